@@ -10,14 +10,21 @@ JARS   := tests/connectors/jars
 DELTA  := .venv-delta
 
 .DEFAULT_GOAL := help
-.PHONY: help setup connectors run test delta check lint types imports interpreted extras docs examples pictures pages lock clean
+.PHONY: help setup kernels wheels connectors run test delta check lint types imports interpreted extras docs examples pictures pages lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 22
 
-setup: $(READY)  ## a virtual environment with the locked packages and Estero in it
+setup: $(READY) kernels ## a virtual environment with the locked packages and Estero in it, its kernels built
 
-$(READY): requirements.lock requirements-java.lock pyproject.toml
+kernels: $(READY) ## machine code of the kernels, as far as their sources have changed
+	@PYTHONPATH=. $(BIN)/python -m kernels
+
+wheels: $(READY) ## wheels for all platforms, in dist
+	for platform in linux-x86_64 linux-aarch64 macos-arm64 macos-x86_64 windows-x86_64; do \
+		ESTERO_PLATFORM=$$platform $(BIN)/python -m hatchling build --target wheel || exit 1; done
+
+$(READY): requirements.lock requirements-java.lock pyproject.toml hatch_build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Estero needs Python 3.11 or newer, and this is " + sys.version.split()[0] + ": try make PYTHON=python3.12 setup")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
@@ -63,8 +70,8 @@ types: setup     ## static types, strictly
 imports: setup   ## which room may know which (pyproject.toml, tool.importlinter)
 	$(BIN)/lint-imports
 
-interpreted: setup ## the kernels as plain Python: same tests, fewer examples
-	ESTERO_COMPILE=never $(BIN)/python -m pytest tests/engine tests/laws -m "not spark" --hypothesis-profile=quick \
+interpreted: setup ## the kernels as functions of Python: same tests, fewer examples
+	ESTERO_KERNELS=python $(BIN)/python -m pytest tests/engine tests/laws -m "not spark" --hypothesis-profile=quick \
 		--numprocesses $(WORKERS) --dist loadfile
 
 extras: setup    ## a built wheel in empty environments, without extras and with each
@@ -89,4 +96,4 @@ lock:            ## the lock files anew, from pyproject.toml (needs uv)
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
 clean:           ## everything that make made
-	rm -rf $(VENV) $(DELTA) $(JARS) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(DELTA) $(JARS) build src/estero/engine/libraries .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -26,7 +26,7 @@ MEMORY_GROWTH_TARGET = 1.1
 
 UPDATE_PATTERNS = ("sequence, last never occurs", "Kleene, last never occurs")
 LAST_EVENTS = 10_000
-_NOT_FOR_USERS = {"ESTERO_COMPILE", "PYTHONDONTWRITEBYTECODE"}
+_NOT_FOR_USERS = {"ESTERO_KERNELS", "PYTHONDONTWRITEBYTECODE"}
 
 
 def flat_updates(events: int, repeats: int) -> list[Figures]:

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 
 import estero
-from estero.engine.patience import patience
 
 CHECKED = 3_000
 LENGTHS = (100_000, 1_000_000)
@@ -154,7 +153,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.by_start", description=__doc__)
     parser.add_argument("--out", type=Path, default=None, help="where to write the figures, as JSON")
     asked = parser.parse_args()
-    patience.compile_first()
     for window in WINDOWS:
         check(window)
     for keys in KEYS:

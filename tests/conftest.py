@@ -31,9 +31,6 @@ settings.register_profile("default", _COMMON, max_examples=60)
 settings.register_profile("thorough", _COMMON, max_examples=1000)
 settings.load_profile("default")
 
-# What is tested is compiled, unless it is to be plain Python (`make interpreted`); read when the engine is.
-os.environ.setdefault("ESTERO_COMPILE", "first")
-
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from estero.queries.query import Query
     from estero.queries.selected import select
     from estero.queries.texts import check, conjunctive, query, query_of_text, restore
-    from estero.queries.warming import warm
     from estero.recognize.continuous import ContinuousRecognizer
 
 __version__ = "0.1.0"
@@ -88,7 +87,6 @@ __all__ = [
     "restore",
     "select",
     "var",
-    "warm",
 ]
 
 _HOMES = {
@@ -123,7 +121,6 @@ _HOMES = {
     "restore": "estero.queries.texts",
     "select": "estero.queries.selected",
     "var": "estero.language.builder.conditions",
-    "warm": "estero.queries.warming",
 }
 
 

@@ -9,9 +9,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks.counting import ITERATION, PLAIN, Wrong, check, measured
-
 from benchmarks import counting
+from benchmarks.counting import ITERATION, PLAIN, Wrong, check, measured
 
 
 @pytest.mark.parametrize("pattern", [PLAIN, ITERATION])

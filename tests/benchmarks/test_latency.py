@@ -10,9 +10,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks.latency import CLOCKS, Wrong, check, measured
-
 from benchmarks import latency
+from benchmarks.latency import CLOCKS, Wrong, check, measured
 
 
 def test_the_answers_of_all_forms_are_compared() -> None:

@@ -20,7 +20,6 @@ from benchmarks.workloads import (
     Workload,
     dense_text,
 )
-
 from estero.language.syntax.parser import parse_query
 
 every_workload = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)

@@ -1,8 +1,9 @@
-"""Kernels run as Python, in which numbers of narrow columns are watched.
+"""Kernels run as Python, in which numbers of narrow columns and places in columns are watched.
 
-NumPy computes with as many bits as the column has that a number was read from, and Numba with 64: what is
-too large wraps around in kernels that are not compiled, and only there. A stream that makes it so large may
-be out of reach of a test, so what is refused here is the computation, however small the numbers are.
+NumPy computes with as many bits as the column has that a number was read from, and machine code with 64: what
+is too large wraps around in kernels that Python runs, and only there. A stream that makes it so large may be
+out of reach of a test, so what is refused here is the computation, however small the numbers are. NumPy
+counts negative places from the end; to machine code they are memory of others.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import Kernel
+from estero.engine.kernels import Kernel
 
 WIDE, TINY = 64, 16
 
@@ -66,8 +67,30 @@ for _name in ("add", "sub", "mul", "lshift"):
     setattr(Narrow, f"__r{_name}__", _operator(f"__r{_name}__"))
 
 
-class NarrowColumn(np.ndarray[Any, Any]):
-    """A column whose numbers are `Narrow`."""
+class NegativePlaceError(AssertionError):
+    """A kernel counts from the end of a column."""
+
+
+class WatchedColumn(np.ndarray[Any, Any]):
+    """A column whose places are not negative."""
+
+    def __getitem__(self, place: Any) -> Any:
+        _refuse_negative(place)
+        return super().__getitem__(place)
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        _refuse_negative(place)
+        super().__setitem__(place, value)
+
+
+def _refuse_negative(place: Any) -> None:
+    for part in place if isinstance(place, tuple) else (place,):
+        if isinstance(part, int | np.integer) and part < 0:
+            raise NegativePlaceError(f"place {place} of a column")
+
+
+class NarrowColumn(WatchedColumn):
+    """The same where numbers are `Narrow`."""
 
     def __getitem__(self, place: Any) -> Any:
         found = super().__getitem__(place)
@@ -76,7 +99,7 @@ class NarrowColumn(np.ndarray[Any, Any]):
 
 def _watched(argument: Any) -> Any:
     if isinstance(argument, np.ndarray):
-        return argument.view(NarrowColumn) if 8 * argument.dtype.itemsize < WIDE else argument
+        return argument.view(NarrowColumn if 8 * argument.dtype.itemsize < WIDE else WatchedColumn)
     if isinstance(argument, tuple):
         parts = [_watched(each) for each in argument]
         return type(argument)(*parts) if hasattr(argument, "_fields") else tuple(parts)
@@ -87,7 +110,7 @@ def _ordinary(result: Any) -> Any:
     if isinstance(result, tuple):
         parts = [_ordinary(each) for each in result]
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
-    if isinstance(result, NarrowColumn):
+    if isinstance(result, WatchedColumn):
         plain: NDArray[Any] = result.view(np.ndarray)
         return plain
     return int(result) if isinstance(result, Narrow) else result
@@ -95,7 +118,7 @@ def _ordinary(result: Any) -> Any:
 
 def _call(kernel: Kernel, *arguments: Any) -> Any:
     with np.errstate(over="ignore", invalid="ignore"):  # hashes wrap around, in 64 bits
-        return _ordinary(kernel.plain(*map(_watched, arguments)))
+        return _ordinary(kernel.function(*map(_watched, arguments)))
 
 
 @contextmanager

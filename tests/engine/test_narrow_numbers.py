@@ -10,7 +10,6 @@ from engine import chain_steps, pcea_runs
 from engine.narrow_numbers import Narrow, NarrowColumn, NarrowError, narrow_numbers_watched
 from estero import testing
 from estero.engine.cursor import CONSUME_ANY
-from estero.engine.jit import watched
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs.joined.chain_runs import ChainRuns
 from estero.engine.runs.joined.pcea_runs import PceaRuns
@@ -73,7 +72,7 @@ def test_an_event_may_end_more_runs_than_eight_bits_count() -> None:
     chain = chain_steps.Chain(2, (ChainStep(None, 0, 0, 0), *(ChainStep(0, 1, m, 1) for m in marks)), (1,))
     joins = (Transition([], 0, 0, 0), *(Transition([(0, 0, 0)], 1, m, 1) for m in marks))
     pcea = pcea_runs.Pcea(2, joins, (1,))
-    with watched():
+    with narrow_numbers_watched():
         listed = Recognizer(ChainRuns(chain.tables, room=512, consume=CONSUME_ANY))
         ends = [end for end, _ in chain_steps.recognized(listed, chain_steps.events_of("ABB"))]
         heaped = Recognizer(PceaRuns(pcea.tables, None, room=512, consume=CONSUME_ANY))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,6 @@ import pyarrow.parquet
 import pyspark
 
 import estero
-from estero.engine.compiled.kernel_files import DIRECTORY
 from estero.spark import local_session, recognize
 
 if TYPE_CHECKING:
@@ -36,9 +34,8 @@ GLOBAL = "SELECT a, b WHERE A AS a ; B AS b FILTER a[id % 700 = 0] AND b[id % 5 
 
 
 def main(home: Path) -> None:
-    """What each query finds, in one process and on the cluster, and how often kernels were compiled."""
+    """What each query finds, in one process and on the cluster, and how many executors there were."""
     _link_home(home)
-    os.environ[DIRECTORY] = str(home / "kernels of the driver")
     spark = _session(home, 2)
     try:
         found = {
@@ -51,55 +48,21 @@ def main(home: Path) -> None:
         }
     finally:
         spark.stop()
-    found["executors"], found["compilations"] = _logged(home / "work")
-    found |= _sent(home / "later")
+    found["executors"] = len(list((home / "work").glob("*/*/stderr")))
     sys.stdout.write(json.dumps(found) + "\n")
 
 
 def _session(home: Path, executors: int) -> SparkSession:
-    """A session whose executors have a directory of kernels of their own."""
+    """A session whose executors are processes with a temporary folder of their own."""
     return local_session(
         f"local-cluster[{executors},1,1024]",
         shuffle_partitions=4,
         java_options=QUICK_JAVA,
         config={
             "spark.executor.extraJavaOptions": QUICK_JAVA,
-            f"spark.executorEnv.{DIRECTORY}": str(home / "kernels"),
             "spark.executorEnv.TMPDIR": str(home / "tmp"),
         },
     )
-
-
-def _sent(home: Path) -> dict[str, object]:
-    """What a new executor finds and compiles, now that the driver has run the query itself."""
-    home.mkdir()
-    before = os.environ["SPARK_HOME"]
-    _link_home(home)
-    program = [sys.executable, __file__, "sent", str(home)]
-    ran = subprocess.run(program, capture_output=True, text=True, check=True)
-    os.environ["SPARK_HOME"] = before
-    executors, compilations = _logged(home / "work")
-    return {
-        "with sent kernels": json.loads(ran.stdout.splitlines()[-1]),
-        "executors with sent kernels": executors,
-        "compilations with sent kernels": compilations,
-        "sent kernels": len(list((home / "kernels").rglob("*.nbc"))),
-    }
-
-
-def _run_with_sent(home: Path) -> None:
-    spark = _session(home, 1)
-    try:
-        found = _found(spark, KEYED)
-    finally:
-        spark.stop()
-    sys.stdout.write(json.dumps(found) + "\n")
-
-
-def _logged(work: Path) -> tuple[int, int]:
-    """How many executors there were, and how many times kernels were compiled there."""
-    logs = [log.read_text(errors="replace") for log in work.glob("*/*/stderr")]
-    return len(logs), sum(log.count("estero: compiling kernels") for log in logs)
 
 
 def _link_home(home: Path) -> None:
@@ -182,7 +145,4 @@ def _ids(answer: pa.Table) -> list[list[int]]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "sent":
-        _run_with_sent(Path(sys.argv[2]))
-    else:
-        main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]))

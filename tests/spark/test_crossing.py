@@ -109,6 +109,7 @@ def test_ctrl_c_ends_a_job_of_any_length_and_leaves_the_session_as_it_was(spark:
     assert list(spark.sparkContext.statusTracker().getActiveJobsIds()) == []
 
 
-def test_the_driver_does_not_load_numba() -> None:
-    program = "import sys, estero.queries.query, estero.spark.batch.batch; assert 'numba' not in sys.modules"
+def test_the_driver_does_not_load_the_kernels() -> None:
+    loaded = "import sys, estero.queries.query, estero.spark.batch.batch"
+    program = f"{loaded}; assert 'estero.engine.library' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,4 +1,4 @@
-"""The command line: run, check, explain, stream, warm, demo (`estero --help`).
+"""The command line: run, check, explain, stream, demo (`estero --help`).
 
 It uses only the public interface. Everything heavy is imported inside the commands, so that
 ``--help`` is there at once and a run in this process never loads Spark.
@@ -48,7 +48,6 @@ from estero.cli.options import (
     RowsOption,
     Stream,
     Svg,
-    To,
     Until,
     WhyNotOption,
     as_called,
@@ -299,22 +298,6 @@ def explain(
 
 
 app.command(cls=Command)(reported(stream))
-
-
-@app.command(cls=Command)
-@reported
-def warm(
-    to: To = None,
-    debug: Debug = False,
-) -> None:
-    """Compile all kernels now, so that no query has to wait for them."""
-    import estero
-    from estero.cli.terminal import messages, progressing
-
-    with progressing("compiling kernels") as progress:
-        estero.warm(to, progress=progress)
-    if to is not None:
-        messages().print(f"found by whoever has ESTERO_CACHE={to.absolute()}", markup=False, soft_wrap=True)
 
 
 @app.command(cls=Command)

@@ -185,10 +185,6 @@ ExplainOption = Annotated[
 Picture = Annotated[
     Path, typer.Option(metavar="FILE", dir_okay=False, help="The file for the picture (svg, png or pdf).")
 ]
-To = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", file_okay=False, help="Default: $ESTERO_CACHE, or next to the package."),
-]
 Partials = Annotated[
     bool,
     typer.Option(

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from estero.engine.kernels import Cube, Grid, pool
+
 BITS_IN_WORD = 63
 """Predicates in one bit word."""
 
@@ -90,6 +92,7 @@ def constant(column: NDArray[Any], dtype: Any) -> NDArray[Any]:
     return numbers
 
 
+@pool
 class KeyedEvents(NamedTuple):
     """A batch for the kernels that join runs by keys; see `EventBatch`.
 
@@ -98,13 +101,13 @@ class KeyedEvents(NamedTuple):
     partition uint64[n, 2]: the keys by which partitions forget; empty where they do not.
     """
 
-    words: NDArray[np.uint64]
-    keys: NDArray[np.uint64]
-    known: NDArray[np.bool_]
-    values: NDArray[np.int64]
-    valid: NDArray[np.bool_]
+    words: Grid[np.uint64]
+    keys: Cube[np.uint64]
+    known: Grid[np.bool_]
+    values: Grid[np.int64]
+    valid: Grid[np.bool_]
     oldest: NDArray[np.int64]
-    partition: NDArray[np.uint64]
+    partition: Grid[np.uint64]
 
 
 NO_EVENTS = KeyedEvents(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined
+from estero.engine.kernels import Cursor, cursor_type, inlined, pool
 
 DONE, MISS, GROW, FULL, SEEK = range(5)
 """What every kernel returns that can be called again to go on.
@@ -21,33 +21,40 @@ CONSUME_NONE, CONSUME_ANY, CONSUME_PARTITION, CONSUME_ANY_ASKED, CONSUME_PARTITI
 has found decides (`Recognizer.consume`)."""
 
 
-def new_cursor(*further: str) -> Any:
-    """A record of zeros, which kernels read and write: int64 places, by name.
+def cursor_of(*further: str) -> Any:
+    """The class of cursors with these places beside those that all have.
 
     `at`: the next event of the batch; `last`: the one before which to stop; `first`: the sequence number of
     the batch's first event; and `further`, which each kernel explains. `need_…` is the room that was missing.
     """
-    places = np.dtype([(name, np.int64) for name in ("at", "last", "first", *further)])
-    return np.zeros(1, places).view(np.recarray)[0]
+    return cursor_type("at", "last", "first", *further)
 
 
-def reset(cursor: Any) -> None:
+def automaton_cursor_of(*further: str) -> Any:
+    """The same where runs are those of an automaton that is made deterministic as far as it is needed.
+
+    `miss_state` and `miss_class` are the missing row; `generation` is how often everything was forgotten.
+    """
+    return cursor_of("generation", "miss_state", "miss_class", "need_nodes", *further)
+
+
+def reset(cursor: Cursor) -> None:
     """Sets all places to 0."""
-    for name in cursor.dtype.names:
-        cursor[name] = 0
+    for name in cursor.places:
+        setattr(cursor, name, 0)
 
 
-def taken_needs(cursor: Any) -> dict[str, int]:
+def taken_needs(cursor: Cursor) -> dict[str, int]:
     """The room that was missing, by what follows `need_`; the places are 0 then."""
     needed = {}
-    for name, places in zip(cursor.dtype.names, cursor.item(), strict=True):  # reading one by one takes µs
+    for name in cursor.places:
         if name.startswith("need_"):
-            needed[name.removeprefix("need_")] = places
-            if places:
-                cursor[name] = 0
+            needed[name.removeprefix("need_")] = getattr(cursor, name)
+            setattr(cursor, name, 0)
     return needed
 
 
+@pool
 class Found(NamedTuple):
     """Roots of compact sets: event (the end, int64), root (int32), oldest (earliest start in the window).
 

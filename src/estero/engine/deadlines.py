@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from estero.engine.batch import BITS_IN_WORD, words_of
 from estero.engine.int64 import LEAST
-from estero.engine.jit import kernel
+from estero.engine.kernels import FLAG, INT, Grid, column, kernel, pool
 from estero.engine.snapshots.columns import Arrays, taken
 from estero.engine.snapshots.sound import need
 from estero.engine.store.arena import copy_columns
@@ -26,6 +26,7 @@ NOTHING: Final = -1
 _ROOM: Final = 64
 
 
+@pool
 class Asked(NamedTuple):
     """Deadlines as arrays: D of them.
 
@@ -33,30 +34,32 @@ class Asked(NamedTuple):
     events is; ticks uint64[D]; ahead bool[D].
     """
 
-    asking: NDArray[np.uint64]
+    asking: Grid[np.uint64]
     word: NDArray[np.int64]
     bit: NDArray[np.uint64]
     ticks: NDArray[np.uint64]
     ahead: NDArray[np.bool_]
 
 
+@pool
 class Waiting(NamedTuple):
     """Events that wait, in stream order: times uint64[n], words uint64[n, W], next int64[n, D] in lists."""
 
     times: NDArray[np.uint64]
-    words: NDArray[np.uint64]
-    next: NDArray[np.int64]
+    words: Grid[np.uint64]
+    next: Grid[np.int64]
 
 
+@pool
 class Partitions(NamedTuple):
     """Of each partition and deadline: the newest event of its list, or the last forbidden one's time.
 
     newest int64[p, D], NOTHING where there is none; last uint64[p, D], where seen bool[p, D] is true.
     """
 
-    newest: NDArray[np.int64]
-    last: NDArray[np.uint64]
-    seen: NDArray[np.bool_]
+    newest: Grid[np.int64]
+    last: Grid[np.uint64]
+    seen: Grid[np.bool_]
 
 
 def asked_of(deadlines: Sequence[tuple[Sequence[int], int, int, bool]], words: int) -> Asked:
@@ -193,8 +196,8 @@ class Deadlines:
         place[rows] = np.arange(rows.size)
         waiting, used = self._waiting, int(self._keys.size[0])
         _renumber(place, self._first, waiting.next, self._partitions.newest[:used])
-        for column in waiting:
-            column[: rows.size] = column[rows]
+        for values in waiting:
+            values[: rows.size] = values[rows]
         self._first, self._last = 0, rows.size
 
     def _numbered(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
@@ -219,7 +222,7 @@ class Deadlines:
         copy_columns(known, self._partitions, kept.size)
 
 
-@kernel
+@kernel(column(np.int32), INT, INT, Asked, Waiting, Partitions, FLAG)
 def _pass(numbers, first, begin, asked, waiting, partitions, again):  # type: ignore[no-untyped-def]
     """Events from place `begin` on pass by, one by one; what is before place `first` waits no longer.
 
@@ -258,7 +261,7 @@ def _pass(numbers, first, begin, asked, waiting, partitions, again):  # type: ig
                     last[number, deadline] = times[place]
 
 
-@kernel
+@kernel(column(np.int64), INT, column(np.int64, 2), column(np.int64, 2))
 def _renumber(place, first, following, newest):  # type: ignore[no-untyped-def]
     """Lists without what is not kept; place int64[n]: the new place of each event, or NOTHING."""
     deadlines = following.shape[1]

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import kernel
-from estero.engine.patience import patience
+from estero.engine.kernels import FLAG, column, kernel
 
 
 def rows_with_bits(
@@ -28,7 +27,6 @@ def rows_with_bits(
     indices, which may count from the end), where NumPy, column by column, takes 4 to 6 for the rows alone.
     """
     rows, words = indices[0].size, masks[0].shape[1]
-    patience.foresee(rows)
     found = np.empty(rows, np.int64)
     bits = np.empty((words, rows), np.int64)
     if words == 1 and len(indices) <= 2:
@@ -38,8 +36,8 @@ def rows_with_bits(
     else:
         places = np.empty((len(indices), rows), np.uint32)
         first = 0
-        for row, column, table in zip(places, indices, masks, strict=True):
-            np.add(column, first, out=row, casting="unsafe")
+        for row, own, table in zip(places, indices, masks, strict=True):
+            np.add(own, first, out=row, casting="unsafe")
             first += table.shape[0]
         count = _of_many(places, np.concatenate(masks), keep_all, found, bits)
     return found[:count], bits[:, :count]
@@ -52,7 +50,15 @@ def _constant(indices: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
     return found
 
 
-@kernel
+@kernel(
+    column(np.uint32),
+    column(np.uint32),
+    column(np.int64),
+    column(np.int64),
+    FLAG,
+    column(np.int64),
+    column(np.int64),
+)
 def _of_two(one, other, one_masks, other_masks, keep_all, found, bits):  # type: ignore[no-untyped-def]
     """Two columns uint32[rows], one word; fills found int64[rows] and bits int64[rows], returns how many."""
     count = 0
@@ -64,7 +70,7 @@ def _of_two(one, other, one_masks, other_masks, keep_all, found, bits):  # type:
     return count
 
 
-@kernel
+@kernel(column(np.uint32, 2), column(np.int64, 2), FLAG, column(np.int64), column(np.int64, 2))
 def _of_many(places, masks, keep_all, found, bits):  # type: ignore[no-untyped-def]
     """The same for places uint32[columns, rows], masks int64[values, words], bits int64[words, rows]."""
     count = 0
@@ -72,8 +78,8 @@ def _of_many(places, masks, keep_all, found, bits):  # type: ignore[no-untyped-d
         some = keep_all
         for word in range(masks.shape[1]):
             left = masks[places[0, row], word]
-            for column in range(1, places.shape[0]):
-                left &= masks[places[column, row], word]
+            for other in range(1, places.shape[0]):
+                left &= masks[places[other, row], word]
             bits[word, count] = left
             some |= left != 0
         found[count] = row

@@ -21,7 +21,6 @@ from estero.engine.cursor import (
     GROW,
     Found,
 )
-from estero.engine.patience import patience
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.sound import check_stamps
 from estero.engine.stamps import Stamps
@@ -178,7 +177,6 @@ class Recognizer(Generic[R_co]):
         if count == 0:
             return
         together, starts = self._stamps.ahead(np.ascontiguousarray(batch.stamps, np.int64))
-        patience.foresee(count)
         at_once = count if batch.partition.shape[0] == 0 else _KEYED_AT_ONCE
         for first in range(0, count, at_once):
             here = slice(first, first + at_once)
@@ -186,8 +184,7 @@ class Recognizer(Generic[R_co]):
             self.runs.load(EventBatch._make(column[here] for column in batch), starts[here], self._seen)
             if first == 0:
                 self._stamps.extend(together, starts)
-            for _, last in patience.portions(loaded):
-                yield from self._advanced(last, more=last < loaded)
+            yield from self._advanced(loaded)
             self._seen += loaded
 
     def push_one(self, event: OneEvent) -> list[Roots]:
@@ -197,15 +194,10 @@ class Recognizer(Generic[R_co]):
         self._seen += 1
         return found
 
-    def _advanced(self, last: int, *, more: bool = False) -> Iterator[Roots]:
-        """Goes on with what is loaded, before event number `last`; yields roots whenever some are there.
-
-        Those that are there at the end wait if `more` events follow.
-        """
+    def _advanced(self, last: int) -> Iterator[Roots]:
+        """Goes on with what is loaded, before event number `last`; yields roots whenever some are there."""
         while True:
             code = self.runs.advance(self._found, last)
-            if code == DONE and more:
-                break
             if self._found.size[0]:
                 roots = roots_of(self._found, copied=self.holding)
                 if self.holding:

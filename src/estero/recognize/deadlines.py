@@ -18,7 +18,6 @@ from estero.classify.column_names import BITS, KEYS, POSITION, TIME, numbered
 from estero.engine.batch import words_of
 from estero.engine.deadlines import Deadlines, asked_of
 from estero.engine.int64 import LEAST, count_before, fall
-from estero.engine.patience import patience
 from estero.engine.snapshots.columns import Arrays
 from estero.engine.snapshots.sound import need
 from estero.plan.plan import Plan
@@ -125,7 +124,6 @@ class DeadlineHold:
         keys = np.zeros((classified.num_rows, 2), np.uint64)
         if self._partitioned:
             keys = side_by_side(classified, KEYS)
-        patience.foresee(classified.num_rows)
         self._deadlines.enter(keys, numbers_of(classified, TIME), words, again=again)
         # Bits of what is only forbidden have done what they are for.
         self._deadlines.words[-classified.num_rows :] &= self._idle_bits

@@ -5,7 +5,6 @@ Batches, streams and the table function of SQL all do this; they differ in how r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -29,20 +28,15 @@ from estero.spark.frames import arrow_type, classified_schema, columns_of_frame,
 from estero.spark.workers import spare_collector
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
     from estero.plan.levels import PartialsPlan
     from estero.recognize.partials_recognition import PartialsRecognition
     from estero.recognize.recognition import Ended, Recognition
-    from estero.spark.warming import Sent
 
     Recognizing = Recognition | PartialsRecognition
 
 Batches = Iterator[pa.RecordBatch]
-
-_LOCAL = re.compile(r"local(\[|$)")
-"""The master of a session whose workers read the disk of the driver."""
 
 NAME = "estero:name"
 """The metadata of a column that has another name on Spark than elsewhere: that name."""
@@ -65,10 +59,9 @@ class Work:
     """What one task does: the plan, how events are divided among tasks, and the shape of the answers.
 
     `events` is the schema of classified events, `time` the type in which answers show times, `positions`
-    whether they show positions, `answer` their schema, `kernels` what the driver sends of compiled ones, and
-    `known` the time up to which the events of a batch are known, or `last_position` the position, where that
-    matters. With `partials` partial matches are found, too; then events are classified for all its plans. It
-    travels to workers by pickle.
+    whether they show positions, `answer` their schema, and `known` the time up to which the events of a batch
+    are known, or `last_position` the position, where that matters. With `partials` partial matches are found,
+    too; then events are classified for all its plans. It travels to workers by pickle.
     """
 
     plan: Plan
@@ -77,7 +70,6 @@ class Work:
     time: pa.DataType | None
     positions: bool
     answer: pa.Schema
-    kernels: Sent | None = None
     known: int | None = None
     partials: PartialsPlan | None = None
     last_position: int | None = None
@@ -122,18 +114,6 @@ class Work:
             shown = schema_with_partials(shown, timed=not plan.by_position)
         return cls(plan, division, classified, time, positions, told_apart(shown), partials=partials)
 
-    def with_kernels(self, session: SparkSession, *, snapshots: bool = False) -> Work:
-        """The same with the kernels that the driver has on disk, where workers may lack them.
-
-        `snapshots` says whether state is written down.
-        """
-        if _LOCAL.match(session.conf.get("spark.master", None) or ""):
-            return self
-        from estero.spark.warming import kernels_to_send  # Numba
-
-        sent = kernels_to_send(session, self._asked, self.time, snapshots=snapshots)
-        return replace(self, kernels=sent)
-
     def check_shown(self) -> None:
         """Raises `QueryError` where no column is left to show."""
         if not self.answer.names:
@@ -176,7 +156,7 @@ class Work:
         spare_collector()
         recognition = None
         for piece in after_halo(batches):
-            if recognition is None:  # a task without events needs no kernels
+            if recognition is None:  # a task without events loads nothing
                 recognition, seen = self.recognition(counting=counting), 0
                 if shares is not None:
                     recognition.give_only(Share(piece.rows.column(SHARE)[0].as_py(), shares))
@@ -192,11 +172,9 @@ class Work:
     def recognition(
         self, *, counting: bool = False, snapshots: bool = False, state: bytes | None = None
     ) -> Recognition:
-        """What recognizes a worker's events, its kernels ready; with `state` it goes on from a snapshot."""
-        from estero.recognize.recognition import Recognition  # Numba is for workers only
-        from estero.spark.warming import warm_up
+        """What recognizes a worker's events; with `state` it goes on from a snapshot."""
+        from estero.recognize.recognition import Recognition  # for workers only
 
-        warm_up((self.plan, self.events), self.time, snapshots=snapshots, sent=self.kernels)
         return Recognition(
             self.plan,
             self.events,
@@ -211,16 +189,11 @@ class Work:
         """As `recognition`, or what finds partial matches, too, where they are asked for."""
         if self.partials is None:
             return self.recognition(snapshots=snapshots, state=state)
-        return self._partials_recognition(self.partials, snapshots=snapshots, state=state)
+        return self._partials_recognition(self.partials, state=state)
 
-    def _partials_recognition(
-        self, plan: PartialsPlan, *, snapshots: bool = False, state: bytes | None = None
-    ) -> PartialsRecognition:
+    def _partials_recognition(self, plan: PartialsPlan, *, state: bytes | None = None) -> PartialsRecognition:
         from estero.recognize.partials_recognition import PartialsRecognition
-        from estero.spark.warming import warm_up
 
-        for asked in self._asked:
-            warm_up(asked, self.time, snapshots=snapshots, sent=self.kernels)
         return PartialsRecognition(
             plan,
             self.plan.classification,
@@ -229,19 +202,6 @@ class Work:
             positions=self.positions,
             state=state,
         )
-
-    @property
-    def _asked(self) -> list[tuple[Plan, pa.Schema]]:
-        """The plans that tasks run, each with the columns of the events that it reads."""
-        if self.partials is None:
-            return [(self.plan, self.events)]
-        from estero.recognize.excerpts import Excerpt
-
-        everything = self.plan.classification
-        return [
-            (each, Excerpt(each.classification, everything, self.events).schema)
-            for each in self.partials.plans
-        ]
 
     @property
     def decides_later(self) -> bool:

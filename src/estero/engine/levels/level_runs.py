@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.batch import BITS_IN_WORD, EventBatch
-from estero.engine.cursor import MISS, new_cursor
+from estero.engine.cursor import MISS
 from estero.engine.levels.run_levels import (
     NEVER,
+    Cursor,
     Forest,
     Groups,
     Line,
@@ -23,7 +24,6 @@ from estero.engine.levels.run_levels import (
     move_open,
     pass_all,
 )
-from estero.engine.patience import patience
 from estero.engine.runs.run_cea import IDLE, MISSING
 from estero.engine.stamps import Stamps
 from estero.engine.store.arena import NONE
@@ -83,7 +83,7 @@ class LevelRuns:
         self._forest = self._new_forest(0)
         self._groups = _new_groups(64)
         self._starts = Starts(np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(2, np.int64))
-        self._cursor = new_cursor("miss_state", "miss_class")
+        self._cursor = Cursor()
         self._seen = 0
 
     @property
@@ -116,7 +116,7 @@ class LevelRuns:
         count = line.oldest.size
         self._make_room(count)
         passed = self._new_passed(count)
-        self._cursor["at"], self._cursor["first"] = 0, self._seen
+        self._cursor.at, self._cursor.first = 0, self._seen
         while (
             advance_levels(
                 self._moves,
@@ -131,7 +131,7 @@ class LevelRuns:
             )
             == MISS
         ):
-            self._learn(int(self._cursor["miss_state"]), int(self._cursor["miss_class"]))
+            self._learn(int(self._cursor.miss_state), int(self._cursor.miss_class))
         self._seen += count
         return _reached(passed)
 
@@ -220,9 +220,8 @@ def numbered(table: KeyTable, words: NDArray[np.uint64]) -> tuple[KeyTable, NDAr
 
 def _ranges(events: int) -> Iterator[tuple[int, int]]:
     """Ranges, from first to before last, of so many events."""
-    for first, last in patience.portions(events):
-        for place in range(first, last, _AT_ONCE):
-            yield place, min(place + _AT_ONCE, last)
+    for first in range(0, events, _AT_ONCE):
+        yield first, min(first + _AT_ONCE, events)
 
 
 def _grown_rows(row_of: NDArray[np.int32], states: int, classes: int) -> NDArray[np.int32]:

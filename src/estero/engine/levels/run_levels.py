@@ -18,15 +18,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import DONE, MISS
-from estero.engine.jit import inlined, kernel
+from estero.engine.cursor import DONE, MISS, cursor_of
+from estero.engine.kernels import INT, Grid, column, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import DEAD, IDLE, MISSING
 from estero.engine.store.arena import NONE
+
+Cursor = cursor_of("miss_state", "miss_class")
 
 NEVER = np.iinfo(np.int64).max
 """What is noted of a level that is not reached."""
 
 
+@pool
 class Moves(NamedTuple):
     """The deterministic automaton as far as it is known.
 
@@ -34,11 +37,12 @@ class Moves(NamedTuple):
     target[r] int32, a state or DEAD, and reaches the levels of the bits in reached[r] int64.
     """
 
-    row_of: NDArray[np.int32]
+    row_of: Grid[np.int32]
     target: NDArray[np.int32]
     reached: NDArray[np.int64]
 
 
+@pool
 class Forest(NamedTuple):
     """Starts and groups: parent int32, NONE of a root; reached int64[nodes, levels], size int64[1].
 
@@ -47,10 +51,11 @@ class Forest(NamedTuple):
     """
 
     parent: NDArray[np.int32]
-    reached: NDArray[np.int64]
+    reached: Grid[np.int64]
     size: NDArray[np.int64]
 
 
+@pool
 class Groups(NamedTuple):
     """Groups of partitions: state, root in the forest, next of the partition, int32; newest start int64.
 
@@ -64,6 +69,7 @@ class Groups(NamedTuple):
     free: NDArray[np.int64]
 
 
+@pool
 class Starts(NamedTuple):
     """Starts in order: node int32, event (sequence number) int64.
 
@@ -75,14 +81,16 @@ class Starts(NamedTuple):
     at: NDArray[np.int64]
 
 
+@pool
 class Passed(NamedTuple):
     """Starts whose window has passed: event int64, reached int64[starts, levels]; size[0] counts them."""
 
     event: NDArray[np.int64]
-    reached: NDArray[np.int64]
+    reached: Grid[np.int64]
     size: NDArray[np.int64]
 
 
+@pool
 class Scratch(NamedTuple):
     """Of one step: the groups that it moves, and by state the group that is there; int32."""
 
@@ -90,6 +98,7 @@ class Scratch(NamedTuple):
     where: NDArray[np.int32]
 
 
+@pool
 class Line(NamedTuple):
     """A batch: class int32, partition int32, and the earliest start in the window of each event, int64."""
 
@@ -116,7 +125,7 @@ def take_over(forest, node, above):  # type: ignore[no-untyped-def]
         forest.reached[node, level] = min(forest.reached[node, level], forest.reached[above, level])
 
 
-@kernel
+@step
 def shorten(forest, node):  # type: ignore[no-untyped-def]
     """Makes the way from `node` up to its root, which it returns, half as long.
 
@@ -133,7 +142,7 @@ def shorten(forest, node):  # type: ignore[no-untyped-def]
     return up
 
 
-@kernel
+@step
 def root_of(forest, node):  # type: ignore[no-untyped-def]
     """The root above `node`, which is at most one step away then."""
     while True:
@@ -190,7 +199,7 @@ def put(forest, groups, firsts, partition, scratch, group, state):  # type: igno
     free_group(groups, group)
 
 
-@kernel
+@step
 def is_known(moves, groups, first, event_class, oldest, cursor):  # type: ignore[no-untyped-def]
     """Whether all rows are known that an event of the class asks for; the cursor has the missing one."""
     group = first
@@ -208,7 +217,7 @@ def is_known(moves, groups, first, event_class, oldest, cursor):  # type: ignore
         group = groups.next[group]
 
 
-@kernel
+@kernel(Moves, Line, Forest, Groups, column(np.int32), Starts, Passed, Scratch, Cursor)
 def advance_levels(moves, line, forest, groups, firsts, starts, passed, scratch, cursor):  # type: ignore[no-untyped-def]
     """Moves the groups by the events from `cursor.at` on, until DONE or MISS. There is room for all of it."""
     while cursor.at < line.event_class.size:
@@ -268,14 +277,14 @@ def advance_levels(moves, line, forest, groups, firsts, starts, passed, scratch,
     return DONE
 
 
-@kernel
+@kernel(Forest, Starts, Passed, INT)
 def pass_all(forest, starts, passed, oldest):  # type: ignore[no-untyped-def]
     """All starts before `oldest` have their windows behind them."""
     while starts.at[0] < starts.at[1] and starts.event[starts.at[0]] < oldest:
         pass_on(forest, starts, passed)
 
 
-@inlined
+@step
 def moved(forest, kept, moved_to, node):  # type: ignore[no-untyped-def]
     """The place of a node in the forest that is `kept`, as a root until it gets a parent."""
     if moved_to[node] == NONE:
@@ -286,7 +295,7 @@ def moved(forest, kept, moved_to, node):  # type: ignore[no-untyped-def]
     return moved_to[node]
 
 
-@kernel
+@kernel(Forest, Groups, column(np.int32), Starts, Forest, column(np.int32))
 def move_open(forest, groups, firsts, starts, kept, moved_to):  # type: ignore[no-untyped-def]
     """Moves open starts, and what is above them, into `kept`, an empty forest; they come first among starts.
 

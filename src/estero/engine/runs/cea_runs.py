@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from estero.engine.cursor import (
     CONSUME_ANY_ASKED,
     MISS,
     Found,
-    new_cursor,
     reset,
     taken_needs,
 )
@@ -56,8 +55,8 @@ class CeaRuns(NumberedEvents):
     room = 1 << 16
     decides_later = False
     in_order = True
-    needs: ClassVar[tuple[str, ...]]
-    """The places in the cursor for room that the kernel can lack, but for nodes."""
+    cursor_kind: ClassVar[Any]
+    """The class of the kernel's cursors."""
 
     def __init__(self, automaton: Automaton, settings: Settings) -> None:
         registers = settings.registers.registers if settings.registers is not None else 0
@@ -69,7 +68,7 @@ class CeaRuns(NumberedEvents):
         self._events = NO_EVENTS
         self._batch_keys = np.empty((0, 2), np.uint64)
         self._one: OneLoaded | None = None
-        self._cursor = new_cursor("generation", "miss_state", "miss_class", "need_nodes", *self.needs)
+        self._cursor = self.cursor_kind()
         self.counter = PathCounter(choices=settings.chooses)
         self.tally = Tally(self._builder) if settings.tallied else None
 
@@ -119,7 +118,7 @@ class CeaRuns(NumberedEvents):
         values = constant(batch.values, np.int64), constant(batch.valid, np.bool_)
         self._events = Events(classes, partitions, constant(batch.ordinal, np.int64), starts, *values)
         self._batch_keys = batch.partition
-        self._cursor["at"], self._cursor["first"] = 0, first
+        self._cursor.at, self._cursor.first = 0, first
         if self.tally is not None:
             keys = batch.partition if settings.keyed else np.zeros((classes.size, 2), np.uint64)
             self.tally.append(
@@ -150,13 +149,13 @@ class CeaRuns(NumberedEvents):
         if event.values:
             one.values[0], one.valid[0] = event.values, event.valid
         self._events, self._batch_keys = one.events, one.key
-        self._cursor["at"], self._cursor["first"] = 0, number
+        self._cursor.at, self._cursor.first = 0, number
 
     def advance(self, found: Found, last: int) -> int:
         """See `Runs`: a missing row is worked out."""
-        self._cursor["last"] = last
+        self._cursor.last = last
         while (code := self._advance(found)) == MISS:
-            self._learn(int(self._cursor["miss_state"]), int(self._cursor["miss_class"]))
+            self._learn(int(self._cursor.miss_state), int(self._cursor.miss_class))
         return code
 
     def _learn(self, state: int, event_class: int) -> None:
@@ -170,9 +169,9 @@ class CeaRuns(NumberedEvents):
     def forget(self) -> None:
         """See `Runs`."""
         if self.consume == CONSUME_ANY_ASKED:
-            self._cursor["generation"] += 1
+            self._cursor.generation += 1
         else:
-            self._drop(int(self._events.partition[self._cursor["at"] - 1]))
+            self._drop(int(self._events.partition[self._cursor.at - 1]))
 
     def make_room(self, held: Sequence[Roots] | None) -> None:
         """See `Runs`."""
@@ -188,7 +187,7 @@ class CeaRuns(NumberedEvents):
     @property
     def _ahead(self) -> int:
         """Of so many events that come next, each may need a place."""
-        return min(int(self._events.partition.size - self._cursor["at"]), MOST_AHEAD)
+        return min(int(self._events.partition.size - self._cursor.at), MOST_AHEAD)
 
     def _keep_partitions(self, kept: NDArray[np.intp] | slice, capacity: int) -> None:
         """Partition kept[i] becomes number i, with room for more; the others, which are empty, are gone."""
@@ -198,7 +197,7 @@ class CeaRuns(NumberedEvents):
 
     def _compact(self, need_nodes: int) -> None:
         """Keeps what the window still reaches; grows the arena only if that is more than half of it."""
-        at = int(self._cursor["at"])
+        at = int(self._cursor.at)
         oldest = int(self._events.oldest[at])
         arrays = self._opened(oldest)
         size = int(self.arena.size[0])
@@ -301,7 +300,7 @@ class CeaRuns(NumberedEvents):
         """The runs inside the window; see `open_runs`."""
         used = int(self._keys.size[0]) if self.settings.keyed else 1
         forgetful = self.consume in (CONSUME_ANY, CONSUME_ANY_ASKED)
-        return self._listed(used, int(self._cursor["generation"]) if forgetful else NONE, oldest)
+        return self._listed(used, int(self._cursor.generation) if forgetful else NONE, oldest)
 
     def needed_from(self, oldest: int) -> int:
         """See `Runs`."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import CONSUME_PARTITION, CONSUME_PARTITION_ASKED
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import INT, column, inlined, kernel
 from estero.engine.store.hash_index import FREE, START, TAG, HashIndex, claim, find, new_index, put, rebuilt
 
 
@@ -35,13 +35,14 @@ def first_kept(forgotten, partition, place, oldest):  # type: ignore[no-untyped-
     return max(oldest, forgotten.entries[entry, START])
 
 
+@kernel(HashIndex)
 @inlined
 def has_room_for_one(forgotten):  # type: ignore[no-untyped-def]
     """Whether one more partition can forget."""
     return 2 * (forgotten.used[0] + 1) <= forgotten.words.shape[0]
 
 
-@kernel
+@kernel(HashIndex, column(np.uint64, 2), INT, INT, INT)
 def forget(forgotten, partition, place, event, oldest):  # type: ignore[no-untyped-def]
     """From now on `event` is the first that counts in the partition of the event at `place`.
 

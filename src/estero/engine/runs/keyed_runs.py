@@ -18,7 +18,7 @@ from estero.engine.batch import (
     OneEvent,
     constant,
 )
-from estero.engine.cursor import new_cursor, reset
+from estero.engine.cursor import reset
 from estero.engine.runs.forgotten import forget, forgotten_rows, new_forgotten, with_room_for_one
 from estero.engine.runs.joined.run_chain import ChainTables
 from estero.engine.runs.joined.run_pcea import PceaTables
@@ -40,7 +40,7 @@ class KeyedRuns(ABC):
     room for at first.
     """
 
-    needs: ClassVar[tuple[str, ...]]
+    cursor_kind: ClassVar[Any]
     """The places in the cursor for room that the kernel can lack."""
     decides_later = False
     in_order = True
@@ -53,7 +53,7 @@ class KeyedRuns(ABC):
         self.index = new_index(room)
         self._forgotten = new_forgotten(consume, room)
         self._events = NO_EVENTS
-        self._cursor = new_cursor("forgotten", *self.needs)
+        self._cursor = self.cursor_kind()
 
     @property
     @abstractmethod
@@ -90,7 +90,7 @@ class KeyedRuns(ABC):
     @property
     def forgotten(self) -> int:
         """See `Runs`."""
-        return int(self._cursor["forgotten"])
+        return int(self._cursor.forgotten)
 
     def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
         """See `Runs`."""
@@ -113,7 +113,7 @@ class KeyedRuns(ABC):
             starts,
             constant(batch.partition if self._forgotten is not None else NO_PARTITION, np.uint64),
         )
-        self._cursor["at"], self._cursor["first"] = 0, first
+        self._cursor.at, self._cursor.first = 0, first
 
     def load_one(self, event: OneEvent, oldest: int, number: int) -> None:
         """See `Runs`."""
@@ -134,10 +134,10 @@ class KeyedRuns(ABC):
 
     def forget(self) -> None:
         """See `Runs`."""
-        place = int(self._cursor["at"]) - 1
-        next_event = int(self._cursor["first"]) + place + 1
+        place = int(self._cursor.at) - 1
+        next_event = int(self._cursor.first) + place + 1
         if self._forgotten is None:
-            self._cursor["forgotten"] = next_event
+            self._cursor.forgotten = next_event
             return
         oldest = self.forgotten
         self._forgotten = with_room_for_one(self._forgotten, oldest, self.room)

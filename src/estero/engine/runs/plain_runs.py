@@ -21,7 +21,7 @@ from estero.engine.store.tecs import new_cells
 class PlainRuns(CeaRuns):
     """See `CeaRuns`."""
 
-    needs = run_cea.NEEDS
+    cursor_kind = run_cea.Cursor
 
     def __init__(self, automaton: Automaton, settings: Settings) -> None:
         super().__init__(automaton, settings)

@@ -19,9 +19,11 @@ from estero.engine.cursor import (
     FULL,
     GROW,
     MISS,
+    Found,
+    automaton_cursor_of,
     report,
 )
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import FLAG, INT, Grid, inlined, kernel, pool, step
 from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.pools import free_places
 from estero.engine.store.tecs import Cells, bottom, free_list, insert_behind, merge, new_cell, output
@@ -31,11 +33,10 @@ IDLE = -2
 DEAD = -1
 ANY_FAR = -1
 
-NEEDS = "need_cells", "need_entries", "need_pending"
-"""Places in the cursor for room that can be missing, beside `need_nodes`. `generation` is how often
-everything was forgotten; `miss_state` and `miss_class` are the missing row."""
+Cursor = automaton_cursor_of("need_cells", "need_entries", "need_pending")
 
 
+@pool
 class Tables(NamedTuple):
     """The deterministic automaton as far as it is known.
 
@@ -46,17 +47,18 @@ class Tables(NamedTuple):
     ANY_FAR.
     """
 
-    row_of: NDArray[np.int32]
+    row_of: Grid[np.int32]
     skip: NDArray[np.int32]
     first: NDArray[np.int32]
     edge_marks: NDArray[np.int32]
     edge_target: NDArray[np.int32]
     accepts: NDArray[np.int8]
     continues: NDArray[np.int8]
-    live: NDArray[np.int8]
-    reach: NDArray[np.int64]
+    live: Grid[np.int8]
+    reach: Grid[np.int64]
 
 
+@pool
 class Entries(NamedTuple):
     """Active states of partitions.
 
@@ -72,6 +74,7 @@ class Entries(NamedTuple):
     free: NDArray[np.int64]
 
 
+@pool
 class Partitions(NamedTuple):
     """Of each partition its first entry or group int32; the ordinal of its last event, its generation, int64.
 
@@ -86,6 +89,7 @@ class Partitions(NamedTuple):
     blocked: NDArray[np.int64]
 
 
+@pool
 class Events(NamedTuple):
     """A batch for the kernels: class int32, partition int32, ordinal int64, oldest int64.
 
@@ -97,8 +101,8 @@ class Events(NamedTuple):
     partition: NDArray[np.int32]
     ordinal: NDArray[np.int64]
     oldest: NDArray[np.int64]
-    values: NDArray[np.int64]
-    valid: NDArray[np.bool_]
+    values: Grid[np.int64]
+    valid: Grid[np.bool_]
 
 
 _NO_NUMBERS, _NO_PLACES = np.empty(0, np.int32), np.empty(0, np.int64)
@@ -108,6 +112,7 @@ NO_EVENTS = Events(
 )
 
 
+@pool
 class Pending(NamedTuple):
     """Scratch of one step, int32.
 
@@ -125,6 +130,7 @@ class Pending(NamedTuple):
     where: NDArray[np.int32]
 
 
+@pool
 class Plain(NamedTuple):
     """What the kernels below work on: nodes, union-lists, entries, partitions, scratch."""
 
@@ -148,7 +154,7 @@ def new_pending(capacity: int, states: int) -> Pending:
     return Pending(entry, row, target, node, cell, length, merging, where)
 
 
-@kernel
+@kernel(Cells, Entries, Partitions, INT)
 def drop_all(cells, entries, partitions, partition):  # type: ignore[no-untyped-def]
     """Forgets every run of a partition."""
     entry = partitions.first[partition]
@@ -162,7 +168,7 @@ def drop_all(cells, entries, partitions, partition):  # type: ignore[no-untyped-
     partitions.first[partition] = NONE
 
 
-@kernel
+@step
 def unlink_dropped(entries, partitions, partition):  # type: ignore[no-untyped-def]
     """Takes the entries whose list is gone (head NONE) out of the partition."""
     entry = partitions.first[partition]
@@ -237,7 +243,7 @@ def add_node(arena, cells, entries, entry, node, oldest, scratch):  # type: igno
     entries.merged[entry] = NONE
 
 
-@kernel
+@step
 def add_list(arena, cells, entries, entry, cell, length, oldest, scratch):  # type: ignore[no-untyped-def]
     """Adds a whole list to an entry's: the one with the newer head stays, the other becomes one node."""
     head = entries.head[entry]
@@ -302,7 +308,7 @@ def is_read(partitions, partition, events, place, cursor, in_gap, touched):  # t
         partitions.ordinal[partition] += 1
 
 
-@kernel
+@kernel(Tables, Plain, Found, Events, Cursor, FLAG, INT)
 def advance(tables, plain, found, events, cursor, gaps, consume):  # type: ignore[no-untyped-def]
     """Processes events from cursor.at on, until one of the codes above; resumable with more room.
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import kernel
+from estero.engine.kernels import INT, column, kernel
 from estero.engine.runs.run_cea import Entries, Plain, new_entries
 from estero.engine.runs.spans.run_spans import Spanned
 from estero.engine.runs.spans.spans import Members, Spans, new_members, new_spans
@@ -42,13 +42,23 @@ from estero.engine.store.pools import lists_of
 from estero.engine.store.tecs import Cells, new_cells
 
 
-@kernel
-def list_plain_runs(plain, used, generation, oldest, opened, state, length, node):  # type: ignore[no-untyped-def]
+@kernel(
+    Plain,
+    INT,
+    INT,
+    INT,
+    column(np.int64),
+    column(np.int32),
+    column(np.int32),
+    column(np.int32),
+    column(np.int32),
+)
+def list_plain_runs(plain, used, generation, oldest, sizes, opened, state, length, node):  # type: ignore[no-untyped-def]
     """Lists the runs of partitions 0 … used - 1 that are inside the window; changes nothing.
 
-    opened int32[used]: the entries of each partition; state, length int32: of each entry, how many cells;
-    node int32: of each cell. Partitions of another generation (unless it is NONE) are forgotten ones.
-    Returns the numbers of entries and cells.
+    sizes int64[2]: the numbers of entries and cells; opened int32[used]: the entries of each partition;
+    state, length int32: of each entry, how many cells; node int32: of each cell. Partitions of another
+    generation (unless it is NONE) are forgotten ones.
     """
     arena, cells, entries, partitions, _ = plain
     count = 0
@@ -71,21 +81,35 @@ def list_plain_runs(plain, used, generation, oldest, opened, state, length, node
                 count += 1
                 opened[partition] += 1
             entry = entries.next[entry]
-    return count, listed
+    sizes[0] = count
+    sizes[1] = listed
 
 
-@kernel
+@kernel(
+    Split,
+    INT,
+    INT,
+    INT,
+    column(np.int32),
+    column(np.int64),
+    column(np.int32),
+    column(np.int32),
+    column(np.int32),
+    column(np.int32),
+    column(np.int32),
+    column(np.int32),
+    column(np.int32),
+)
 def list_split_runs(  # type: ignore[no-untyped-def]
     split, used, generation, oldest, opened, sizes, state, group_keys, key, key_elements, element, length,
     node,
 ):  # fmt: skip
-    """As `list_plain_runs`; fills sizes int64[4] with the numbers of groups, keys, elements and cells.
+    """As `list_plain_runs`; adds the numbers of groups, keys, elements and cells to sizes int64[4].
 
     state, group_keys int32: of each group, how many keys; key, key_elements int32: each key, how many
     elements; element, length int32: each element, how many cells.
     """
     arena, cells, elements, keys, groups, partitions, _ = split
-    sizes[:] = 0
     for partition in range(used):
         opened[partition] = 0
         if generation != NONE and partitions.generation[partition] != generation:
@@ -127,7 +151,9 @@ def plain_arrays(plain: Plain, used: int, generation: int, oldest: int) -> Array
     count, total = (int(pool.next.size - pool.free[1]) for pool in (plain.entries, plain.cells))
     opened, node = np.zeros(used, np.int32), np.empty(total, np.int32)
     state, length = np.empty(count, np.int32), np.empty(count, np.int32)
-    count, total = list_plain_runs(plain, used, generation, oldest, opened, state, length, node)
+    sizes = np.zeros(2, np.int64)
+    list_plain_runs(plain, used, generation, oldest, sizes, opened, state, length, node)
+    count, total = sizes.tolist()
     return {"opened": opened, "state": state[:count], "length": length[:count], "node": node[:total]}
 
 
@@ -192,11 +218,24 @@ def split_pools(
     return cells, elements, keys, groups, lists_of(groups.next, groups.free, arrays["opened"])
 
 
-@kernel
-def list_span_runs(spanned, used, generation, oldest, opened, last, sizes, state, rank, node):  # type: ignore[no-untyped-def]
-    """As `list_plain_runs`; returns the numbers of spans and members.
+@kernel(
+    Spanned,
+    INT,
+    INT,
+    INT,
+    column(np.int64),
+    column(np.int32),
+    column(np.int32),
+    column(np.int32),
+    column(np.int32),
+    column(np.int32),
+    column(np.int32),
+)
+def list_span_runs(spanned, used, generation, oldest, sizes, opened, last, members_of, state, rank, node):  # type: ignore[no-untyped-def]
+    """As `list_plain_runs`; sizes are the numbers of spans and members.
 
-    last, sizes int32: of each span, its node and how many members; state, rank, node int32: of each member.
+    last, members_of int32: of each span, its node and how many members; state, rank, node int32: of each
+    member.
     """
     arena, members, spans, partitions, _ = spanned
     count = 0
@@ -208,31 +247,34 @@ def list_span_runs(spanned, used, generation, oldest, opened, last, sizes, state
         span = partitions.first[partition]
         while span != NONE and arena.event[spans.last[span]] >= oldest:
             last[count] = spans.last[span]
-            sizes[count] = 0
+            members_of[count] = 0
             member = spans.first[span]
             while member != NONE:
                 state[listed] = members.state[member]
                 rank[listed] = members.rank[member]
                 node[listed] = members.node[member]
                 listed += 1
-                sizes[count] += 1
+                members_of[count] += 1
                 member = members.next[member]
             count += 1
             opened[partition] += 1
             span = spans.next[span]
-    return count, listed
+    sizes[0] = count
+    sizes[1] = listed
 
 
 def span_arrays(spanned: Spanned, used: int, generation: int, oldest: int) -> Arrays:
     """The spans of partitions 0 … used - 1 that are inside the window."""
     count, total = (int(pool.next.size - pool.free[1]) for pool in (spanned.spans, spanned.members))
     opened = np.zeros(used, np.int32)
-    last, sizes = np.empty(count, np.int32), np.empty(count, np.int32)
+    last, members_of = np.empty(count, np.int32), np.empty(count, np.int32)
     state, rank, node = (np.empty(total, np.int32) for _ in range(3))
-    count, total = list_span_runs(spanned, used, generation, oldest, opened, last, sizes, state, rank, node)
+    sizes = np.zeros(2, np.int64)
+    list_span_runs(spanned, used, generation, oldest, sizes, opened, last, members_of, state, rank, node)
+    count, total = sizes.tolist()
     return {
         "opened": opened,
-        "members": sizes[:count],
+        "members": members_of[:count],
         "state": state[:total],
         "rank": rank[:total],
         "node": np.concatenate((last[:count], node[:total])),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import kernel
+from estero.engine.kernels import INT, column, kernel, pool
 
 UNION = -1
 BOTTOM = -2
@@ -24,6 +24,7 @@ Pool = TypeVar("Pool", bound=tuple[NDArray[Any], ...])
 """A named tuple of columns."""
 
 
+@pool
 class Arena(NamedTuple):
     """The tECS, column by column; `kind.size` is the capacity, `size[0]` what is in use.
 
@@ -73,15 +74,15 @@ def grown(nodes: Pool, bigger: Pool) -> Pool:
     return bigger
 
 
-@kernel
+@kernel(Arena, column(np.int32), INT, column(np.int8))
 def mark_live(arena, roots, oldest, live):  # type: ignore[no-untyped-def]
     """Sets live[i] = 1 for each node that a root reaches by starts >= oldest.
 
     roots int32 ids; oldest int64; live int8[size], zeros on entry. Invariant: when node i is visited, all
     its parents have been, because ids fall from parent to child.
     """
-    for root in roots:
-        live[root] = 1
+    for number in range(roots.size):
+        live[roots[number]] = 1
     for node in range(arena.size[0] - 1, -1, -1):
         if live[node] == 0:
             continue
@@ -95,7 +96,7 @@ def mark_live(arena, roots, oldest, live):  # type: ignore[no-untyped-def]
             live[arena.left[node]] = 1
 
 
-@kernel
+@kernel(Arena, column(np.int8), column(np.int32))
 def move_live(arena, live, moved):  # type: ignore[no-untyped-def]
     """Moves live nodes together, in order, and fills moved[old id] = new id.
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import Cube, Grid, inlined, pool, step
 from estero.engine.store.arena import NONE, copy_columns
 from estero.engine.store.hash_index import FREE, START, claim, find, heap_of, put
 
@@ -23,6 +23,7 @@ MOST_ATTRIBUTES = 6
 """The most disequalities of one transition: an entry has 1,956 skip pointers then."""
 
 
+@pool
 class Sequences(NamedTuple):
     """All sequences of distinct attributes, numbered from 0, the empty one, prefixes first.
 
@@ -31,12 +32,13 @@ class Sequences(NamedTuple):
     upto[k].
     """
 
-    child: NDArray[np.int32]
+    child: Grid[np.int32]
     parent: NDArray[np.int32]
     last: NDArray[np.int32]
     upto: NDArray[np.int32]
 
 
+@pool
 class EdEntries(NamedTuple):
     """Entries of all lists, in order of insertion; `node.size` is the capacity.
 
@@ -55,8 +57,8 @@ class EdEntries(NamedTuple):
 
     node: NDArray[np.int32]
     place: NDArray[np.int32]
-    values: NDArray[np.uint64]
-    skips: NDArray[np.int32]
+    values: Cube[np.uint64]
+    skips: Grid[np.int32]
     before: NDArray[np.int32]
     size: NDArray[np.int64]
     looked: NDArray[np.int64]
@@ -114,7 +116,7 @@ def drop_entries(entries: EdEntries, first: int, first_node: int) -> None:
     entries.size[0] = kept
 
 
-@kernel
+@step
 def first_unequal(entries, sequences, entry, mask, wanted, row):  # type: ignore[no-untyped-def]
     """The first entry from `entry` on that differs from wanted[row] in all attributes of `mask`, or NONE.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import INT, Grid, column, inlined, kernel, pool
 
 FREE = -1
 """No entry: what a search returns that finds nothing."""
@@ -27,6 +27,7 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 _SHIFT = np.uint64(32)
 
 
+@pool
 class HashIndex(NamedTuple):
     """Entries of 32 bytes, so that a search touches one line of the cache most often.
 
@@ -34,8 +35,8 @@ class HashIndex(NamedTuple):
     key, TAG, START. used int64[1] counts the entries that were ever used, at most half of all.
     """
 
-    words: NDArray[np.uint64]
-    entries: NDArray[np.int64]
+    words: Grid[np.uint64]
+    entries: Grid[np.int64]
     used: NDArray[np.int64]
 
 
@@ -117,7 +118,7 @@ def put(index, entry, place, heap, start):  # type: ignore[no-untyped-def]
     index.entries[entry, START] = start
 
 
-@kernel
+@kernel(HashIndex, HashIndex, INT)
 def _copy_live(index, fresh, oldest):  # type: ignore[no-untyped-def]
     """Enters what has not expired into an empty index with room for it."""
     for entry in range(index.words.shape[0]):
@@ -130,7 +131,7 @@ def _copy_live(index, fresh, oldest):  # type: ignore[no-untyped-def]
         put(fresh, target, place, tag & _LOWER, start)
 
 
-@kernel
+@kernel(HashIndex, INT, column(np.int8))
 def mark_roots(index, oldest, live):  # type: ignore[no-untyped-def]
     """Sets live[heap] = 1 for the heaps of all entries that have not expired.
 
@@ -144,7 +145,7 @@ def mark_roots(index, oldest, live):  # type: ignore[no-untyped-def]
         live[heap_of(index, entry) * waits] |= waits
 
 
-@kernel
+@kernel(HashIndex, INT, column(np.int32))
 def rename_roots(index, oldest, moved):  # type: ignore[no-untyped-def]
     """Replaces the heap of each entry that has not expired by moved[heap]; see `mark_roots`."""
     if moved.size == 0:

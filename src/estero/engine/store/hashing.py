@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.batch import constant
-from estero.engine.jit import kernel
+from estero.engine.kernels import FLAG, INT, Grid, column, kernel, pool
 
 EMPTY = -1
 
 
+@pool
 class KeyTable(NamedTuple):
     """Numbers of distinct rows of words.
 
@@ -21,7 +22,7 @@ class KeyTable(NamedTuple):
     """
 
     slot: NDArray[np.int32]
-    words: NDArray[np.uint64]
+    words: Grid[np.uint64]
     size: NDArray[np.int64]
 
 
@@ -52,7 +53,7 @@ def number_rows(
     return int(_number_rows(table, constant(words, np.uint64), numbers, first, insert))
 
 
-@kernel
+@kernel(KeyTable, column(np.uint64, 2), column(np.int32), INT, FLAG)
 def _number_rows(table, words, numbers, first, insert):  # type: ignore[no-untyped-def]
     """See `number_rows`. Invariant: no more than half of the slots are taken, so every probe ends."""
     mask = table.slot.size - 1

@@ -14,13 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import INT, column, inlined, kernel, pool, step
 from estero.engine.store.arena import NONE, copy_columns
 
 SPINE = 33
 """Heap nodes that one insertion makes at most: a right spine of 2^31 products, the new one twice."""
 
 
+@pool
 class Products(NamedTuple):
     """Events that gather heaps; `mark.size` is the capacity.
 
@@ -46,6 +47,7 @@ class Products(NamedTuple):
     size: NDArray[np.int64]
 
 
+@pool
 class HeapNodes(NamedTuple):
     """Unions of a product and two heaps; `product.size` is the capacity, `size[0]` what is in use.
 
@@ -134,7 +136,7 @@ def inside(nodes, node, oldest):  # type: ignore[no-untyped-def]
     return node if node != NONE and nodes.start[node] >= oldest else NONE
 
 
-@kernel
+@step
 def meld(nodes, one, two, oldest, path):  # type: ignore[no-untyped-def]
     """The union of two heaps, without what is seen to have expired; both stay as they are.
 
@@ -158,7 +160,7 @@ def meld(nodes, one, two, oldest, path):  # type: ignore[no-untyped-def]
     return node
 
 
-@kernel
+@kernel(Products, HeapNodes, INT, column(np.int8), column(np.int8))
 def mark_live(products, nodes, oldest, live_products, live_nodes):  # type: ignore[no-untyped-def]
     """Sets to 1 what the live nodes reach by starts >= oldest.
 
@@ -184,7 +186,7 @@ def mark_live(products, nodes, oldest, live_products, live_nodes):  # type: igno
                 live_nodes[products.child[place]] = 1
 
 
-@kernel
+@kernel(Products, HeapNodes, column(np.int8), column(np.int8), column(np.int32), column(np.int32))
 def move_live(products, nodes, live_products, live_nodes, moved_products, moved_nodes):  # type: ignore[no-untyped-def]
     """Moves what is live together, in order, without expired heaps; moved_*[old] = new, int32.
 

@@ -10,13 +10,12 @@ memory follows the window without a pass over everything.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import INT, Grid, column, inlined, kernel, pool, step
 from estero.engine.store.arena import NONE
 from estero.engine.store.hash_index import (
     FREE,
@@ -29,7 +28,7 @@ from estero.engine.store.hash_index import (
     rebuilt,
 )
 from estero.engine.store.hash_index import START as LAST_ENTERED
-from estero.engine.store.heap import meld
+from estero.engine.store.heap import HeapNodes, meld
 from estero.engine.store.value_trees import (
     EARLIEST,
     FREE_ROW,
@@ -65,9 +64,8 @@ LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, NOT_EQUAL, BETWEEN = range(6)
 ABOVE_LOW, BELOW_HIGH = 1, 2
 """Added to BETWEEN where the range is without its lower end, without its upper one, or without both."""
 
-_HEIGHT = 1 / math.log2(4 / 3)
 
-
+@pool
 class OrderedIndex(NamedTuple):
     """The trees; rows[:, 0].size is the capacity.
 
@@ -77,7 +75,7 @@ class OrderedIndex(NamedTuple):
     """
 
     trees: HashIndex
-    rows: NDArray[np.int64]
+    rows: Grid[np.int64]
     root: NDArray[np.int32]
     sizes: NDArray[np.int64]
 
@@ -113,20 +111,30 @@ def has_room(index, insertions):  # type: ignore[no-untyped-def]
     )
 
 
-@kernel
+@inlined
+def binary_digits(number):  # type: ignore[no-untyped-def]
+    """One more than the logarithm to the base 2, rounded down."""
+    digits = 0
+    while number > 0:
+        number >>= 1
+        digits += 1
+    return digits
+
+
+@kernel(OrderedIndex, HeapNodes, INT)
 def most_nodes(index, nodes, steps):  # type: ignore[no-untyped-def]
     """How many heap nodes the next `steps` insertions and queries make at most.
 
-    A tree of n leaves has a height h of at most log n to the base 4/3, two right spines have s nodes in
-    all. An insertion puts a product into h heaps and rotates twice on each level of three trees; a query
-    melds 2 h heaps.
+    A tree of n leaves has a height h of at most log n to the base 4/3, which is less than 2.41 times that to
+    the base 2; two right spines have s nodes in all. An insertion puts a product into h heaps and rotates
+    twice on each level of three trees; a query melds 2 h heaps.
     """
-    height = _HEIGHT * math.log2(index.sizes[USED] + 2 * steps) + 1
-    spines = 2 * math.log2(nodes.size[0] + 1 + steps)
-    return steps * (np.int64(height * (6 * spines + spines / 2 + 2)) + 1)
+    height = 241 * binary_digits(index.sizes[USED] + 2 * steps) // 100 + 2
+    spines = 2 * binary_digits(nodes.size[0] + 1 + steps)
+    return steps * (height * (6 * spines + spines // 2 + 2) + 1)
 
 
-@kernel
+@step
 def insert(index, nodes, place, one, two, value, alone, event, oldest, path):  # type: ignore[no-untyped-def]
     """Lets a product wait at (place, key) with `value`.
 
@@ -180,7 +188,7 @@ def insert(index, nodes, place, one, two, value, alone, event, oldest, path):  #
     balance_up(index, nodes, parent, 1, oldest, path)
 
 
-@kernel
+@step
 def query(index, nodes, place, one, two, operator, value, upper, oldest, pieces, path):  # type: ignore[no-untyped-def]
     """The heap of what waits at (place, key) with (its value) `operator` `value`, or NONE.
 
@@ -216,7 +224,7 @@ def query(index, nodes, place, one, two, operator, value, upper, oldest, pieces,
     return heap
 
 
-@kernel
+@kernel(OrderedIndex, INT, column(np.int8))
 def mark_trees(index, oldest, live):  # type: ignore[no-untyped-def]
     """Sets live[heap] = 1 for the heaps of all rows that have not expired."""
     for row in range(index.sizes[USED]):
@@ -224,7 +232,7 @@ def mark_trees(index, oldest, live):  # type: ignore[no-untyped-def]
             live[index.rows[row, HEAP]] = 1
 
 
-@kernel
+@kernel(OrderedIndex, INT, column(np.int32))
 def rename_trees(index, oldest, moved):  # type: ignore[no-untyped-def]
     """Replaces the heap of each row that has not expired by moved[heap]."""
     for row in range(index.sizes[USED]):

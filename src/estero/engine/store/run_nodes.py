@@ -7,9 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from estero.engine.kernels import Cube, pool
 from estero.engine.store.arena import NONE, grown
 
 
+@pool
 class RunNodes(NamedTuple):
     """Configurations; `mark.size` is the capacity.
 
@@ -34,7 +36,7 @@ class RunNodes(NamedTuple):
     place: NDArray[np.int32]
     top: NDArray[np.int32]
     head: NDArray[np.int32]
-    values: NDArray[np.uint64]
+    values: Cube[np.uint64]
     size: NDArray[np.int64]
 
 

@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import inlined, pool, step
 from estero.engine.store.arena import BOTTOM, NONE, PREFER, UNION
 from estero.engine.store.pools import free_places
 
 
+@pool
 class Cells(NamedTuple):
     """Cells of union-lists: node int32 and next int32 (NONE ends a list); free[0] heads the free ones."""
 
@@ -71,7 +72,7 @@ def pair(arena, left, right):  # type: ignore[no-untyped-def]
     return node
 
 
-@kernel
+@step
 def unite(arena, one, two):  # type: ignore[no-untyped-def]
     """The union of two safe nodes of equal max_start, safe again (distributed-cea, figure "union")."""
     if arena.kind[one] != UNION:
@@ -106,7 +107,7 @@ def height(arena, node):  # type: ignore[no-untyped-def]
     return max(0, PREFER - arena.kind[node])
 
 
-@kernel
+@step
 def newer(arena, node, older, last):  # type: ignore[no-untyped-def]
     """`older` for windows that begin at or before event `last`, `node` for others; at most three new nodes.
 
@@ -137,7 +138,7 @@ def new_cell(cells, node, following):  # type: ignore[no-untyped-def]
     return cell
 
 
-@kernel
+@step
 def free_list(cells, head):  # type: ignore[no-untyped-def]
     """Gives the cells of a list back."""
     while head != NONE:
@@ -148,7 +149,7 @@ def free_list(cells, head):  # type: ignore[no-untyped-def]
         head = following
 
 
-@inlined
+@step
 def length(cells, head):  # type: ignore[no-untyped-def]
     """The number of cells of a list."""
     count = 0
@@ -158,7 +159,7 @@ def length(cells, head):  # type: ignore[no-untyped-def]
     return count
 
 
-@kernel
+@step
 def merge(arena, cells, head, oldest, scratch):  # type: ignore[no-untyped-def]
     """The union of a list, as one safe node; expired cells (max_start < oldest) are cut off first.
 

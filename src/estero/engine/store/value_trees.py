@@ -9,7 +9,7 @@ a heap need not be deleted, because nothing of it is ever visited; leaves are, i
 
 from __future__ import annotations
 
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import inlined, step
 from estero.engine.store.arena import NONE
 from estero.engine.store.heap import heap_node, meld
 
@@ -117,7 +117,7 @@ def replace(index, old, new):  # type: ignore[no-untyped-def]
         rows[parent, RIGHT] = new
 
 
-@kernel
+@step
 def _lower(index, nodes, above, side, oldest, path):  # type: ignore[no-untyped-def]
     """Rotates: the child of `above` on the side that is not `side` loses its own child of that side.
 
@@ -150,7 +150,7 @@ def _meld_rows(index, nodes, one, two, oldest, path):  # type: ignore[no-untyped
     return meld(nodes, first, second, oldest, path)
 
 
-@kernel
+@step
 def balance_up(index, nodes, child, difference, oldest, path):  # type: ignore[no-untyped-def]
     """Weighs and balances from the parent of `child` to the root, after `difference` leaves more there.
 
@@ -174,7 +174,7 @@ def balance_up(index, nodes, child, difference, oldest, path):  # type: ignore[n
         row = rows[row, PARENT]
 
 
-@kernel
+@step
 def remove(index, nodes, leaf, oldest, path):  # type: ignore[no-untyped-def]
     """Takes out a leaf that holds nothing inside the window; no heap above it changes by that."""
     rows = index.rows
@@ -237,7 +237,7 @@ def _subtree_with_cut(index, row, low, high):  # type: ignore[no-untyped-def]
     return row
 
 
-@kernel
+@step
 def in_range(index, row, low, high, pieces, count, oldest):  # type: ignore[no-untyped-def]
     """Enters subtrees below `row` that hold the values low … high; returns how many pieces there are."""
     rows = index.rows

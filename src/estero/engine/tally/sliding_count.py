@@ -17,17 +17,27 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined, kernel
-from estero.engine.runs.run_cea import DEAD, IDLE, MISSING
+from estero.engine.kernels import INT, Grid, column, inlined, kernel, pool, step
+from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Tables
 
 
+@pool
 class Ways(NamedTuple):
     """Counts, twice: `exact` uint64 wraps around, `rough` float64 says whether it did; same shape."""
+
+    exact: Grid[np.uint64]
+    rough: Grid[np.float64]
+
+
+@pool
+class SavedWays(NamedTuple):
+    """The same for one row."""
 
     exact: NDArray[np.uint64]
     rough: NDArray[np.float64]
 
 
+@pool
 class Window(NamedTuple):
     """The two stacks for S states.
 
@@ -40,10 +50,11 @@ class Window(NamedTuple):
     front: Ways
     ahead: Ways
     through: Ways
-    saved: Ways
+    saved: SavedWays
     touched: NDArray[np.int32]
 
 
+@pool
 class Line(NamedTuple):
     """Events one after the other: class int32, and the place int64 of the first one in its window."""
 
@@ -51,9 +62,9 @@ class Line(NamedTuple):
     oldest: NDArray[np.int64]
 
 
-def ways(*shape: int) -> Ways:
+def ways(rows: int, columns: int) -> Ways:
     """Zeros."""
-    return Ways(np.zeros(shape, np.uint64), np.zeros(shape))
+    return Ways(np.zeros((rows, columns), np.uint64), np.zeros((rows, columns)))
 
 
 def new_window(front: int, ahead: int, states: int) -> Window:
@@ -62,7 +73,7 @@ def new_window(front: int, ahead: int, states: int) -> Window:
         ways(front, states),
         ways(ahead, states + 1),
         ways(states + 1, states),
-        ways(states),
+        SavedWays(np.zeros(states, np.uint64), np.zeros(states)),
         np.empty(states, np.int32),
     )
 
@@ -120,7 +131,7 @@ def add_targets(tables, row, through, origin, exact, rough):  # type: ignore[no-
             add(through, origin, target, exact, rough)
 
 
-@kernel
+@step
 def step_through(tables, event_class, window):  # type: ignore[no-untyped-def]
     """Through := through × transitions of the class, and the new run among the runs after m.
 
@@ -145,7 +156,7 @@ def step_through(tables, event_class, window):  # type: ignore[no-untyped-def]
         add_targets(tables, row, through, states, np.uint64(1), 1.0)
 
 
-@kernel
+@kernel(Tables, Line, INT, INT, Window)
 def turn(tables, line, first, last, window):  # type: ignore[no-untyped-def]
     """Makes `last` the split: fills the front for starts first … last, as far as there are rows.
 
@@ -174,7 +185,7 @@ def turn(tables, line, first, last, window):  # type: ignore[no-untyped-def]
         changed = changed_states(tables, event_class, window.touched)
         # Rows of unchanged states stay. A changed state may read another one's old row, so the new rows
         # are gathered per column, of which only the old values of that column are needed.
-        for column in range(states if changed else 0):
+        for state in range(states if changed else 0):
             for number in range(changed):
                 row = tables.row_of[window.touched[number], event_class]
                 exact = np.uint64(0)
@@ -183,13 +194,13 @@ def turn(tables, line, first, last, window):  # type: ignore[no-untyped-def]
                     for edge in range(tables.first[row] - 1, tables.first[row + 1]):
                         target = target_of(tables, row, edge)
                         if target != DEAD:
-                            exact += through.exact[target, column]
-                            rough += through.rough[target, column]
+                            exact += through.exact[target, state]
+                            rough += through.rough[target, state]
                 saved.exact[number] = exact
                 saved.rough[number] = rough
             for number in range(changed):
-                through.exact[window.touched[number], column] = saved.exact[number]
-                through.rough[window.touched[number], column] = saved.rough[number]
+                through.exact[window.touched[number], state] = saved.exact[number]
+                through.rough[window.touched[number], state] = saved.rough[number]
 
 
 @inlined
@@ -213,7 +224,7 @@ def look_at(tables, event_class, window, row):  # type: ignore[no-untyped-def]
                 add(ahead, row, origin, exact, accepting * through.rough[origin, state])
 
 
-@kernel
+@kernel(Tables, Line, INT, INT, Window)
 def look_ahead(tables, line, first, last, window):  # type: ignore[no-untyped-def]
     """Fills `ahead` for the events first … last - 1, split before the first, and `through` for all."""
     start_anew(window.through)
@@ -222,7 +233,7 @@ def look_ahead(tables, line, first, last, window):  # type: ignore[no-untyped-de
         step_through(tables, line.event_class[event], window)
 
 
-@kernel
+@kernel(Tables, Line, column(np.int64), column(np.int64), INT, Window, column(np.uint64), column(np.float64))
 def count_ends(tables, line, firsts, lasts, earliest, window, exact, rough):  # type: ignore[no-untyped-def]
     """Counts the complex events that end at each event of some ranges and start from `earliest` on.
 

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.patience import patience
 from estero.engine.runs.tables import TableBuilder
 from estero.engine.tally.long_counts import LongCounts
 from estero.engine.tally.sliding_count import Line, count_ends, new_window
@@ -161,7 +160,6 @@ class Tally:
         rows = min(int((places - oldest[places]).max()), int((oldest[high - 1] - oldest[low]).max()) + 1)
         window = new_window(max(rows, 1), 1, self._builder.states)
         exact, rough = np.zeros(places.size, np.uint64), np.zeros(places.size)
-        patience.foresee(places.size * self._builder.states)
         count_ends(self._builder.tables, laid.line, low, high, 0, window, exact, rough)
         counted = np.zeros(last - first, np.uint64)
         short = np.logical_and.reduceat(rough < FITS, offsets_of(high - low)[:-1])

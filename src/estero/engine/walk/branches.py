@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import inlined, step
 from estero.engine.walk.enumeration import write_back
 
 
@@ -21,7 +21,7 @@ def write_sorted(walk, length, start, matches, first):  # type: ignore[no-untype
     return matches.event[first]
 
 
-@kernel
+@step
 def merge_runs(matches, first, length, event, marks):  # type: ignore[no-untyped-def]
     """Merges each ascending run of matches.event[first …] with the next, into event and marks.
 
@@ -51,7 +51,7 @@ def merge_runs(matches, first, length, event, marks):  # type: ignore[no-untyped
     return runs
 
 
-@kernel
+@step
 def before(matches, one, two):  # type: ignore[no-untyped-def]
     """Whether item `one` comes before item `two`."""
     if matches.event[one] != matches.event[two]:
@@ -59,7 +59,7 @@ def before(matches, one, two):  # type: ignore[no-untyped-def]
     return matches.marks[one] < matches.marks[two]
 
 
-@kernel
+@step
 def run_end(matches, low, last):  # type: ignore[no-untyped-def]
     """Where the ascending run that begins at `low` ends, at most `last`."""
     if low == last:

@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined
-from estero.engine.store.arena import NONE, PREFER
+from estero.engine.kernels import INT, inlined, kernel, pool
+from estero.engine.store.arena import NONE, PREFER, Arena
 from estero.engine.walk.counter import Counts
 
 
+@pool
 class PathCounts(NamedTuple):
     """The counts of all nodes; stack int32[2 × capacity + 2] is scratch.
 
@@ -51,6 +52,7 @@ def link(arena, counts, node):  # type: ignore[no-untyped-def]
             counts.jump[node] = two if even else following
 
 
+@kernel(Arena, PathCounts, INT, INT)
 @inlined
 def resolved(arena, counts, node, oldest):  # type: ignore[no-untyped-def]
     """The union or end that counts as many as `node` does in a window: past outputs and choices."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import kernel
+from estero.engine.kernels import column, kernel
 
 Selected = tuple[NDArray[np.int32], NDArray[np.int64]]
 """The list offsets int32[m + 1] of one label, and the events int64[items] that have it."""
@@ -43,21 +43,32 @@ def select_labels(
     return found
 
 
-@kernel
+@kernel(column(np.int32), column(np.int64))
 def _count(marks, counts):  # type: ignore[no-untyped-def]
     """How often each label set occurs, counts int64[sets]."""
     for item in range(marks.size):
         counts[marks[item]] += 1
 
 
-@kernel
+@kernel(
+    column(np.int64),
+    column(np.int32),
+    column(np.int64),
+    column(np.int64),
+    column(np.int64),
+    column(np.int64),
+    column(np.int64),
+    column(np.int32, 2),
+    column(np.int64),
+)
 def _select(offsets, marks, events, firsts, labels, bases, ends, starts, chosen):  # type: ignore[no-untyped-def]
     """Fills starts int32[labels, m + 1] and chosen int64[bases[-1]].
 
     Label set k has labels[firsts[k]] … labels[firsts[k + 1] - 1]; label j has chosen[bases[j]] … , of which
     those before ends[j] are filled, all in the end.
     """
-    starts[:, 0] = 0
+    for label in range(starts.shape[0]):
+        starts[label, 0] = 0
     for match in range(offsets.size - 1):
         for item in range(offsets[match], offsets[match + 1]):
             mark = marks[item]

@@ -17,8 +17,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined
-from estero.engine.patience import patience
+from estero.engine.kernels import inlined, pool, step
 from estero.engine.store.arena import copy_columns
 from estero.engine.walk.roots import Roots
 
@@ -38,6 +37,7 @@ Counted = tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]]
 """Of roots the counts modulo 2**64, the same rounded, and bounds from below (see `Counter.count`)."""
 
 
+@pool
 class Counts(NamedTuple):
     """What is known of each node (or product).
 
@@ -100,7 +100,7 @@ def is_done(counts, node):  # type: ignore[no-untyped-def]
     return counts.stamp[node] == counts.window[1]
 
 
-@inlined
+@step
 def known(counts, node, start, oldest):  # type: ignore[no-untyped-def]
     """The count inside the window, exact and rough, of a node of max_start `start`; its rim must be done."""
     if start < oldest:
@@ -199,9 +199,7 @@ class Counter(ABC, Generic[S]):
         """What `count` fills."""
         size = roots.root.size
         found = np.zeros(size, np.uint64), np.zeros(size), np.zeros(size)
-        for first, last in patience.portions(size):
-            parts = (each[first:last] for each in found)
-            self.steps += self.count(compact, self.counts, roots.part(first, last), *parts)
+        self.steps += self.count(compact, self.counts, roots, *found)
         return found
 
     @abstractmethod

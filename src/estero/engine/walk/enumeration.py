@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, FULL, GROW, SEEK
-from estero.engine.jit import inlined
+from estero.engine.kernels import Grid, inlined, pool
 from estero.engine.store.arena import copy_columns
 from estero.engine.walk.counter import Counter, S
 from estero.engine.walk.matches import Matches, filled, new_matches
@@ -30,6 +30,7 @@ _LARGEST_BATCH = 1 << 16
 _NO_LIMIT = 1 << 62
 
 
+@pool
 class Asked(NamedTuple):
     """The complex events that are asked for.
 
@@ -45,6 +46,7 @@ class Asked(NamedTuple):
     limit: int
 
 
+@pool
 class Walk(NamedTuple):
     """Where an enumeration stands.
 
@@ -68,7 +70,7 @@ class Walk(NamedTuple):
     choice: NDArray[np.int64]
     event: NDArray[np.int64]
     marks: NDArray[np.int32]
-    agenda: NDArray[np.int64]
+    agenda: Grid[np.int64]
     sort_event: NDArray[np.int64]
     sort_marks: NDArray[np.int32]
 

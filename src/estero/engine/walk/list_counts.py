@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import INT, Grid, column, inlined, kernel, pool
 from estero.engine.store.arena import NONE, copy_columns
 from estero.engine.store.ed_index import EdEntries, Sequences, find_next
 from estero.engine.store.hash_index import (
@@ -28,6 +28,7 @@ from estero.engine.store.hash_index import (
     rebuilt,
 )
 from estero.engine.store.run_nodes import RunNodes
+from estero.engine.walk.roots import Roots
 
 _CERTAIN = 2.0**52
 """Where bounds from below end: up to here sums of floats are exact."""
@@ -43,6 +44,7 @@ _SECOND = np.uint64(0xC4CEB9FE1A85EC53)
 _SHIFT = np.uint64(33)
 
 
+@pool
 class Lists(NamedTuple):
     """Run nodes, and the lists that they go with; widths int32[places]: how many attributes differ."""
 
@@ -52,6 +54,7 @@ class Lists(NamedTuple):
     widths: NDArray[np.int32]
 
 
+@pool
 class ListCounts(NamedTuple):
     """What is known of nodes and entries. Rows of nodes that only end are the last ones (see `row_of`).
 
@@ -68,10 +71,10 @@ class ListCounts(NamedTuple):
     ====== ======= ================= ================================================================
     """
 
-    newest: NDArray[np.int32]
-    same: NDArray[np.int32]
+    newest: Grid[np.int32]
+    same: Grid[np.int32]
     bottom: NDArray[np.int32]
-    exact: NDArray[np.uint64]
+    exact: Grid[np.uint64]
     most: NDArray[np.float64]
     least: NDArray[np.float64]
     done: NDArray[np.int64]
@@ -183,7 +186,7 @@ def _sum_up(lists, counts, alike, entry):  # type: ignore[no-untyped-def]
     counts.least[entry] = bound_of(lists, counts, entries.node[entry])
 
 
-@kernel
+@kernel(Lists, ListCounts, HashIndex)
 def _count_all(lists, counts, alike):  # type: ignore[no-untyped-def]
     """Goes on from what is done; needs the room that `caught_up` makes.
 
@@ -214,6 +217,7 @@ def _count_all(lists, counts, alike):  # type: ignore[no-untyped-def]
     counts.done[_ENTRIES] = entry
 
 
+@kernel(Lists, INT, INT)
 @inlined
 def next_entry(lists, node, entry):  # type: ignore[no-untyped-def]
     """The entry that a node goes with after `entry`, or NONE."""
@@ -258,7 +262,7 @@ def bound_of(lists, counts, node):  # type: ignore[no-untyped-def]
     return min(least, _CERTAIN)
 
 
-@kernel
+@kernel(Lists, ListCounts, Roots, column(np.uint64), column(np.float64), column(np.float64))
 def count_run_nodes(lists, counts, roots, exact, most, least):  # type: ignore[no-untyped-def]
     """See `Counter.count`; there is no rim, as there is no window."""
     for place in range(roots.root.size):

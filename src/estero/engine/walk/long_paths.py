@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import INT, column, inlined, kernel, pool
 from estero.engine.store.arena import NONE, UNION, Arena
 from estero.engine.walk.choices import PathCounts, resolved
 from estero.engine.walk.counter import FITS, known
@@ -30,6 +30,7 @@ _SPARE = 192
 """Leading bits that are looked at beyond those that a piece can use up: 63 may be leading zeros."""
 
 
+@pool
 class Unions(NamedTuple):
     """The unions below some roots whose numbers are long, ascending, and what is on each side.
 
@@ -67,6 +68,7 @@ class _Way(NamedTuple):
     place: int
 
 
+@pool
 class Sums(NamedTuple):
     """Numbers that are still read, in words; each has a row.
 
@@ -84,6 +86,7 @@ class Sums(NamedTuple):
     words: NDArray[np.int32]
 
 
+@kernel(Arena, PathCounts, INT, INT)
 @inlined
 def union_below(arena, counts, node, oldest):  # type: ignore[no-untyped-def]
     """The first union with two sides below a long node that is resolved; only one way is between."""
@@ -92,11 +95,12 @@ def union_below(arena, counts, node, oldest):  # type: ignore[no-untyped-def]
     return node
 
 
-@kernel
-def mark_long(arena, counts, roots, oldest, place):  # type: ignore[no-untyped-def]
+@kernel(Arena, PathCounts, column(np.int32), INT, column(np.int32), column(np.int64))
+def mark_long(arena, counts, roots, oldest, place, found):  # type: ignore[no-untyped-def]
     """Sets `place` int32[nodes] to 1 at the unions below some long roots that are long, too, and 0 before.
 
-    Returns how many these are, and the first one. Children have smaller numbers than their parents.
+    Fills found int64[2] with how many these are, and the first one. Children have smaller numbers than their
+    parents.
     """
     waiting = np.int64(0)
     node = 0
@@ -118,11 +122,13 @@ def mark_long(arena, counts, roots, oldest, place):  # type: ignore[no-untyped-d
                     waiting += 1 - place[child]
                     place[child] = 1
             if waiting == 0:
-                return size, node
+                found[0] = size
+                found[1] = node
+                return
         node -= 1
 
 
-@kernel
+@kernel(Arena, PathCounts, INT, column(np.int32), INT, Unions)
 def list_long(arena, counts, oldest, place, first, unions):  # type: ignore[no-untyped-def]
     """Fills `unions` with what is marked, from the node `first` on, and `place` with where it is there."""
     node = first
@@ -185,7 +191,7 @@ def add_rows(sums, one, two, target):  # type: ignore[no-untyped-def]
     return length
 
 
-@kernel
+@kernel(Unions, column(np.int64), INT, INT, Sums)
 def add_up(unions, until, first, last, sums):  # type: ignore[no-untyped-def]
     """Works out the numbers of the unions at the places first … last - 1; those before are done.
 
@@ -218,7 +224,9 @@ class LongPaths:
 
     def __init__(self, arena: Arena, counts: PathCounts, roots: NDArray[np.int32], oldest: int) -> None:
         place = np.zeros(int(roots.max()) + 1, np.int32)
-        size, first = mark_long(arena, counts, roots, oldest, place)
+        found = np.empty(2, np.int64)
+        mark_long(arena, counts, roots, oldest, place, found)
+        size, first = found.tolist()
         node, left, right = np.empty((3, size), np.int32)
         self.unions = Unions(node, left, right, *np.empty((2, size), np.uint64))
         list_long(arena, counts, oldest, place, first, self.unions)

@@ -8,7 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from estero.engine.kernels import pool
 
+
+@pool
 class Matches(NamedTuple):
     """A batch of m complex events.
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, FULL, GROW, SEEK
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import INT, column, inlined, kernel, maybe, step
 from estero.engine.store.arena import NONE, PREFER, UNION, Arena, copy_columns
 from estero.engine.walk.choices import PathCounts, link, resolved
 from estero.engine.walk.counter import (
@@ -30,15 +30,16 @@ from estero.engine.walk.counter import (
     set_rim_count,
     waits,
 )
-from estero.engine.walk.enumeration import STEPS, go_on, write_back
+from estero.engine.walk.enumeration import STEPS, Asked, Walk, go_on, write_back
 from estero.engine.walk.long_paths import LongPaths, Turns
+from estero.engine.walk.matches import Matches
 from estero.engine.walk.roots import Roots
 
 _NO_NODE = np.iinfo(np.int32).max
 """Above all nodes."""
 
 
-@kernel
+@kernel(Arena, PathCounts, INT)
 def count_nodes(arena, counts, first):  # type: ignore[no-untyped-def]
     """Counts the nodes from `first` on; those before are done."""
     of_nodes = counts.of_nodes
@@ -65,7 +66,7 @@ def count_nodes(arena, counts, first):  # type: ignore[no-untyped-def]
         set_count(of_nodes, node, exact, rough, earliest)
 
 
-@kernel
+@step
 def count_rim(arena, counts, root, oldest):  # type: ignore[no-untyped-def]
     """Counts the rim below `root`, which is resolved; returns the number of nodes counted."""
     of_nodes = counts.of_nodes
@@ -129,7 +130,7 @@ def count_few(arena, counts, root, oldest):  # type: ignore[no-untyped-def]
     return exact, rough, looked
 
 
-@kernel
+@kernel(Arena, PathCounts, Roots, column(np.uint64), column(np.float64), column(np.float64))
 def count_paths(arena, counts, roots, exact, rough, least):  # type: ignore[no-untyped-def]
     """See `Counter.count`."""
     steps = 0
@@ -229,12 +230,25 @@ def seek_path(arena, counts, root, oldest, skip, walk):  # type: ignore[no-untyp
     return code, leave(walk, choices, node, depth)
 
 
-@kernel
-def put_path(arena, counts, turned, place, last, root, oldest, skip, choices, items):  # type: ignore[no-untyped-def]
+@kernel(
+    Arena,
+    PathCounts,
+    column(np.bool_),
+    column(np.int32),
+    INT,
+    INT,
+    INT,
+    INT,
+    column(np.int64, 2),
+    column(np.int64, 2),
+    column(np.int64),
+)
+def put_path(arena, counts, turned, place, last, root, oldest, skip, choices, items, sizes):  # type: ignore[no-untyped-def]
     """Fills the choices int64[., 2] and items int64[., 2] of a `Place` as far as there is room.
 
     The path turns right where turned[place[node]] says so, down to the union `last`, and then goes to number
-    `skip` below it; the rim below the root must be done. Returns how many choices and items there are.
+    `skip` below it; the rim below the root must be done. Fills sizes int64[2] with how many choices and items
+    there are.
     """
     node = root
     depth = 0
@@ -272,10 +286,11 @@ def put_path(arena, counts, turned, place, last, root, oldest, skip, choices, it
     if height < choices.shape[0]:
         choices[height, 0] = node
         choices[height, 1] = depth
-    return height + 1, depth
+    sizes[0] = height + 1
+    sizes[1] = depth
 
 
-@kernel
+@kernel(Arena, maybe(PathCounts), Asked, Walk, Matches, column(np.int64))
 def walk_paths(arena, counts, asked, walk, matches, sizes):  # type: ignore[no-untyped-def]
     """The walk over paths; see `enumeration.go_on`."""
     return go_on(arena, counts, asked, walk, matches, sizes, seek_path, descend_path, write_back)
@@ -332,7 +347,9 @@ class PathCounter(Counter[Arena]):
             turns, place = known.turns(root, index), known.place
         choices, items = np.empty((0, 2), np.int64), np.empty((0, 2), np.int64)
         asked = turns.right, place, turns.last, root, oldest, turns.rest
-        height, depth = put_path(compact, self.counts, *asked, choices, items)
+        sizes = np.empty(2, np.int64)
+        put_path(compact, self.counts, *asked, choices, items, sizes)
+        height, depth = sizes.tolist()
         choices, items = np.empty((height, 2), np.int64), np.empty((depth, 2), np.int64)
-        put_path(compact, self.counts, *asked, choices, items)
+        put_path(compact, self.counts, *asked, choices, items, sizes)
         return Place(choices, items)

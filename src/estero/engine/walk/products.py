@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, FULL, GROW, SEEK
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import INT, column, inlined, kernel, maybe, pool, step
 from estero.engine.store.arena import NONE
 from estero.engine.store.heap import HeapNodes, Products, inside
 from estero.engine.walk.branches import write_sorted
@@ -48,10 +48,12 @@ from estero.engine.walk.counter import (
     set_rim_count,
     waits,
 )
-from estero.engine.walk.enumeration import STEPS, go_on
+from estero.engine.walk.enumeration import STEPS, Asked, Walk, go_on
+from estero.engine.walk.matches import Matches
 from estero.engine.walk.roots import Roots
 
 
+@pool
 class Heaps(NamedTuple):
     """Products and the heaps of them."""
 
@@ -59,6 +61,7 @@ class Heaps(NamedTuple):
     nodes: HeapNodes
 
 
+@pool
 class ProductCounts(NamedTuple):
     """The counts of products and of heap nodes.
 
@@ -71,7 +74,7 @@ class ProductCounts(NamedTuple):
     stack: NDArray[np.int32]
 
 
-@kernel
+@kernel(Heaps, ProductCounts, INT, INT)
 def count_parts(heaps, counts, first_product, first_node):  # type: ignore[no-untyped-def]
     """Counts the products and heap nodes from these on; those before are done.
 
@@ -110,7 +113,7 @@ def count_parts(heaps, counts, first_product, first_node):  # type: ignore[no-un
         set_count(of_products, product, exact, rough, earliest)
 
 
-@kernel
+@step
 def count_rim(heaps, counts, root, oldest):  # type: ignore[no-untyped-def]
     """Counts the rim below product `root`; returns the nodes and products counted."""
     products, nodes = heaps
@@ -200,7 +203,7 @@ def count_list(heaps, counts, heap, oldest):  # type: ignore[no-untyped-def]
     return exact, rough, looked
 
 
-@kernel
+@kernel(Heaps, ProductCounts, Roots, column(np.uint64), column(np.float64), column(np.float64))
 def count_products(heaps, counts, roots, exact, rough, least):  # type: ignore[no-untyped-def]
     """See `Counter.count`."""
     steps = 0
@@ -302,7 +305,7 @@ def seek_product(heaps, counts, root, oldest, skip, walk):  # type: ignore[no-un
     return seek_digits(heaps, counts, root, oldest, skip, walk)
 
 
-@kernel
+@step
 def seek_digits(heaps, counts, root, oldest, skip, walk):  # type: ignore[no-untyped-def]
     """Goes to the complex event number `skip` of a root, product by product."""
     products, nodes = heaps
@@ -371,7 +374,7 @@ def seek_digits(heaps, counts, root, oldest, skip, walk):  # type: ignore[no-unt
     return DONE, leave(walk, choices, product, NONE, listed, depth)
 
 
-@kernel
+@kernel(Heaps, maybe(ProductCounts), Asked, Walk, Matches, column(np.int64))
 def walk_products(heaps, counts, asked, walk, matches, sizes):  # type: ignore[no-untyped-def]
     """The walk over products of heaps; see `enumeration.go_on`."""
     return go_on(heaps, counts, asked, walk, matches, sizes, seek_product, descend_product, write_sorted)

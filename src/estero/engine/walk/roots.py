@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import Found
+from estero.engine.kernels import pool
 from estero.engine.store.arena import Arena
 
 
+@pool
 class Roots(NamedTuple):
     """Compact sets that ended, in order of `event` (their end).
 

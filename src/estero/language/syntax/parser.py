@@ -68,11 +68,9 @@ def parser(start: str = "query") -> Lark:
     """The parser of the grammar that `start` is in, made once for each grammar."""
     if start in ("pattern", "condition"):
         return parser()
-    from estero.language.syntax.kept_tables import lark_of  # Lark is not loaded to import this
+    from estero.language.syntax.parser_tables import lark_of  # Lark is not loaded to import this
 
-    if start == "query":
-        return lark_of("ceql.lark", ["query", "pattern", "condition"])
-    return lark_of("conjunctive.lark", [start])
+    return lark_of("ceql" if start == "query" else "conjunctive")
 
 
 def _parse(text: str, start: str) -> Any:

@@ -67,7 +67,6 @@ def recognize_frame(
     shared = partials is None
     shares = number_of_shares(work.plan, df.sparkSession, share=share, partitions=partitions) if shared else 1
     distributed = distribute(df, work.plan, work.division, partitions, split_keys=split_keys, shares=shares)
-    work = work.with_kernels(df.sparkSession)
     on_batches = work.on_batches(distributed.shares) if partials is None else work.with_partials(partials)
     found = distributed.rows.mapInArrow(on_batches, spark_schema(work.answer))
     if event_rows:
@@ -122,7 +121,6 @@ def count_frame(
     work = Work.of(df.schema, plan, positions=False)
     work = replace(work, known=_known(df, work, until))
     distributed = distribute(df, work.plan, work.division, partitions, split_keys=split_keys)
-    work = work.with_kernels(df.sparkSession)
     counted = distributed.rows.mapInArrow(_counting(work), "count binary")
     try:
         with jobs():

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from estero.errors import EnvironmentProblem
-from estero.system.private_files import exposure, make_folder
+from estero.system.private_folders import exposure, make_folder
 
 OLDEST_JAVA = 17
 """Spark 4 does not start on anything older."""

@@ -82,7 +82,6 @@ def recognize_stream(
     df, plan = keyed(df, plan)
     plan.refuse_endless()
     work = Work.of(df.schema, plan, positions=positions, every=True, partials=partials)
-    work = work.with_kernels(df.sparkSession, snapshots=True)
     clock = clock_of(df, work.plan.classification, tick_ns, lateness)
     with jobs():
         rows = streamed(

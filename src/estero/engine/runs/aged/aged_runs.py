@@ -35,7 +35,7 @@ class KnowsAges(Protocol):
 class AgedRuns(CeaRuns):
     """See `CeaRuns`. Columns 0 … `clocks` - 1 of the values are what clocks show; they do not fall."""
 
-    needs = run_aged.NEEDS
+    cursor_kind = run_aged.Cursor
 
     def __init__(self, automaton: Automaton, settings: Settings) -> None:
         super().__init__(automaton, settings)
@@ -92,7 +92,7 @@ class AgedRuns(CeaRuns):
 
     def _listed(self, used: int, generation: int, oldest: int) -> Arrays:
         self._learn_ages()
-        at = int(self._cursor["at"])
+        at = int(self._cursor.at)
         now = self._events.values[min(at, self._events.values.shape[0] - 1)] if at else None
         return aged_arrays(self._pools, self._ages, used, generation, oldest, now)
 

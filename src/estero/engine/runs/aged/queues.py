@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import Grid, inlined, pool, step
 from estero.engine.runs.run_cea import Entries, add_node, merged_node
 from estero.engine.store.arena import NONE
 from estero.engine.store.pools import free_places
@@ -23,6 +23,7 @@ MOST_TREES = 128
 """Trees of a skew-binary list: twice as many as a number of runs has bits."""
 
 
+@pool
 class Queues(NamedTuple):
     """Of each entry of `run_cea.Entries` the queue of its runs, where their age counts; all int32.
 
@@ -40,6 +41,7 @@ class Queues(NamedTuple):
     whole: NDArray[np.int32]
 
 
+@pool
 class Waiting(NamedTuple):
     """Runs in queues.
 
@@ -49,7 +51,7 @@ class Waiting(NamedTuple):
 
     node: NDArray[np.int32]
     union: NDArray[np.int32]
-    clock: NDArray[np.int64]
+    clock: Grid[np.int64]
     next: NDArray[np.int32]
     free: NDArray[np.int64]
 
@@ -98,7 +100,7 @@ def free_run(waiting, run):  # type: ignore[no-untyped-def]
     waiting.free[1] += 1
 
 
-@kernel
+@step
 def free_runs(cells, entries, queues, waiting, entry):  # type: ignore[no-untyped-def]
     """Gives back all that an entry holds, its runs and its list."""
     run = queues.oldest[entry]
@@ -113,7 +115,7 @@ def free_runs(cells, entries, queues, waiting, entry):  # type: ignore[no-untype
     no_queue(queues, entry)
 
 
-@kernel
+@step
 def turn(arena, cells, entries, queues, waiting, entry, scratch, trees):  # type: ignore[no-untyped-def]
     """Makes all runs behind the front, which is used up, the front. Makes up to three nodes for each.
 
@@ -177,7 +179,7 @@ def union_of(arena, cells, entries, queues, waiting, entry, oldest, scratch):  #
     return node
 
 
-@kernel
+@step
 def push(arena, cells, entries, queues, waiting, entry, run, oldest, scratch):  # type: ignore[no-untyped-def]
     """Puts a run, which is no older than the others, at the end of the queue of an entry."""
     unmade = is_unmade(entries, queues, entry)
@@ -213,7 +215,7 @@ def pop(queues, waiting, entry):  # type: ignore[no-untyped-def]
     return run
 
 
-@kernel
+@step
 def merge_queues(arena, cells, entries, queues, waiting, entry, first, count):  # type: ignore[no-untyped-def]
     """Puts `count` runs, linked from `first` on in the order of their age, among those of an entry.
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, report
-from estero.engine.jit import inlined, kernel
+from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, Found, automaton_cursor_of, report
+from estero.engine.kernels import FLAG, INT, Grid, inlined, kernel, pool, step
 from estero.engine.runs.aged.queues import (
     Queues,
     Waiting,
@@ -32,8 +32,10 @@ from estero.engine.runs.run_cea import (
     IDLE,
     MISSING,
     Entries,
+    Events,
     Partitions,
     Pending,
+    Tables,
     add_list,
     add_node,
     find_entry,
@@ -47,26 +49,25 @@ from estero.engine.runs.run_cea import (
 from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.tecs import Cells, bottom, free_list, new_cell, output
 
-NEEDS = "need_waiting", "need_cells", "need_entries", "need_pending"
-"""Places in the cursor as in `run_cea`; `need_waiting` is runs in queues.
-
-It stands first: were it behind the others, Numba would take this cursor for one of `run_cea` with more to it.
-"""
+Cursor = automaton_cursor_of("need_waiting", "need_cells", "need_entries", "need_pending")
+"""`need_waiting` is runs in queues."""
 
 NEVER = -1
 
 
+@pool
 class Ages(NamedTuple):
     """At which ages runs move on: length int64[states, clocks] (NEVER: at none), and later int32 alike.
 
     `later` is the state after that, or DEAD. queued int8[states]: whether there is any such age.
     """
 
-    length: NDArray[np.int64]
-    later: NDArray[np.int32]
+    length: Grid[np.int64]
+    later: Grid[np.int32]
     queued: NDArray[np.int8]
 
 
+@pool
 class Aged(NamedTuple):
     """What the kernels below work on; `pending` and `trees` are scratch."""
 
@@ -77,10 +78,10 @@ class Aged(NamedTuple):
     waiting: Waiting
     partitions: Partitions
     pending: Pending
-    trees: NDArray[np.int32]
+    trees: Grid[np.int32]
 
 
-@kernel
+@kernel(Cells, Entries, Queues, Waiting, Partitions, INT)
 def drop_partition(cells, entries, queues, waiting, partitions, partition):  # type: ignore[no-untyped-def]
     """Forgets every run of a partition."""
     entry = partitions.first[partition]
@@ -94,7 +95,7 @@ def drop_partition(cells, entries, queues, waiting, partitions, partition):  # t
     partitions.first[partition] = NONE
 
 
-@kernel
+@step
 def unlink_empty(entries, queues, partitions, partition):  # type: ignore[no-untyped-def]
     """Takes the entries that hold nothing out of the partition."""
     entry = partitions.first[partition]
@@ -158,7 +159,7 @@ def settle(aged, entry, node):  # type: ignore[no-untyped-def]
     aged.entries.length[entry] = 1
 
 
-@kernel
+@step
 def attach(ages, aged, partition, entry, state, node, oldest):  # type: ignore[no-untyped-def]
     """Moves the queue of an entry to `state`, where `node`, its union, takes its place if no age counts."""
     entries, queues, waiting = aged.entries, aged.queues, aged.waiting
@@ -182,7 +183,7 @@ def attach(ages, aged, partition, entry, state, node, oldest):  # type: ignore[n
         merge_queues(aged.arena, aged.cells, entries, queues, waiting, other, first, count)
 
 
-@kernel
+@step
 def grow_older(ages, aged, events, cursor, place, partition, oldest):  # type: ignore[no-untyped-def]
     """Moves on the runs of a partition that are old enough at an event; DONE, or GROW to be called again."""
     arena, entries, queues, waiting = aged.arena, aged.entries, aged.queues, aged.waiting
@@ -266,7 +267,7 @@ def grow_older(ages, aged, events, cursor, place, partition, oldest):  # type: i
     return DONE
 
 
-@kernel
+@kernel(Tables, Ages, Aged, Found, Events, Cursor, FLAG, INT)
 def advance(tables, ages, aged, found, events, cursor, gaps, consume):  # type: ignore[no-untyped-def]
     """Processes events from cursor.at on, until one of the codes; resumable with more room.
 

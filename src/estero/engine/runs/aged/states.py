@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import kernel
+from estero.engine.kernels import INT, column, kernel
 from estero.engine.runs.aged.queues import Queues, Waiting, new_queues, new_waiting
 from estero.engine.runs.aged.run_aged import NEVER, Aged, Ages
 from estero.engine.runs.run_cea import DEAD, Entries, new_entries
@@ -30,9 +30,23 @@ from estero.engine.store.pools import lists_of
 from estero.engine.store.tecs import Cells, new_cells
 
 
-@kernel
+@kernel(
+    Aged,
+    Ages,
+    INT,
+    INT,
+    INT,
+    column(np.int64),
+    column(np.int64),
+    column(np.int32),
+    column(np.int32),
+    column(np.int8),
+    column(np.int32),
+    column(np.int32),
+    column(np.int64, 2),
+)
 def list_aged_runs(  # type: ignore[no-untyped-def]
-    aged, ages, used, generation, oldest, now, opened, state, queued, length, node, clock
+    aged, ages, used, generation, oldest, now, sizes, opened, state, queued, length, node, clock
 ):
     """As `open_runs.list_plain_runs`, with what else the table at the top says.
 
@@ -82,7 +96,8 @@ def list_aged_runs(  # type: ignore[no-untyped-def]
                 count += 1
                 opened[partition] += 1
             entry = entries.next[entry]
-    return count, listed
+    sizes[0] = count
+    sizes[1] = listed
 
 
 def aged_arrays(
@@ -95,9 +110,11 @@ def aged_arrays(
     state, length = np.empty(count, np.int32), np.empty(count, np.int32)
     queued, clock = np.empty(count, np.int8), np.zeros((total, ages.length.shape[1]), np.int64)
     known = np.empty(0, np.int64) if now is None else np.array(now, np.int64)
-    count, total = list_aged_runs(
-        aged, ages, used, generation, oldest, known, opened, state, queued, length, node, clock
+    sizes = np.zeros(2, np.int64)
+    list_aged_runs(
+        aged, ages, used, generation, oldest, known, sizes, opened, state, queued, length, node, clock
     )
+    count, total = sizes.tolist()
     return {
         "opened": opened,
         "state": state[:count],

@@ -33,7 +33,7 @@ class ChainRuns(KeyedRuns):
     Raises ValueError where a transition has more than `ed_index.MOST_ATTRIBUTES` disequalities.
     """
 
-    needs = run_chain.NEEDS
+    cursor_kind = run_chain.Cursor
 
     def __init__(
         self, tables: ChainTables, *, consume: int = CONSUME_NONE, room: int = SMALLEST_ROOM
@@ -86,7 +86,7 @@ class ChainRuns(KeyedRuns):
 
     def advance(self, found: Found, last: int) -> int:
         """See `Runs`."""
-        self._cursor["last"] = last
+        self._cursor.last = last
         read = self._fired, found, self._events, self._cursor, self.consume
         return int(advance_chain(self.tables, self.compact, self.index, self._forgotten, *read))
 

@@ -43,7 +43,7 @@ _COMFORT = 8
 class PceaRuns(KeyedRuns):
     """See `KeyedRuns`. If a run can mark an event twice, the event has an item for each mark."""
 
-    needs = run_pcea.NEEDS
+    cursor_kind = run_pcea.Cursor
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class PceaRuns(KeyedRuns):
 
     def advance(self, found: Found, last: int) -> int:
         """See `Runs`."""
-        self._cursor["last"] = last
+        self._cursor.last = last
         read = self._fired, found, self._events, self._cursor, self.consume
         return int(
             advance_pcea(self.tables, self.compact, self.index, self._in_order, self._forgotten, *read)
@@ -101,7 +101,7 @@ class PceaRuns(KeyedRuns):
     def make_room(self, held: Sequence[Roots] | None) -> None:
         """See `Runs`."""
         needed = taken_needs(self._cursor)
-        oldest = max(int(self._events.oldest[self._cursor["at"]]), self.forgotten)
+        oldest = max(int(self._events.oldest[self._cursor.at]), self.forgotten)
         self._make_index_room(needed["entries"], oldest)
         self.ordered = with_room(self.ordered, oldest, needed["values"])
         used, used_children = self.products.size.tolist()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import BITS_IN_WORD
+from estero.engine.batch import BITS_IN_WORD, KeyedEvents
 from estero.engine.cursor import (
     CONSUME_ANY,
     CONSUME_ANY_ASKED,
@@ -22,16 +22,20 @@ from estero.engine.cursor import (
     DONE,
     FULL,
     GROW,
+    Found,
+    cursor_of,
     report,
 )
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import INT, Cube, Grid, inlined, kernel, maybe, pool
 from estero.engine.runs.forgotten import first_kept, forget, has_room_for_one
 from estero.engine.runs.joined.run_pcea import firsts, forget_probes
 from estero.engine.store.arena import NONE
 from estero.engine.store.ed_index import first_unequal, insert, newest
+from estero.engine.store.hash_index import HashIndex
+from estero.engine.walk.list_counts import Lists
 
-NEEDS = "need_nodes", "need_entries", "need_slots"
-"""Places in the cursor for room that can be missing. `forgotten` is the first event that counts."""
+Cursor = cursor_of("forgotten", "need_nodes", "need_entries", "need_slots")
+"""`forgotten` is the first event that counts."""
 
 
 class ChainStep(NamedTuple):
@@ -51,6 +55,7 @@ class ChainStep(NamedTuple):
     unequal: Sequence[tuple[int, int]] = ()
 
 
+@pool
 class ChainTables(NamedTuple):
     """A chain automaton of t transitions, p predicates, q states, w waiting places, d disequalities at most.
 
@@ -82,10 +87,10 @@ class ChainTables(NamedTuple):
     probe: NDArray[np.int32]
     probe_place: NDArray[np.int32]
     probe_key: NDArray[np.int32]
-    probe_unequal: NDArray[np.int32]
+    probe_unequal: Grid[np.int32]
     first_place: NDArray[np.int32]
     place_key: NDArray[np.int32]
-    place_unequal: NDArray[np.int32]
+    place_unequal: Grid[np.int32]
     place_width: NDArray[np.int32]
     accepts: NDArray[np.int8]
 
@@ -179,6 +184,7 @@ def _padded(rows: Sequence[tuple[int, ...]], width: int) -> NDArray[np.int32]:
     return np.array(filled, np.int32).reshape(len(rows), width)
 
 
+@pool
 class ChainFired(NamedTuple):
     """Scratch of one step: the transitions that fire int32[t]; what probes have found, for event `probed`.
 
@@ -191,7 +197,7 @@ class ChainFired(NamedTuple):
     probed: NDArray[np.int64]
     top: NDArray[np.int32]
     head: NDArray[np.int32]
-    wanted: NDArray[np.uint64]
+    wanted: Cube[np.uint64]
 
 
 def new_chain_fired(tables: ChainTables) -> ChainFired:
@@ -296,7 +302,7 @@ def places_to_wait(tables, events, place, target):  # type: ignore[no-untyped-de
     return waits
 
 
-@kernel
+@kernel(ChainTables, Lists, HashIndex, maybe(HashIndex), ChainFired, Found, KeyedEvents, Cursor, INT)
 def advance_chain(tables, lists, index, forgotten, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
     """Processes events from cursor.at on, until DONE, GROW or FULL; resumable with more room.
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import BITS_IN_WORD
+from estero.engine.batch import BITS_IN_WORD, KeyedEvents
 from estero.engine.cursor import (
     CONSUME_ANY,
     CONSUME_ANY_ASKED,
@@ -23,12 +23,14 @@ from estero.engine.cursor import (
     DONE,
     FULL,
     GROW,
+    Found,
+    cursor_of,
     report,
 )
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import INT, inlined, kernel, maybe, pool, step
 from estero.engine.runs.forgotten import first_kept, forget, has_room_for_one
 from estero.engine.store.arena import NONE
-from estero.engine.store.hash_index import FREE, START, claim, find, heap_of, put
+from estero.engine.store.hash_index import FREE, START, HashIndex, claim, find, heap_of, put
 from estero.engine.store.heap import SPINE, heap_node, meld, new_product
 from estero.engine.store.ordered_index import (
     ABOVE_LOW,
@@ -39,15 +41,17 @@ from estero.engine.store.ordered_index import (
     LESS,
     LESS_EQUAL,
     NOT_EQUAL,
+    OrderedIndex,
     has_room,
     insert,
     most_nodes,
     query,
 )
 from estero.engine.store.value_trees import PIECES
+from estero.engine.walk.products import Heaps
 
-NEEDS = "need_products", "need_children", "need_nodes", "need_entries", "need_values"
-"""Places in the cursor for room that can be missing. `forgotten` is the first event that counts."""
+Cursor = cursor_of("forgotten", "need_products", "need_children", "need_nodes", "need_entries", "need_values")
+"""`forgotten` is the first event that counts."""
 
 OPERATORS = {"<": LESS, "<=": LESS_EQUAL, ">": GREATER, ">=": GREATER_EQUAL, "!=": NOT_EQUAL}
 """How the value of a run that waits may have to compare with the value of the event at hand."""
@@ -61,6 +65,7 @@ RANGES = {
 """How it may have to compare with two values of the event at hand, the first and the second."""
 
 
+@pool
 class PceaTables(NamedTuple):
     """A parallelised automaton of t transitions, s sources in all, p predicates, q states, w waiting places.
 
@@ -226,6 +231,7 @@ def firsts(groups: Sequence[int], count: int) -> NDArray[np.int32]:
     return np.searchsorted(groups, np.arange(count + 1)).astype(np.int32)
 
 
+@pool
 class Fired(NamedTuple):
     """Scratch of one step: what fires, its max_start, the heaps it gathers; probes; of a meld and a query.
 
@@ -261,7 +267,7 @@ def new_fired(tables: PceaTables) -> Fired:
     )
 
 
-@kernel
+@step
 def forget_probes(fired):  # type: ignore[no-untyped-def]
     """What probes have found is looked for again: before that, runs may be renumbered."""
     for probe in range(fired.probed.size):
@@ -280,7 +286,7 @@ def look(tables, index, fired, events, place, probe, oldest):  # type: ignore[no
             fired.probe_start[probe] = index.entries[entry, START]
 
 
-@kernel
+@step
 def look_in_order(tables, nodes, ordered, fired, events, place, probe, oldest):  # type: ignore[no-untyped-def]
     """Notes what waits for the event at `place` of the batch, with a value, where a probe looks."""
     key = tables.probe_key[probe]
@@ -306,7 +312,7 @@ def look_in_order(tables, nodes, ordered, fired, events, place, probe, oldest): 
             fired.probe_start[probe] = nodes.start[heap]
 
 
-@kernel
+@step
 def wait_in_order(tables, nodes, ordered, fired, events, place, waiting, alone, event, oldest):  # type: ignore[no-untyped-def]
     """Lets a product, which is `alone` in its heap, wait with the value of the event at `place`."""
     key = tables.place_key[waiting]
@@ -324,7 +330,18 @@ def wait_in_order(tables, nodes, ordered, fired, events, place, waiting, alone, 
     )
 
 
-@kernel
+@kernel(
+    PceaTables,
+    Heaps,
+    HashIndex,
+    maybe(OrderedIndex),
+    maybe(HashIndex),
+    Fired,
+    Found,
+    KeyedEvents,
+    Cursor,
+    INT,
+)
 def advance_pcea(tables, heaps, index, ordered, forgotten, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
     """Processes events from cursor.at on, until DONE, GROW or FULL; resumable with more room.
 

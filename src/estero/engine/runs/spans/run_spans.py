@@ -19,13 +19,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, MISS, report
-from estero.engine.jit import inlined, kernel
+from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, MISS, Found, automaton_cursor_of, report
+from estero.engine.kernels import FLAG, INT, Grid, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import (
     DEAD,
     IDLE,
     MISSING,
+    Events,
     Partitions,
+    Tables,
     is_behind,
     is_consumed,
     is_forgotten,
@@ -34,14 +36,15 @@ from estero.engine.runs.run_cea import (
 )
 from estero.engine.runs.spans.spans import Members, Spans, drop_expired, drop_spans, free_members, join_spans
 from estero.engine.runs.split.ranks import NEXT
+from estero.engine.runs.split.run_split import Order
 from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.tecs import bottom, output, pair
 
 MAX = 3
 """An order beside those of `run_split`: supports that no other one contains."""
 
-NEEDS = "need_members", "need_spans", "need_made"
-"""Places in the cursor as in `run_cea`: members and spans free, `made` in all. Where `miss_class` is negative
+Cursor = automaton_cursor_of("need_members", "need_spans", "need_made")
+"""Members and spans are needed free, `made` in all. Where `miss_class` is negative
 `Contest.beside` is missing, of `miss_state` and rival -1 - miss_class."""
 
 UNKNOWN = -2
@@ -51,6 +54,7 @@ EMPTY = 1 << 30
 """The rank of runs that have marked nothing: behind all others."""
 
 
+@pool
 class Made(NamedTuple):
     """Scratch: the members of a span after an event, int32; where[state] is the member, NONE between steps.
 
@@ -65,6 +69,7 @@ class Made(NamedTuple):
     size: NDArray[np.int64]
 
 
+@pool
 class Contest(NamedTuple):
     """What MAX asks about states, as far as it is known; see `Rivalry`.
 
@@ -72,11 +77,12 @@ class Contest(NamedTuple):
     marked more; DEAD or UNKNOWN. own int32[states]; empty int8[states].
     """
 
-    beside: NDArray[np.int32]
+    beside: Grid[np.int32]
     own: NDArray[np.int32]
     empty: NDArray[np.int8]
 
 
+@pool
 class Spanned(NamedTuple):
     """What the kernels below work on; `made` is scratch."""
 
@@ -93,7 +99,7 @@ def new_made(capacity: int, states: int) -> Made:
     return Made(state, rank, node, born, np.full(states, NONE, np.int32), np.zeros(1, np.int64))
 
 
-@kernel
+@step
 def among(tables, contest, members, member, event_class, state, marked, cursor):  # type: ignore[no-untyped-def]
     """The state of a run that begins, now `state`, with those as rivals that are in a span before the event.
 
@@ -143,7 +149,7 @@ def put(arena, made, state, rank, mark, event, node):  # type: ignore[no-untyped
             made.node[place] = pair(arena, node, made.node[place])
 
 
-@kernel
+@step
 def move_maximal(tables, contest, arena, members, made, member, event_class, event, first_row, cursor):  # type: ignore[no-untyped-def]
     """Fills `made` with the members of a span after an event, under MAX; everything is known."""
     first = member
@@ -170,7 +176,7 @@ def move_maximal(tables, contest, arena, members, made, member, event_class, eve
                 put(arena, made, state, 0, NONE, event, made.born[place])
 
 
-@kernel
+@step
 def move_ordered(tables, arena, members, made, first, event_class, event, first_row, order, visible):  # type: ignore[no-untyped-def]
     """As `move_maximal`, under NEXT and LAST.
 
@@ -242,7 +248,7 @@ def report_made(tables, made, found, event, oldest, order):  # type: ignore[no-u
             report(found, event, made.node[place], oldest)
 
 
-@kernel
+@step
 def written(tables, members, made):  # type: ignore[no-untyped-def]
     """Empties `made` into a list of members, of those that continue, and returns the first."""
     kept = 0
@@ -294,7 +300,7 @@ def are_idle(tables, members, member, event_class):  # type: ignore[no-untyped-d
     return member == NONE
 
 
-@kernel
+@kernel(Tables, Contest, Spanned, Found, Events, Cursor, FLAG, INT, Order)
 def advance(tables, contest, spanned, found, events, cursor, gaps, consume, ordering):  # type: ignore[no-untyped-def]
     """Processes events from cursor.at on, until one of the codes; resumable with more room.
 

@@ -39,7 +39,7 @@ class Rivalry(Protocol):
 class SpanRuns(CeaRuns):
     """See `CeaRuns`."""
 
-    needs = run_spans.NEEDS
+    cursor_kind = run_spans.Cursor
 
     def __init__(self, automaton: Automaton, settings: Settings) -> None:
         self._contest = _new_contest(8, 8)

@@ -7,12 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import INT, inlined, kernel, pool, step
+from estero.engine.runs.run_cea import Partitions
 from estero.engine.store.arena import NONE
 from estero.engine.store.pools import free_places
 from estero.engine.store.tecs import newer
 
 
+@pool
 class Members(NamedTuple):
     """States of spans: state, rank (0 is best; under MAX always 0), node, next of the span, int32; free."""
 
@@ -23,6 +25,7 @@ class Members(NamedTuple):
     free: NDArray[np.int64]
 
 
+@pool
 class Spans(NamedTuple):
     """last (a node of the event at which the last window begins), first member, next older span, int32; free.
 
@@ -46,6 +49,7 @@ def new_spans(capacity: int) -> Spans:
     return Spans(np.zeros(capacity, np.int32), np.full(capacity, NONE, np.int32), *free_places(capacity))
 
 
+@kernel(Members, INT)
 @inlined
 def free_members(members, member):  # type: ignore[no-untyped-def]
     """Gives a list of members back."""
@@ -57,7 +61,7 @@ def free_members(members, member):  # type: ignore[no-untyped-def]
         member = following
 
 
-@kernel
+@step
 def free_spans(members, spans, span):  # type: ignore[no-untyped-def]
     """Forgets a span and all older ones."""
     while span != NONE:
@@ -69,14 +73,14 @@ def free_spans(members, spans, span):  # type: ignore[no-untyped-def]
         span = following
 
 
-@kernel
+@kernel(Members, Spans, Partitions, INT)
 def drop_spans(members, spans, partitions, partition):  # type: ignore[no-untyped-def]
     """Forgets every run of a partition."""
     free_spans(members, spans, partitions.first[partition])
     partitions.first[partition] = NONE
 
 
-@kernel
+@step
 def drop_expired(arena, members, spans, partitions, partition, oldest):  # type: ignore[no-untyped-def]
     """Forgets the spans whose last window begins before `oldest`."""
     before = NONE
@@ -103,7 +107,7 @@ def alike(members, one, two):  # type: ignore[no-untyped-def]
     return one == two
 
 
-@kernel
+@step
 def join_spans(arena, members, spans, partitions, partition):  # type: ignore[no-untyped-def]
     """Drops spans without members, and makes one of neighbours that are alike."""
     before = NONE

@@ -12,13 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import Grid, column, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import add_list
 from estero.engine.store.arena import NONE
 from estero.engine.store.pools import free_places, grown_pool
 from estero.engine.store.tecs import free_list, length, new_cell
 
 
+@pool
 class Elements(NamedTuple):
     """Union-lists of equal support: head, length (at least), merged as in `Entries`; next of the front; rank.
 
@@ -33,6 +34,7 @@ class Elements(NamedTuple):
     free: NDArray[np.int64]
 
 
+@pool
 class Keys(NamedTuple):
     """States with registers.
 
@@ -46,8 +48,8 @@ class Keys(NamedTuple):
     first: NDArray[np.int32]
     last: NDArray[np.int32]
     newest: NDArray[np.int64]
-    registers: NDArray[np.int64]
-    status: NDArray[np.int8]
+    registers: Grid[np.int64]
+    status: Grid[np.int8]
     next: NDArray[np.int32]
     before: NDArray[np.int32]
     link_next: NDArray[np.int32]
@@ -56,6 +58,7 @@ class Keys(NamedTuple):
     free: NDArray[np.int64]
 
 
+@pool
 class Groups(NamedTuple):
     """Active states of partitions: state, first key (NONE: none is left), next group; int32; free."""
 
@@ -176,7 +179,7 @@ def link_key(keys, joins, key):  # type: ignore[no-untyped-def]
         enter_list(keys.slot, keys.link_next, keys.link_before, slot, (1 + join) * capacity + key)
 
 
-@kernel
+@kernel(Keys, column(np.int32))
 def link_all(keys, joins):  # type: ignore[no-untyped-def]
     """Enters all keys in use into empty hash tables."""
     for key in range(keys.group.size):
@@ -199,7 +202,7 @@ def find_key(keys, joins, group, registers, status, row):  # type: ignore[no-unt
     return key
 
 
-@kernel
+@step
 def new_key(keys, groups, joins, group, registers, status, row):  # type: ignore[no-untyped-def]
     """A key of a group with the registers in `row` and no elements yet."""
     key = keys.free[0]
@@ -216,7 +219,7 @@ def new_key(keys, groups, joins, group, registers, status, row):  # type: ignore
     return key
 
 
-@kernel
+@step
 def drop_elements(cells, elements, element):  # type: ignore[no-untyped-def]
     """Forgets an element and those behind it."""
     while element != NONE:
@@ -228,7 +231,7 @@ def drop_elements(cells, elements, element):  # type: ignore[no-untyped-def]
         element = following
 
 
-@kernel
+@step
 def drop_key(cells, elements, keys, groups, joins, key):  # type: ignore[no-untyped-def]
     """Forgets a key and its elements; its group stays, perhaps empty."""
     drop_elements(cells, elements, keys.first[key])
@@ -241,7 +244,7 @@ def drop_key(cells, elements, keys, groups, joins, key):  # type: ignore[no-unty
     keys.free[1] += 1
 
 
-@kernel
+@step
 def drop_later(arena, cells, elements, keys, groups, joins, key, start):  # type: ignore[no-untyped-def]
     """Drops the elements of a key that start after event `start`, and the key where none is left.
 
@@ -261,7 +264,7 @@ def drop_later(arena, cells, elements, keys, groups, joins, key, start):  # type
         keys.newest[key] = arena.start[cells.node[elements.head[last]]]
 
 
-@kernel
+@step
 def drop_hopeless(arena, cells, elements, keys, groups, joins, group):  # type: ignore[no-untyped-def]
     """Drops elements of a group for which the newest key has better ones, where larger registers are better.
 
@@ -304,7 +307,7 @@ def drop_hopeless(arena, cells, elements, keys, groups, joins, group):  # type: 
         key = following
 
 
-@kernel
+@step
 def drop_empty_groups(groups, partitions, partition):  # type: ignore[no-untyped-def]
     """Takes groups without keys out of a partition."""
     before = NONE
@@ -351,7 +354,7 @@ def new_element(cells, elements, node, rank):  # type: ignore[no-untyped-def]
     return element
 
 
-@kernel
+@step
 def unite_elements(arena, cells, elements, element, other, oldest, scratch):  # type: ignore[no-untyped-def]
     """Adds the list of `other`, of the same support, to that of `element`; `other` is free then."""
     add_list(arena, cells, elements, element, elements.head[other], elements.length[other], oldest, scratch)
@@ -363,7 +366,7 @@ def unite_elements(arena, cells, elements, element, other, oldest, scratch):  # 
     elements.free[2] = max(elements.free[2], elements.length[element])
 
 
-@kernel
+@step
 def merge_front(arena, cells, elements, keys, key, new, windowed, oldest, scratch):  # type: ignore[no-untyped-def]
     """Merges the front that begins with `new` into that of `key`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from estero.engine.jit import inlined, kernel
+from estero.engine.kernels import inlined, step
 from estero.engine.store.arena import NONE
 
 NO_ORDER, NEXT, LAST = 0, 1, 2
@@ -17,7 +17,7 @@ FIRST_STEP = {NO_ORDER: 0, NEXT: LARGEST_STEP, LAST: 1}
 """What the first mark adds to a rank; 0 says that ranks have to be renumbered first."""
 
 
-@kernel
+@step
 def ranked(elements, keys, groups, partitions, partition, ranks):  # type: ignore[no-untyped-def]
     """How many elements a partition has; writes their ranks to ranks[1:], as far as there is room."""
     count = 0
@@ -36,7 +36,7 @@ def ranked(elements, keys, groups, partitions, partition, ranks):  # type: ignor
     return count
 
 
-@kernel
+@step
 def renumber_ranks(elements, keys, groups, partitions, partition, order, ranks, count):  # type: ignore[no-untyped-def]
     """Numbers the ranks of a partition anew, so that the next marks have bits of their own.
 

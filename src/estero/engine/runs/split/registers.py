@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.jit import inlined
+from estero.engine.kernels import Grid, inlined, pool
 
 RESET, NOT_NULL = 0, 1
 LESS, LESS_OR_EQUAL, GREATER, GREATER_OR_EQUAL, EQUAL, NOT_EQUAL = range(2, 8)
@@ -43,6 +43,7 @@ class RegisterTables(NamedTuple):
     length: NDArray[np.int64]
 
 
+@pool
 class Program(NamedTuple):
     """`RegisterTables` for kernels, int32 but for the lengths.
 
@@ -58,7 +59,7 @@ class Program(NamedTuple):
     value: NDArray[np.int32]
     length: NDArray[np.int64]
     joins: NDArray[np.int32]
-    columns: NDArray[np.int32]
+    columns: Grid[np.int32]
     clock: NDArray[np.int32]
     nearest: bool
 

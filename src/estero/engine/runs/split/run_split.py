@@ -12,14 +12,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, report
-from estero.engine.jit import inlined, kernel
+from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, Found, automaton_cursor_of, report
+from estero.engine.kernels import FLAG, INT, Grid, column, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import (
     ANY_FAR,
     DEAD,
     IDLE,
     MISSING,
+    Events,
     Partitions,
+    Tables,
     is_behind,
     is_consumed,
     is_forgotten,
@@ -44,12 +46,14 @@ from estero.engine.runs.split.fronts import (
     slot_of_join,
 )
 from estero.engine.runs.split.ranks import LARGEST_STEP, NEXT, NO_ORDER, ranked, renumber_ranks
-from estero.engine.runs.split.registers import SET, UNSET, take_steps
+from estero.engine.runs.split.registers import SET, UNSET, Program, take_steps
 from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.tecs import Cells, bottom, output
 
-NEEDS = "need_cells", "need_elements", "need_keys", "need_runs", "need_merging", "need_ranks"
-"""Places in the cursor as in `run_cea`: cells, elements and keys free, the others in all."""
+Cursor = automaton_cursor_of(
+    "need_cells", "need_elements", "need_keys", "need_runs", "need_merging", "need_ranks"
+)
+"""Cells, elements and keys are needed free, the others in all."""
 
 SKIP, STAY = -1, -2
 """In place of a label-set id: the runs read the event unmarked and move; they stay, and accept."""
@@ -59,6 +63,7 @@ NOT_APART, LAST_ENDS, FIRST_ENDS = 0, 1, 2
 """Whether what is chosen of each start shares no events, and which of its ends that is."""
 
 
+@pool
 class Taken(NamedTuple):
     """Scratch of one step: what is taken where.
 
@@ -71,8 +76,8 @@ class Taken(NamedTuple):
     mark: NDArray[np.int32]
     target: NDArray[np.int32]
     first: NDArray[np.int32]
-    registers: NDArray[np.int64]
-    status: NDArray[np.int8]
+    registers: Grid[np.int64]
+    status: Grid[np.int8]
     merging: NDArray[np.int32]
     where: NDArray[np.int32]
     ranks: NDArray[np.int64]
@@ -94,6 +99,7 @@ def new_taken(capacity: int, registers: int, merging: int, states: int, ranks: i
     )
 
 
+@pool
 class Split(NamedTuple):
     """What the kernels below work on; `taken` is scratch."""
 
@@ -106,6 +112,7 @@ class Split(NamedTuple):
     taken: Taken
 
 
+@pool
 class Order(NamedTuple):
     """Which supports stay: `order` is NO_ORDER, NEXT or LAST.
 
@@ -124,7 +131,7 @@ class Order(NamedTuple):
     apart: int = NOT_APART
 
 
-@kernel
+@kernel(Cells, Elements, Keys, Groups, column(np.int32), Partitions, INT)
 def drop_partition(cells, elements, keys, groups, joins, partitions, partition):  # type: ignore[no-untyped-def]
     """Forgets every run of a partition."""
     group = partitions.first[partition]
@@ -166,7 +173,7 @@ def joining(tables, program, row):  # type: ignore[no-untyped-def]
     return np.int64(NONE), np.int64(NONE)
 
 
-@kernel
+@step
 def take_row(tables, program, keys, key, state, row, events, place, unseen, runs, count):  # type: ignore[no-untyped-def]
     """Writes what a key (NONE: a new run) in `state` does with an event to runs `count` …; their number then.
 
@@ -228,7 +235,7 @@ def is_late(tables, program, keys, key, state, events, place):  # type: ignore[n
     return False
 
 
-@kernel
+@step
 def drop_excluded(split, joins, partition, found, seen, event, oldest, apart):  # type: ignore[no-untyped-def]
     """Drops the runs of a partition that start after one that is chosen and has ended at `event`.
 
@@ -271,7 +278,7 @@ def drop_excluded(split, joins, partition, found, seen, event, oldest, apart):  
     drop_empty_groups(groups, partitions, partition)
 
 
-@kernel
+@kernel(Tables, Program, Split, Found, Events, Cursor, FLAG, INT, Order)
 def advance(tables, program, split, found, events, cursor, gaps, consume, ordering):  # type: ignore[no-untyped-def]
     """Processes events from cursor.at on, until one of the codes; resumable with more room.
 

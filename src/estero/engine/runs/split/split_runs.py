@@ -23,7 +23,7 @@ from estero.engine.store.tecs import new_cells
 class SplitRuns(CeaRuns):
     """See `CeaRuns`."""
 
-    needs = run_split.NEEDS
+    cursor_kind = run_split.Cursor
 
     def __init__(self, automaton: Automaton, settings: Settings) -> None:
         super().__init__(automaton, settings)

@@ -17,17 +17,27 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import DONE, GROW
-from estero.engine.jit import inlined, kernel
-from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, missing
+from estero.engine.cursor import DONE, GROW, cursor_of
+from estero.engine.kernels import FLAG, INT, column, inlined, kernel, pool, step
+from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Tables, missing
 from estero.engine.store.arena import NONE
 from estero.engine.store.pools import free_places
 
-PLACES = "need_groups", "decided", "until", "behind", "origin"
-"""Places in the cursor: groups that are missing; the first start that is not decided, the end of the last one
-kept of all partitions; the number of the batch's first event, the sequence number of event 0."""
+Cursor = cursor_of(
+    *("miss_state", "miss_class", "need_groups", "decided", "until", "behind", "origin"),
+    *("need_nodes", "need_members", "need_made", "pair", "reading", "member", "read"),
+    *("began", "began_found", "began_nodes"),
+)
+"""`decided`: the first start that is not decided; `until`: the end of the last one kept of all partitions;
+`behind`: the number of the batch's first event; `origin`: the sequence number of event 0.
+
+The last two lines are for `replay`: the `pair` at hand, the event of it to be read next (`reading`, NONE: it
+is not begun), the first `member` after the one before and its ordinal (`read`); the pair to begin with again,
+and how much was found and how many nodes there were before it.
+"""
 
 
+@pool
 class History(NamedTuple):
     """The events that may still be part of what is given; events are numbers of places here.
 
@@ -53,6 +63,7 @@ class History(NamedTuple):
     chain: NDArray[np.int32]
 
 
+@pool
 class Groups(NamedTuple):
     """state, first block, last block, next group of the partition, int32; free."""
 
@@ -63,6 +74,7 @@ class Groups(NamedTuple):
     free: NDArray[np.int64]
 
 
+@pool
 class Tracks(NamedTuple):
     """Of each partition its first group, its newest event and the end of the last one kept (DISJOINT), int32.
 
@@ -77,6 +89,7 @@ class Tracks(NamedTuple):
     ordinal: NDArray[np.int64]
 
 
+@pool
 class Decided(NamedTuple):
     """Starts whose end is known, with that end, int32, as they are decided; size[0] counts them."""
 
@@ -148,7 +161,7 @@ def put(history, groups, tracks, partition, state, head, tail):  # type: ignore[
     groups.tail[group] = tail
 
 
-@kernel
+@step
 def move(tables, history, groups, tracks, partition, event_class, longest):  # type: ignore[no-untyped-def]
     """Moves the groups of a partition; all rows are known. Starts that can no longer end count no longer.
 
@@ -211,7 +224,7 @@ def end_all(history, decided, block, event, oldest, disjoint):  # type: ignore[n
         block = following
 
 
-@kernel
+@step
 def accept(tables, history, groups, tracks, decided, partition, event, oldest, longest, disjoint):  # type: ignore[no-untyped-def]
     """Notes `event` as the end of all starts in accepting states; those that need no other one are done."""
     before = NONE
@@ -243,7 +256,7 @@ def accept(tables, history, groups, tracks, decided, partition, event, oldest, l
         group = following
 
 
-@kernel
+@step
 def settle(history, tracks, decided, cursor, start, oldest, last, longest, disjoint):  # type: ignore[no-untyped-def]
     """Decides starts before event `last` in ascending order, up to one that is open; that one, or the next.
 
@@ -271,7 +284,7 @@ def settle(history, tracks, decided, cursor, start, oldest, last, longest, disjo
     return start
 
 
-@kernel
+@kernel(History, Tracks, Decided, Cursor, INT, INT, FLAG, INT)
 def decide(history, tracks, decided, cursor, until, last, longest, disjoint):  # type: ignore[no-untyped-def]
     """Takes the ends of the starts before event `until` as they are: no later ones count.
 
@@ -294,7 +307,7 @@ def decide(history, tracks, decided, cursor, until, last, longest, disjoint):  #
             )
 
 
-@kernel
+@kernel(Tables, History, Groups, Tracks, Decided, column(np.int64), Cursor, FLAG, FLAG, INT)
 def follow(tables, history, groups, tracks, decided, oldest, cursor, gaps, longest, disjoint):  # type: ignore[no-untyped-def]
     """Processes events from cursor.at on, before cursor.last, until one of the codes; resumable.
 
@@ -352,7 +365,7 @@ def follow(tables, history, groups, tracks, decided, oldest, cursor, gaps, longe
     return DONE
 
 
-@kernel
+@kernel(History, Tracks, INT, INT)
 def link(history, tracks, first, last):  # type: ignore[no-untyped-def]
     """Links events from `first` to before `last` to those before them in their partitions."""
     for event in range(first, last):
@@ -365,7 +378,7 @@ def link(history, tracks, first, last):  # type: ignore[no-untyped-def]
         tracks.newest[partition] = event
 
 
-@kernel
+@kernel(History, Groups, Tracks, INT, INT, INT, column(np.int32), column(np.int32), column(np.int32))
 def list_open(history, groups, tracks, partitions, first, last, above, state, end):  # type: ignore[no-untyped-def]
     """Fills for the events from `first` to before `last` the state of the run that begins there, and its end.
 
@@ -390,7 +403,7 @@ def list_open(history, groups, tracks, partitions, first, last, above, state, en
             end[event - first] = history.last[top]
 
 
-@kernel
+@kernel(History, Groups, Tracks, INT, column(np.int32))
 def put_open(history, groups, tracks, last, state):  # type: ignore[no-untyped-def]
     """Puts runs into groups that `list_open` has listed, each in a block of its own; there is room.
 

@@ -11,32 +11,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import DONE, FULL, GROW
-from estero.engine.jit import kernel
-from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, missing
+from estero.engine.cursor import DONE, FULL, GROW, Found
+from estero.engine.kernels import FLAG, column, kernel, pool
+from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Tables, missing
 from estero.engine.runs.spans.run_spans import Made, are_idle, move_ordered, report_made, written
 from estero.engine.runs.spans.spans import Members, free_members
 from estero.engine.runs.split.ranks import NEXT
+from estero.engine.runs.starts.groups import Cursor, History
 from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.tecs import bottom, output
 
-PLACES = (
-    "need_nodes",
-    "need_members",
-    "need_made",
-    "pair",
-    "reading",
-    "member",
-    "read",
-    "began",
-    "began_found",
-    "began_nodes",
-)
-"""Places in the cursor: room that is missing; the pair at hand, the event of it to be read next (NONE: it is
-not begun), the first state after the one before and its ordinal; the pair to begin with again, and how much
-was found and how many nodes there were before it."""
 
-
+@pool
 class Pairs(NamedTuple):
     """Starts and ends of which complex events are wanted, int32, by end and start; size[0] counts them."""
 
@@ -45,6 +31,7 @@ class Pairs(NamedTuple):
     size: NDArray[np.int64]
 
 
+@pool
 class Replayed(NamedTuple):
     """What the kernel below works on; `made` is scratch."""
 
@@ -53,7 +40,7 @@ class Replayed(NamedTuple):
     made: Made
 
 
-@kernel
+@kernel(Tables, History, Replayed, Pairs, Found, Cursor, FLAG, FLAG, column(np.bool_))
 def replay(tables, history, replayed, pairs, found, cursor, gaps, together, visible):  # type: ignore[no-untyped-def]
     """Reports the roots of pairs from cursor.pair on, until one of the codes; resumable with more room.
 

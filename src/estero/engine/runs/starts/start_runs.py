@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.batch import BITS_IN_WORD, EventBatch, OneEvent
-from estero.engine.cursor import CONSUME_NONE, DONE, FULL, GROW, MISS, Found, new_cursor, reset, taken_needs
+from estero.engine.cursor import CONSUME_NONE, DONE, FULL, GROW, MISS, Found, reset, taken_needs
 from estero.engine.runs.cea_runs import ROOM
 from estero.engine.runs.numbered_events import FEWEST_PARTITIONS, NumberedEvents, Settings
 from estero.engine.runs.spans.run_spans import new_made
@@ -88,7 +88,7 @@ class StartRuns(NumberedEvents):
         self.in_order = True
         self.arena = new_arena(_SMALLEST_ARENA)
         self.counter = PathCounter()
-        self._cursor = new_cursor("miss_state", "miss_class", *groups.PLACES, *replay.PLACES)
+        self._cursor = groups.Cursor()
         self._chosen = chosen
         self._unmarked = unmarked
         self._reach = TableBuilder(unmarked)
@@ -110,7 +110,7 @@ class StartRuns(NumberedEvents):
     def _start_over(self) -> None:
         reset(self._cursor)
         for name in ("until", "reading", "member"):
-            self._cursor[name] = NONE
+            setattr(self._cursor, name, NONE)
 
     # ----------------------------------------------------------------------------------------- reading
 
@@ -121,12 +121,12 @@ class StartRuns(NumberedEvents):
 
     def needed_from(self, oldest: int) -> int:
         """See `Runs`."""
-        return min(oldest, int(self._cursor["origin"]) + self._first_needed)
+        return min(oldest, int(self._cursor.origin) + self._first_needed)
 
     @property
     def _first_needed(self) -> int:
         """The first event that something still needs."""
-        return min(int(self._cursor["decided"]), int(self._waiting[0].min(initial=self._events_known)))
+        return min(int(self._cursor.decided), int(self._waiting[0].min(initial=self._events_known)))
 
     def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
         """See `Runs`."""
@@ -136,8 +136,8 @@ class StartRuns(NumberedEvents):
         self._append(*self._numbers_of(batch), batch.ordinal)
         self._oldest = np.ascontiguousarray(starts, np.int64)
         self._deciding = False
-        cursor["behind"] = first - cursor["origin"]
-        cursor["at"], cursor["first"] = 0, first
+        cursor.behind = first - cursor.origin
+        cursor.at, cursor.first = 0, first
 
     def load_one(self, event: OneEvent, oldest: int, number: int) -> None:
         """See `Runs`."""
@@ -184,14 +184,14 @@ class StartRuns(NumberedEvents):
 
     def advance(self, found: Found, last: int) -> int:
         """See `Runs`: first what is decided is found, then the next events are read."""
-        self._cursor["last"] = last
+        self._cursor.last = last
         while True:
             code = self._replay(found)
             if code != DONE:
                 return code
             if (self.in_order or self._deciding) and self._release():
                 continue
-            if self._cursor["at"] >= last:
+            if self._cursor.at >= last:
                 return DONE
             self._follow()
             self._take_decided()
@@ -204,7 +204,7 @@ class StartRuns(NumberedEvents):
             pools = self._history, self._groups, self._tracks, self._decided, self._oldest
             code = groups.follow(self._reach.tables, *pools, self._cursor, *how)
             if code == MISS:
-                self._reach.learn(int(self._cursor["miss_state"]), int(self._cursor["miss_class"]))
+                self._reach.learn(int(self._cursor.miss_state), int(self._cursor.miss_class))
             elif code == GROW:
                 needed = taken_needs(self._cursor)
                 self._groups = with_free(self._groups, needed["groups"], new_groups)
@@ -215,7 +215,7 @@ class StartRuns(NumberedEvents):
         """Starts before event number `until` have the ends that they have."""
         cursor = self._cursor
         known = self._events_known
-        place = min(until - int(cursor["origin"]), known)
+        place = min(until - int(cursor.origin), known)
         pools = self._history, self._tracks, self._decided
         groups.decide(*pools, cursor, place, known, self._chosen.longest, self._chosen.disjoint)
         self._take_decided()
@@ -248,7 +248,7 @@ class StartRuns(NumberedEvents):
             return False
         ready = np.ones(start.size, np.bool_)
         if self._waits_for_others:
-            ready = end < self._cursor["decided"]
+            ready = end < self._cursor.decided
         self._waiting = start[~ready], end[~ready]
         start, end = start[ready], end[ready]
         order = np.lexsort((start, end))
@@ -258,7 +258,7 @@ class StartRuns(NumberedEvents):
             place = np.arange(end.size) - np.repeat(begins, np.diff([*begins.tolist(), end.size]))
             start, end = start[place < self._chosen.limit], end[place < self._chosen.limit]
         self._pairs = _pairs_of((start, end))
-        self._cursor["pair"] = 0
+        self._cursor.pair = 0
         return bool(start.size)
 
     # --------------------------------------------------------------------------------------- replaying
@@ -276,12 +276,12 @@ class StartRuns(NumberedEvents):
             if code == DONE:
                 return DONE
             if code == MISS:
-                self._builder.learn(int(cursor["miss_state"]), int(cursor["miss_class"]))
+                self._builder.learn(int(cursor.miss_state), int(cursor.miss_class))
             elif code == FULL:
                 if together:
                     self._go_back(found)
                 return FULL
-            elif cursor["need_nodes"] and cursor["began_nodes"]:
+            elif cursor.need_nodes and cursor.began_nodes:
                 self._go_back(found)  # the nodes of those before can be let go once they are read
                 return GROW
             else:
@@ -290,9 +290,9 @@ class StartRuns(NumberedEvents):
     def _go_back(self, found: Found) -> None:
         """Begins the pair at hand once more, or all pairs of its end where these have to stay together."""
         cursor = self._cursor
-        free_members(self._members, np.int32(cursor["member"]))
-        cursor["pair"], cursor["reading"], cursor["member"] = cursor["began"], NONE, NONE
-        found.size[0] = cursor["began_found"]
+        free_members(self._members, np.int32(cursor.member))
+        cursor.pair, cursor.reading, cursor.member = cursor.began, NONE, NONE
+        found.size[0] = cursor.began_found
 
     def make_room(self, held: Sequence[Roots] | None) -> None:
         """See `Runs`."""
@@ -356,9 +356,9 @@ class StartRuns(NumberedEvents):
         self._events_known = size
         self._put(state, np.maximum(end - first, NONE), begun)
         self._waiting = self._waiting[0] - np.int32(first), self._waiting[1] - np.int32(first)
-        cursor["origin"] += first
-        cursor["decided"] -= first
-        cursor["until"] = max(int(cursor["until"]) - first, NONE)
+        cursor.origin += first
+        cursor.decided -= first
+        cursor.until = max(int(cursor.until) - first, NONE)
 
     @property
     def needed(self) -> int:
@@ -372,7 +372,7 @@ class StartRuns(NumberedEvents):
         """See `Runs`."""
         if self._waiting[0].size or (self.settings.remembers_keys and self._keys.size[0] > 0):
             return False
-        state, end = self._open(max(int(self._cursor["decided"]), oldest - int(self._cursor["origin"])))
+        state, end = self._open(max(int(self._cursor.decided), oldest - int(self._cursor.origin)))
         return not ((state != NONE) | (end != NONE)).any()
 
     def snapshot(self, oldest: int) -> Snapshot:
@@ -382,7 +382,7 @@ class StartRuns(NumberedEvents):
         history, tracks = self._history, self._tracks
         state, end = self._open(first)
         begun = history.parent[first:last] != NONE
-        begun[: int(self._cursor["decided"]) - first] = False
+        begun[: int(self._cursor.decided) - first] = False
         partition = history.partition[first:last]
         used = int(self._keys.size[0]) if self.settings.keyed else 1
         kept = (
@@ -398,7 +398,7 @@ class StartRuns(NumberedEvents):
             "state": place.astype(np.int32),
             "end": np.where(begun, np.maximum(end - first, NONE), NONE).astype(np.int32),
             "until": np.maximum(tracks.until[kept] - first, NONE),
-            "until_all": np.array([max(int(self._cursor["until"]) - first, NONE)], np.int32),
+            "until_all": np.array([max(int(self._cursor.until) - first, NONE)], np.int32),
             "waiting": np.column_stack(self._waiting).astype(np.int32) - np.int32(first),
         }
         if self.settings.keyed:
@@ -407,7 +407,7 @@ class StartRuns(NumberedEvents):
         if self.settings.gaps:
             arrays["ordinal"] = history.ordinal[first:last]
             arrays["reached"] = tracks.ordinal[kept]
-        events = np.arange(first, last) + int(self._cursor["origin"])
+        events = np.arange(first, last) + int(self._cursor.origin)
         return Snapshot(events, known.astype(np.int32), arrays)
 
     def check(self, snapshot: Snapshot, marks: int) -> None:
@@ -465,7 +465,7 @@ class StartRuns(NumberedEvents):
         self._tracks.until[:kept] = arrays["until"]
         if self.settings.gaps:
             self._tracks.ordinal[:kept] = arrays["reached"]
-        self._cursor["until"] = int(arrays["until_all"][0])
+        self._cursor.until = int(arrays["until_all"][0])
         self._waiting = arrays["waiting"][:, 0].copy(), arrays["waiting"][:, 1].copy()
         self._pairs = _pairs_of(_NO_PAIRS)
         self._forget_nodes()

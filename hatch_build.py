@@ -1,0 +1,52 @@
+"""The build hook: a wheel is for one platform, whose libraries of kernels are built for it.
+
+`ESTERO_PLATFORM` names another platform than this one (`linux-aarch64`, …; `python -m kernels --help` lists
+them).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+TAGS = {
+    "linux-x86_64": "manylinux_2_17_x86_64.manylinux2014_x86_64",
+    "linux-aarch64": "manylinux_2_17_aarch64.manylinux2014_aarch64",
+    "macos-arm64": "macosx_11_0_arm64",
+    "macos-x86_64": "macosx_11_0_x86_64",
+    "windows-x86_64": "win_amd64",
+}
+"""What an installer calls the platforms."""
+
+
+class Kernels(BuildHookInterface):  # type: ignore[type-arg]
+    """Builds libraries beside the sources for an editable installation, else into the wheel."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Called before a wheel is made; no wheel is made without libraries."""
+        root = Path(self.root)
+        if version == "editable":
+            _build(root)
+            return
+        name = os.environ.get("ESTERO_PLATFORM") or _build(root, "--name")
+        folder = root / "build" / "wheels" / name
+        _build(root, "--platform", name, "--into", str(folder))
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{TAGS[name]}"
+        for file in sorted(folder.iterdir()):
+            build_data["force_include"][str(file)] = f"estero/engine/libraries/{file.name}"
+
+
+def _build(root: Path, *arguments: str) -> str:
+    """What `python -m kernels` prints; its messages go to where those of the build go."""
+    environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
+    command = [sys.executable, "-m", "kernels", *arguments]
+    ran = subprocess.run(command, cwd=root, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    return ran.stdout.strip()

@@ -1,0 +1,265 @@
+"""Kernels: functions of Python over integers and arrays, which run as machine code that comes with the wheel.
+
+`kernels/` beside `src` lowers every function that `kernel` marks to a C function, and `library` loads these.
+What they are given:
+
+======================== ======================================================================
+kind                     how a C function has it
+======================== ======================================================================
+`INT`, `FLAG`            int64; a flag is 0 or 1
+`column(dtype, ndim)`    address of a block: that of the items, then the lengths
+a `pool`                 address of a block: of each field its column, its integer, or the address
+                         of its own block if it is a pool
+a `Cursor`               address of its places
+======================== ======================================================================
+
+Arrays have their items side by side (order C). Indices are not counted from the end: a kernel must not have
+negative ones, and machine code checks none of them. `ESTERO_KERNELS=python` runs the functions themselves,
+where NumPy checks them.
+
+Machine code computes with 64 bits; NumPy, and so a function of Python, with those of the column that a number
+was read from. So nothing is computed with numbers of 8 or 16 bits, which are read to be tested, and a sum
+over a column of 32 bits begins with ``np.int64(0)``.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from ctypes import Structure, addressof, c_bool, c_char, c_int64, c_uint64, c_void_p
+from functools import cache, cached_property, update_wrapper
+from itertools import product
+from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.library import library
+
+_Item = TypeVar("_Item", bound=np.generic)
+Grid = Annotated[NDArray[_Item], 2]
+"""A field of a pool with two dimensions."""
+Cube = Annotated[NDArray[_Item], 3]
+"""A field of a pool with three dimensions."""
+
+_Pool = TypeVar("_Pool", bound=tuple[Any, ...])
+
+_AT_ADDRESS: Final[Any] = (c_char * 0).from_buffer
+
+
+# ------------------------------------------------------------------------------------------ arguments
+
+
+class Column:
+    """An array: `dtype`, and `ndim` dimensions."""
+
+    def __init__(self, dtype: Any, ndim: int = 1) -> None:
+        self.dtype, self.ndim = np.dtype(dtype), ndim
+
+    @property
+    def words(self) -> int:
+        """What it takes of a block."""
+        return 1 + self.ndim
+
+    def check(self, values: NDArray[Any]) -> None:
+        """Raises TypeError unless an array is of this kind."""
+        if values.dtype != self.dtype or values.ndim != self.ndim or not values.flags.c_contiguous:
+            raise TypeError(f"an array {values.dtype}{list(values.shape)} where a kernel reads {self}")
+
+    def block(self, values: NDArray[Any]) -> tuple[int, ...]:
+        """Address and lengths of an array."""
+        self.check(values)
+        return _address(values), *values.shape
+
+    def from_param(self, values: NDArray[Any]) -> Any:
+        """What `ctypes` hands on for an array, and keeps during the call."""
+        return _AT_ADDRESS(array("q", self.block(values)))
+
+    def __repr__(self) -> str:
+        return f"{self.dtype}[{', '.join('·' * self.ndim)}]"
+
+
+def _address(values: NDArray[Any]) -> int:
+    if values.flags.writeable:
+        return addressof(_AT_ADDRESS(values))
+    address: int = values.__array_interface__["data"][0]
+    return address
+
+
+column = cache(Column)
+
+
+class _Block:
+    """Words of which `ctypes` hands on the address."""
+
+    __slots__ = ("_as_parameter_", "_words")
+
+    def __init__(self, words: tuple[int, ...]) -> None:
+        self._words = array("q", words)
+        self._as_parameter_ = c_void_p(self._words.buffer_info()[0])
+
+
+INT, UINT, FLAG = c_int64, c_uint64, c_bool
+
+
+class Maybe(NamedTuple):
+    """A pool or None; machine code is made for both."""
+
+    kind: Any
+
+
+maybe = Maybe
+
+
+class Cursor(Structure):
+    """Where a kernel stands: int64 places by name, which it reads and writes.
+
+    `at`: the next event of the batch; `last`: the one before which to stop; `first`: the sequence number of
+    the batch's first event; the further ones each kernel explains.
+    """
+
+    places: tuple[str, ...] = ()
+
+
+@cache
+def cursor_type(*places: str) -> Any:
+    """The cursors with these places."""
+    fields = [(name, c_int64) for name in places]
+    return type("Cursor", (Cursor,), {"_fields_": fields, "places": places})
+
+
+def pool(fields: type[_Pool]) -> type[_Pool]:
+    """A named tuple of arrays, integers and other pools, as kernels are given it.
+
+    Its block is filled once: another array is another named tuple.
+    """
+
+    class Pool(fields):  # type: ignore[misc, valid-type]
+        @cached_property
+        def _block(self) -> _Block:
+            words: list[int] = []
+            for kind, value in zip(_kinds_of(fields).values(), self, strict=True):
+                if isinstance(kind, Column):
+                    words += kind.block(value)
+                else:
+                    words.append(int(value) if kind in (INT, FLAG) else value._as_parameter_.value)
+            return _Block(tuple(words))
+
+        @cached_property
+        def _as_parameter_(self) -> c_void_p:
+            address: c_void_p = self._block._as_parameter_
+            return address
+
+    Pool.__name__, Pool.__qualname__ = fields.__name__, fields.__qualname__
+    Pool.__module__, Pool.__doc__ = fields.__module__, fields.__doc__
+    return Pool
+
+
+def kinds_of(kind: Any) -> dict[str, Any]:
+    """What the fields of a pool's class are, by name: `Column`, `INT`, `FLAG`, or another pool's class."""
+    return _kinds_of(kind.__base__)
+
+
+@cache
+def _kinds_of(fields: Any) -> dict[str, Any]:
+    hints = get_type_hints(fields, include_extras=True)
+    return {name: _kind(hints[name]) for name in fields._fields}
+
+
+def _kind(hint: Any) -> Any:
+    if hint in (int, bool):
+        return INT if hint is int else FLAG
+    ndim = 1
+    if get_origin(hint) is Annotated:
+        hint, ndim = get_args(hint)
+    if get_origin(hint) is np.ndarray:
+        return column(get_args(get_args(hint)[1])[0], ndim)
+    return hint
+
+
+# -------------------------------------------------------------------------------------------- kernels
+
+
+def inlined(function: Any) -> Any:
+    """For the frequent small steps of a kernel: machine code has them in place of each call."""
+    function.is_inlined = True
+    return function
+
+
+def step(function: Any) -> Any:
+    """For the rare steps of a kernel, which stay calls."""
+    function.is_inlined = False
+    return function
+
+
+class Variant(NamedTuple):
+    """A C function: its name, what it is given (None where a pool is None), and the function of Python."""
+
+    name: str
+    kinds: tuple[Any, ...]
+    function: Any
+
+
+class Kernel:
+    """A kernel as Python calls it; `kinds` are those of its arguments."""
+
+    def __init__(self, function: Any, kinds: tuple[Any, ...]) -> None:
+        update_wrapper(self, function)
+        self.function, self.kinds = function, kinds
+        self.name = f"{function.__module__}.{function.__qualname__}".replace(".", "_")
+
+    def __call__(self, *arguments: Any) -> int:
+        """What the function returns, an integer; machine code runs without Python's lock."""
+        return self._run(*arguments)  # type: ignore[no-any-return]
+
+    @property
+    def variants(self) -> Iterator[Variant]:
+        """The C functions that it is: one for each choice of the pools that may be None."""
+        choices = [(kind.kind, None) if isinstance(kind, Maybe) else (kind,) for kind in self.kinds]
+        for kinds in product(*choices):
+            without = "".join(f"_{place}" for place, kind in enumerate(kinds) if kind is None)
+            yield Variant(self.name + without, kinds, self.function)
+
+    @cached_property
+    def _run(self) -> Any:
+        functions = [library().function(variant.name, variant.kinds) for variant in self.variants]
+        if functions[0] is None:
+            return self._interpreted
+        if len(functions) == 1:
+            return functions[0]
+        places = [place for place, kind in enumerate(self.kinds) if isinstance(kind, Maybe)]
+        weights = [1 << power for power in reversed(range(len(places)))]
+
+        def run(*arguments: Any) -> int:
+            without = [
+                weight for place, weight in zip(places, weights, strict=True) if arguments[place] is None
+            ]
+            return functions[sum(without)](*arguments)  # type: ignore[no-any-return]
+
+        return run
+
+    def _interpreted(self, *arguments: Any) -> int:
+        """What the function of Python returns; integers wrap around silently there, too."""
+        for kind, argument in zip(self.kinds, arguments, strict=True):
+            _check(kind, argument)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return int(self.function(*arguments) or 0)
+
+
+def _check(kind: Any, argument: Any) -> None:
+    """Raises TypeError unless an argument is what a kernel reads: machine code could not tell."""
+    if isinstance(kind, Maybe):
+        if argument is not None:
+            _check(kind.kind, argument)
+    elif isinstance(kind, Column):
+        kind.check(argument)
+    elif kind not in (INT, UINT, FLAG):
+        if not isinstance(argument, kind):
+            raise TypeError(f"a {type(argument).__name__} where a kernel reads a {kind.__name__}")
+        if not isinstance(argument, Cursor):
+            argument._as_parameter_  # noqa: B018 - its arrays are checked as their addresses are taken
+
+
+def kernel(*kinds: Any) -> Callable[[Callable[..., Any]], Kernel]:
+    """For functions that are called from Python; they allocate nothing, and return an integer or nothing."""
+    return lambda function: Kernel(function, kinds)

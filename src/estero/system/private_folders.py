@@ -1,0 +1,46 @@
+"""Folders that nobody else can change: what may be believed of a disk that others write to, too.
+
+A cache that somebody else can write holds whatever they want. So a folder is used only if it belongs to this
+user or to root and nobody else may write to it. Where the system has no owners (Windows), that is left to it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+_FOLDER_MODE = 0o755
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder, and those that it is in; whatever the umask, only this user can write to them."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        with suppress(FileExistsError):
+            folder.mkdir(_FOLDER_MODE)
+
+
+def exposure(folder: Path) -> str | None:
+    """Why others could change what a folder holds; None where they cannot, and where there is no folder.
+
+    A link counts as what it leads to, if it belongs to this user or root: others can make links to folders of
+    this user.
+    """
+    try:
+        link, found = folder.lstat(), folder.stat()
+    except OSError:
+        return None
+    return _exposed(link, link=True) or _exposed(found)
+
+
+def _exposed(found: os.stat_result, *, link: bool = False) -> str | None:
+    if os.name != "posix":
+        return None
+    if found.st_uid not in (os.geteuid(), 0):
+        return f"it belongs to another user ({found.st_uid})"
+    if found.st_mode & _OTHERS_WRITE and not link:
+        return f"others can write to it (mode {stat.S_IMODE(found.st_mode):o})"
+    return None
