@@ -26,7 +26,7 @@ def suggested(*words: str) -> list[str]:
 
 
 def test_commands_and_options_are_suggested() -> None:
-    assert set(suggested("")) >= {"run", "check", "explain", "stream", "warm", "demo"}
+    assert set(suggested("")) >= {"run", "check", "explain", "stream", "demo"}
     assert suggested("run", "--eng") == ["--engine"]
     assert suggested("run", "q.ceql", "--engine", "s") == ["spark"]
 

@@ -27,6 +27,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator
 from ctypes import Structure, addressof, c_bool, c_char, c_int64, c_uint64, c_void_p
+from dataclasses import dataclass
 from functools import cache, cached_property, update_wrapper
 from itertools import product
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
@@ -50,11 +51,12 @@ _AT_ADDRESS: Final[Any] = (c_char * 0).from_buffer
 # ------------------------------------------------------------------------------------------ arguments
 
 
+@dataclass(frozen=True)
 class Column:
-    """An array: `dtype`, and `ndim` dimensions."""
+    """An array of so many dimensions."""
 
-    def __init__(self, dtype: Any, ndim: int = 1) -> None:
-        self.dtype, self.ndim = np.dtype(dtype), ndim
+    dtype: np.dtype[Any]
+    ndim: int
 
     @property
     def words(self) -> int:
@@ -86,7 +88,9 @@ def _address(values: NDArray[Any]) -> int:
     return address
 
 
-column = cache(Column)
+def column(dtype: Any, ndim: int = 1) -> Column:
+    """The kind of arrays of such items."""
+    return Column(np.dtype(dtype), ndim)
 
 
 class _Block:
@@ -224,7 +228,7 @@ class Kernel:
     def _run(self) -> Any:
         functions = [library().function(variant.name, variant.kinds) for variant in self.variants]
         if functions[0] is None:
-            return self._interpreted
+            return self.interpret
         if len(functions) == 1:
             return functions[0]
         places = [place for place, kind in enumerate(self.kinds) if isinstance(kind, Maybe)]
@@ -238,7 +242,7 @@ class Kernel:
 
         return run
 
-    def _interpreted(self, *arguments: Any) -> int:
+    def interpret(self, *arguments: Any) -> int:
         """What the function of Python returns; integers wrap around silently there, too."""
         for kind, argument in zip(self.kinds, arguments, strict=True):
             _check(kind, argument)

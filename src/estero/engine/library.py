@@ -60,6 +60,11 @@ class Library:
     def __init__(self, table: dict[str, Any], loaded: CDLL | None) -> None:
         self._kernels, self._loaded = table.get("kernels", {}), loaded
 
+    @property
+    def is_native(self) -> bool:
+        """Whether kernels are machine code."""
+        return self._loaded is not None
+
     def function(self, name: str, kinds: Sequence[Any]) -> Any:
         """The C function of a kernel, as `ctypes` calls it; None where Python runs it."""
         if self._loaded is None:

@@ -47,7 +47,7 @@ def _tables(grammar: str) -> dict[str, Any] | None:
     """What the file of a grammar holds; None where there is none of this version."""
     try:
         tables: dict[str, Any] = json.loads(tables_file(grammar).read_bytes(), object_hook=_numbered)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # the latter inside a zip
         return None
     return tables if tables["version"] == _version(grammar) else None
 
