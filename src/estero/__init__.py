@@ -125,7 +125,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Imports what is asked for when it is asked for: the parser, Arrow and Numba take their time."""
+    """Imports what is asked for when it is asked for: the parser, Arrow and DuckDB take their time."""
     if name == "testing":
         return import_module("estero.testing")
     if name not in _HOMES:

@@ -117,7 +117,7 @@ class Reporter:
 
         `suppressed` is how many were left out before each, where the table shows that; none if it is None.
         """
-        from estero.engine.walk.columns import select_labels  # here, so that schemas are known without Numba
+        from estero.engine.walk.columns import select_labels  # here, for schemas need no kernels
 
         events, (start, end, marked) = store.excerpt([matches.start, matches.end, matches.event])
         columns = [rows_taken(events, name, rows) for name in self._places for rows in (start, end)]

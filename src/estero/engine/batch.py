@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,18 +78,6 @@ def words_of(bits: int, words: int) -> NDArray[np.uint64]:
     """The words of one event, uint64[1, words]."""
     full = (1 << BITS_IN_WORD) - 1
     return np.array([[bits >> BITS_IN_WORD * word & full for word in range(words)]], np.uint64)
-
-
-def constant(column: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    """The same numbers side by side, not to be written to; copied only where they are not so already.
-
-    Memory of Arrow is of that kind, and kernels are compiled for one kind alone.
-    """
-    numbers = np.ascontiguousarray(column, dtype)
-    if numbers.flags.writeable:
-        numbers = numbers.view()
-        numbers.flags.writeable = False
-    return numbers
 
 
 @pool

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from estero.engine.batch import BITS_IN_WORD, words_of
 from estero.engine.int64 import LEAST
-from estero.engine.kernels import FLAG, INT, Grid, column, kernel, pool
+from estero.engine.kernels import FLAG, INT, INT32S, INT64S, Grid, column, kernel, pool
 from estero.engine.snapshots.columns import Arrays, taken
 from estero.engine.snapshots.sound import need
 from estero.engine.store.arena import copy_columns
@@ -222,7 +222,7 @@ class Deadlines:
         copy_columns(known, self._partitions, kept.size)
 
 
-@kernel(column(np.int32), INT, INT, Asked, Waiting, Partitions, FLAG)
+@kernel(INT32S, INT, INT, Asked, Waiting, Partitions, FLAG)
 def _pass(numbers, first, begin, asked, waiting, partitions, again):  # type: ignore[no-untyped-def]
     """Events from place `begin` on pass by, one by one; what is before place `first` waits no longer.
 
@@ -261,7 +261,7 @@ def _pass(numbers, first, begin, asked, waiting, partitions, again):  # type: ig
                     last[number, deadline] = times[place]
 
 
-@kernel(column(np.int64), INT, column(np.int64, 2), column(np.int64, 2))
+@kernel(INT64S, INT, column(np.int64, 2), column(np.int64, 2))
 def _renumber(place, first, following, newest):  # type: ignore[no-untyped-def]
     """Lists without what is not kept; place int64[n]: the new place of each event, or NOTHING."""
     deadlines = following.shape[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import column, kernel
+from estero.engine.kernels import FLAGS, INT64S, column, kernel
 from estero.engine.snapshots.columns import Arrays, taken
 from estero.engine.snapshots.sound import need
 
@@ -58,7 +58,7 @@ class Disjoint:
         del arrays["disjoint_keys"], arrays["disjoint_until"]
 
 
-@kernel(column(np.int64), column(np.int64), column(np.int64, 2), column(np.int64, 2), column(np.bool_))
+@kernel(INT64S, INT64S, column(np.int64, 2), column(np.int64, 2), FLAGS)
 def _keep(numbers, start, ends, until, keep):  # type: ignore[no-untyped-def]
     """See `Disjoint.kept`; numbers int64[n] are those of partitions, until int64[partitions, 2]."""
     for place in range(start.size):

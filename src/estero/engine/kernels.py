@@ -93,6 +93,11 @@ def column(dtype: Any, ndim: int = 1) -> Column:
     return Column(np.dtype(dtype), ndim)
 
 
+INT8S, INT32S, INT64S = column(np.int8), column(np.int32), column(np.int64)
+UINT32S, UINT64S = column(np.uint32), column(np.uint64)
+FLOATS, FLAGS = column(np.float64), column(np.bool_)
+
+
 class _Block:
     """Words of which `ctypes` hands on the address."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import FLAG, column, kernel
+from estero.engine.kernels import FLAG, INT64S, UINT32S, column, kernel
 
 
 def rows_with_bits(
@@ -30,7 +30,7 @@ def rows_with_bits(
     found = np.empty(rows, np.int64)
     bits = np.empty((words, rows), np.int64)
     if words == 1 and len(indices) <= 2:
-        one, other = _constant(indices[0]), _constant(indices[-1])
+        one, other = _unsigned(indices[0]), _unsigned(indices[-1])
         tables = [table[:, 0] for table in (masks[0], masks[-1])]  # of one column: twice the same
         count = _of_two(one, other, *tables, keep_all, found, bits[0])
     else:
@@ -43,22 +43,12 @@ def rows_with_bits(
     return found[:count], bits[:, :count]
 
 
-def _constant(indices: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
-    """The same in 32 bits, not to be written to: Arrow's memory is of that kind, and is not copied."""
-    found = indices.astype(np.int32, copy=False).view(np.uint32)
-    found.flags.writeable = False
-    return found
+def _unsigned(indices: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
+    """The same in 32 bits; not copied where they are."""
+    return np.ascontiguousarray(indices, np.int32).view(np.uint32)
 
 
-@kernel(
-    column(np.uint32),
-    column(np.uint32),
-    column(np.int64),
-    column(np.int64),
-    FLAG,
-    column(np.int64),
-    column(np.int64),
-)
+@kernel(UINT32S, UINT32S, INT64S, INT64S, FLAG, INT64S, INT64S)
 def _of_two(one, other, one_masks, other_masks, keep_all, found, bits):  # type: ignore[no-untyped-def]
     """Two columns uint32[rows], one word; fills found int64[rows] and bits int64[rows], returns how many."""
     count = 0
@@ -70,7 +60,7 @@ def _of_two(one, other, one_masks, other_masks, keep_all, found, bits):  # type:
     return count
 
 
-@kernel(column(np.uint32, 2), column(np.int64, 2), FLAG, column(np.int64), column(np.int64, 2))
+@kernel(column(np.uint32, 2), column(np.int64, 2), FLAG, INT64S, column(np.int64, 2))
 def _of_many(places, masks, keep_all, found, bits):  # type: ignore[no-untyped-def]
     """The same for places uint32[columns, rows], masks int64[values, words], bits int64[words, rows]."""
     count = 0

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.int64 import count_before
-from estero.engine.kernels import INT, UINT, column, kernel
+from estero.engine.kernels import INT, INT64S, UINT, UINT64S, kernel
 
 _LEAST_ROOM = 1 << 10
 
@@ -90,7 +90,7 @@ def window_starts(stamps: NDArray[np.int64], first: int, width: int) -> NDArray[
     return starts
 
 
-@kernel(column(np.uint64), INT, UINT, column(np.int64))
+@kernel(UINT64S, INT, UINT, INT64S)
 def _window_starts(stamps, first, width, starts):  # type: ignore[no-untyped-def]
     """See `window_starts`. stamps uint64: the bits of the signed ones, so that differences are distances."""
     oldest = 0

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.int64 import LEAST
-from estero.engine.kernels import INT, UINT, column, kernel, pool
+from estero.engine.kernels import INT, INT32S, INT64S, UINT, UINT64S, kernel, pool
 from estero.engine.snapshots.columns import Arrays, taken
 from estero.engine.snapshots.sound import need
 from estero.engine.store.arena import copy_columns
@@ -123,16 +123,7 @@ class Throttle:
         return np.flatnonzero((left_out > 0) | ((given > 0) & (passed < np.uint64(self._length))))
 
 
-@kernel(
-    column(np.int32),
-    column(np.uint64),
-    column(np.int64),
-    Intervals,
-    INT,
-    UINT,
-    column(np.int64),
-    column(np.int64),
-)
+@kernel(INT32S, UINT64S, INT64S, Intervals, INT, UINT, INT64S, INT64S)
 def _admit(numbers, times, counts, intervals, most, length, take, before):  # type: ignore[no-untyped-def]
     """See `Throttle.admitted`. times uint64: the bits of signed ones, so that differences are distances."""
     opened, given, left_out = intervals

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, MISS, cursor_of
-from estero.engine.kernels import INT, Grid, column, inlined, kernel, pool, step
+from estero.engine.kernels import INT, INT32S, Grid, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import DEAD, IDLE, MISSING
 from estero.engine.store.arena import NONE
 
@@ -217,7 +217,7 @@ def is_known(moves, groups, first, event_class, oldest, cursor):  # type: ignore
         group = groups.next[group]
 
 
-@kernel(Moves, Line, Forest, Groups, column(np.int32), Starts, Passed, Scratch, Cursor)
+@kernel(Moves, Line, Forest, Groups, INT32S, Starts, Passed, Scratch, Cursor)
 def advance_levels(moves, line, forest, groups, firsts, starts, passed, scratch, cursor):  # type: ignore[no-untyped-def]
     """Moves the groups by the events from `cursor.at` on, until DONE or MISS. There is room for all of it."""
     while cursor.at < line.event_class.size:
@@ -295,7 +295,7 @@ def moved(forest, kept, moved_to, node):  # type: ignore[no-untyped-def]
     return moved_to[node]
 
 
-@kernel(Forest, Groups, column(np.int32), Starts, Forest, column(np.int32))
+@kernel(Forest, Groups, INT32S, Starts, Forest, INT32S)
 def move_open(forest, groups, firsts, starts, kept, moved_to):  # type: ignore[no-untyped-def]
     """Moves open starts, and what is above them, into `kept`, an empty forest; they come first among starts.
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import EventBatch, OneEvent, constant, words_of
+from estero.engine.batch import EventBatch, OneEvent, words_of
 from estero.engine.cursor import (
     CONSUME_ANY,
     CONSUME_ANY_ASKED,
@@ -115,8 +115,10 @@ class CeaRuns(NumberedEvents):
             self._keep(self._opened(int(starts[0])))
             self._most_keys = max(_MANY_KEYS, 4 * int(self._keys.size[0]))
         classes, partitions = self._numbers_of(batch)
-        values = constant(batch.values, np.int64), constant(batch.valid, np.bool_)
-        self._events = Events(classes, partitions, constant(batch.ordinal, np.int64), starts, *values)
+        values = np.ascontiguousarray(batch.values, np.int64), np.ascontiguousarray(batch.valid, np.bool_)
+        self._events = Events(
+            classes, partitions, np.ascontiguousarray(batch.ordinal, np.int64), starts, *values
+        )
         self._batch_keys = batch.partition
         self._cursor.at, self._cursor.first = 0, first
         if self.tally is not None:

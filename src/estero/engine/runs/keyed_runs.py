@@ -16,7 +16,6 @@ from estero.engine.batch import (
     EventBatch,
     KeyedEvents,
     OneEvent,
-    constant,
 )
 from estero.engine.cursor import reset
 from estero.engine.runs.forgotten import forget, forgotten_rows, new_forgotten, with_room_for_one
@@ -105,13 +104,13 @@ class KeyedRuns(ABC):
         if min(batch.values.shape[1], batch.valid.shape[1]) < values:
             raise ValueError(f"the automaton reads {values} value columns, the batch has fewer")
         self._events = KeyedEvents(
-            constant(batch.words, np.uint64),
-            constant(batch.keys, np.uint64),
-            constant(batch.known, np.bool_),
-            constant(batch.values, np.int64),
-            constant(batch.valid, np.bool_),
+            np.ascontiguousarray(batch.words, np.uint64),
+            np.ascontiguousarray(batch.keys, np.uint64),
+            np.ascontiguousarray(batch.known, np.bool_),
+            np.ascontiguousarray(batch.values, np.int64),
+            np.ascontiguousarray(batch.valid, np.bool_),
             starts,
-            constant(batch.partition if self._forgotten is not None else NO_PARTITION, np.uint64),
+            np.ascontiguousarray(batch.partition if self._forgotten is not None else NO_PARTITION, np.uint64),
         )
         self._cursor.at, self._cursor.first = 0, first
 

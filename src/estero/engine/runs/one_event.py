@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import constant
 from estero.engine.runs.run_cea import Events
 from estero.engine.store.hashing import KeyTable
 
@@ -40,8 +39,7 @@ class OneLoaded:
         event_class, partition = np.zeros(1, np.int32), np.zeros(1, np.int32)
         ordinal, oldest, key = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros((1, 2), np.uint64)
         numbers, valid = np.zeros((1, values), np.int64), np.zeros((1, values), np.bool_)
-        compared = constant(numbers, np.int64), constant(valid, np.bool_)
-        events = Events(event_class, partition, constant(ordinal, np.int64), oldest, *compared)
+        events = Events(event_class, partition, ordinal, oldest, numbers, valid)
         return cls(event_class, partition, ordinal, oldest, numbers, valid, key, events)
 
     def number_of(self, key: tuple[int, int], keys: KeyTable) -> int | None:

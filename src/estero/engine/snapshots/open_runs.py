@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import INT, column, kernel
+from estero.engine.kernels import INT, INT32S, INT64S, kernel
 from estero.engine.runs.run_cea import Entries, Plain, new_entries
 from estero.engine.runs.spans.run_spans import Spanned
 from estero.engine.runs.spans.spans import Members, Spans, new_members, new_spans
@@ -42,17 +42,7 @@ from estero.engine.store.pools import lists_of
 from estero.engine.store.tecs import Cells, new_cells
 
 
-@kernel(
-    Plain,
-    INT,
-    INT,
-    INT,
-    column(np.int64),
-    column(np.int32),
-    column(np.int32),
-    column(np.int32),
-    column(np.int32),
-)
+@kernel(Plain, INT, INT, INT, INT64S, INT32S, INT32S, INT32S, INT32S)
 def list_plain_runs(plain, used, generation, oldest, sizes, opened, state, length, node):  # type: ignore[no-untyped-def]
     """Lists the runs of partitions 0 … used - 1 that are inside the window; changes nothing.
 
@@ -85,21 +75,7 @@ def list_plain_runs(plain, used, generation, oldest, sizes, opened, state, lengt
     sizes[1] = listed
 
 
-@kernel(
-    Split,
-    INT,
-    INT,
-    INT,
-    column(np.int32),
-    column(np.int64),
-    column(np.int32),
-    column(np.int32),
-    column(np.int32),
-    column(np.int32),
-    column(np.int32),
-    column(np.int32),
-    column(np.int32),
-)
+@kernel(Split, INT, INT, INT, INT32S, INT64S, INT32S, INT32S, INT32S, INT32S, INT32S, INT32S, INT32S)
 def list_split_runs(  # type: ignore[no-untyped-def]
     split, used, generation, oldest, opened, sizes, state, group_keys, key, key_elements, element, length,
     node,
@@ -218,19 +194,7 @@ def split_pools(
     return cells, elements, keys, groups, lists_of(groups.next, groups.free, arrays["opened"])
 
 
-@kernel(
-    Spanned,
-    INT,
-    INT,
-    INT,
-    column(np.int64),
-    column(np.int32),
-    column(np.int32),
-    column(np.int32),
-    column(np.int32),
-    column(np.int32),
-    column(np.int32),
-)
+@kernel(Spanned, INT, INT, INT, INT64S, INT32S, INT32S, INT32S, INT32S, INT32S, INT32S)
 def list_span_runs(spanned, used, generation, oldest, sizes, opened, last, members_of, state, rank, node):  # type: ignore[no-untyped-def]
     """As `list_plain_runs`; sizes are the numbers of spans and members.
 

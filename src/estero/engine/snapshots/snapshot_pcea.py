@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import INT, column, kernel
+from estero.engine.kernels import INT, INT8S, INT32S, kernel
 from estero.engine.snapshots.columns import HEAPS, PRODUCTS, Arrays
 from estero.engine.snapshots.snapshot import distinct
 from estero.engine.store.arena import NONE, grown
@@ -48,7 +48,7 @@ _HALF = np.int64(32)
 _LOWER = np.int64((1 << 32) - 1)
 
 
-@kernel(OrderedIndex, HeapNodes, INT, INT, column(np.int32))
+@kernel(OrderedIndex, HeapNodes, INT, INT, INT32S)
 def drop_expired(index, nodes, leaf, oldest, path):  # type: ignore[no-untyped-def]
     """Takes out the leaves, from `leaf` on in the queue, that hold nothing that starts inside the window.
 
@@ -64,7 +64,7 @@ def drop_expired(index, nodes, leaf, oldest, path):  # type: ignore[no-untyped-d
     return NONE
 
 
-@kernel(OrderedIndex, column(np.int8))
+@kernel(OrderedIndex, INT8S)
 def mark_free_rows(index, free):  # type: ignore[no-untyped-def]
     """Sets free[row] = 1 for the rows that are not in use; free int8[rows], zeros on entry."""
     row = index.sizes[FREE_ROW]

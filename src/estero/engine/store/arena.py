@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import INT, column, kernel, pool
+from estero.engine.kernels import INT, INT8S, INT32S, kernel, pool
 
 UNION = -1
 BOTTOM = -2
@@ -74,7 +74,7 @@ def grown(nodes: Pool, bigger: Pool) -> Pool:
     return bigger
 
 
-@kernel(Arena, column(np.int32), INT, column(np.int8))
+@kernel(Arena, INT32S, INT, INT8S)
 def mark_live(arena, roots, oldest, live):  # type: ignore[no-untyped-def]
     """Sets live[i] = 1 for each node that a root reaches by starts >= oldest.
 
@@ -96,7 +96,7 @@ def mark_live(arena, roots, oldest, live):  # type: ignore[no-untyped-def]
             live[arena.left[node]] = 1
 
 
-@kernel(Arena, column(np.int8), column(np.int32))
+@kernel(Arena, INT8S, INT32S)
 def move_live(arena, live, moved):  # type: ignore[no-untyped-def]
     """Moves live nodes together, in order, and fills moved[old id] = new id.
 

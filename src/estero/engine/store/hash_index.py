@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import INT, Grid, column, inlined, kernel, pool
+from estero.engine.kernels import INT, INT8S, INT32S, Grid, inlined, kernel, pool
 
 FREE = -1
 """No entry: what a search returns that finds nothing."""
@@ -131,7 +131,7 @@ def _copy_live(index, fresh, oldest):  # type: ignore[no-untyped-def]
         put(fresh, target, place, tag & _LOWER, start)
 
 
-@kernel(HashIndex, INT, column(np.int8))
+@kernel(HashIndex, INT, INT8S)
 def mark_roots(index, oldest, live):  # type: ignore[no-untyped-def]
     """Sets live[heap] = 1 for the heaps of all entries that have not expired.
 
@@ -145,7 +145,7 @@ def mark_roots(index, oldest, live):  # type: ignore[no-untyped-def]
         live[heap_of(index, entry) * waits] |= waits
 
 
-@kernel(HashIndex, INT, column(np.int32))
+@kernel(HashIndex, INT, INT32S)
 def rename_roots(index, oldest, moved):  # type: ignore[no-untyped-def]
     """Replaces the heap of each entry that has not expired by moved[heap]; see `mark_roots`."""
     if moved.size == 0:

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import constant
-from estero.engine.kernels import FLAG, INT, Grid, column, kernel, pool
+from estero.engine.kernels import FLAG, INT, INT32S, Grid, column, kernel, pool
 
 EMPTY = -1
 
@@ -50,10 +49,10 @@ def number_rows(
     A new row gets the next number if `insert`, else the scan stops there; it also stops when the table
     is full. words uint64[n, width], numbers int32[n].
     """
-    return int(_number_rows(table, constant(words, np.uint64), numbers, first, insert))
+    return int(_number_rows(table, np.ascontiguousarray(words, np.uint64), numbers, first, insert))
 
 
-@kernel(KeyTable, column(np.uint64, 2), column(np.int32), INT, FLAG)
+@kernel(KeyTable, column(np.uint64, 2), INT32S, INT, FLAG)
 def _number_rows(table, words, numbers, first, insert):  # type: ignore[no-untyped-def]
     """See `number_rows`. Invariant: no more than half of the slots are taken, so every probe ends."""
     mask = table.slot.size - 1

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import INT, column, inlined, kernel, pool, step
+from estero.engine.kernels import INT, INT8S, INT32S, inlined, kernel, pool, step
 from estero.engine.store.arena import NONE, copy_columns
 
 SPINE = 33
@@ -160,7 +160,7 @@ def meld(nodes, one, two, oldest, path):  # type: ignore[no-untyped-def]
     return node
 
 
-@kernel(Products, HeapNodes, INT, column(np.int8), column(np.int8))
+@kernel(Products, HeapNodes, INT, INT8S, INT8S)
 def mark_live(products, nodes, oldest, live_products, live_nodes):  # type: ignore[no-untyped-def]
     """Sets to 1 what the live nodes reach by starts >= oldest.
 
@@ -186,7 +186,7 @@ def mark_live(products, nodes, oldest, live_products, live_nodes):  # type: igno
                 live_nodes[products.child[place]] = 1
 
 
-@kernel(Products, HeapNodes, column(np.int8), column(np.int8), column(np.int32), column(np.int32))
+@kernel(Products, HeapNodes, INT8S, INT8S, INT32S, INT32S)
 def move_live(products, nodes, live_products, live_nodes, moved_products, moved_nodes):  # type: ignore[no-untyped-def]
     """Moves what is live together, in order, without expired heaps; moved_*[old] = new, int32.
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import INT, Grid, column, inlined, kernel, pool, step
+from estero.engine.kernels import INT, INT8S, INT32S, Grid, inlined, kernel, pool, step
 from estero.engine.store.arena import NONE
 from estero.engine.store.hash_index import (
     FREE,
@@ -224,7 +224,7 @@ def query(index, nodes, place, one, two, operator, value, upper, oldest, pieces,
     return heap
 
 
-@kernel(OrderedIndex, INT, column(np.int8))
+@kernel(OrderedIndex, INT, INT8S)
 def mark_trees(index, oldest, live):  # type: ignore[no-untyped-def]
     """Sets live[heap] = 1 for the heaps of all rows that have not expired."""
     for row in range(index.sizes[USED]):
@@ -232,7 +232,7 @@ def mark_trees(index, oldest, live):  # type: ignore[no-untyped-def]
             live[index.rows[row, HEAP]] = 1
 
 
-@kernel(OrderedIndex, INT, column(np.int32))
+@kernel(OrderedIndex, INT, INT32S)
 def rename_trees(index, oldest, moved):  # type: ignore[no-untyped-def]
     """Replaces the heap of each row that has not expired by moved[heap]."""
     for row in range(index.sizes[USED]):

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import INT, Grid, column, inlined, kernel, pool, step
+from estero.engine.kernels import FLOATS, INT, INT64S, UINT64S, Grid, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Tables
 
 
@@ -233,7 +233,7 @@ def look_ahead(tables, line, first, last, window):  # type: ignore[no-untyped-de
         step_through(tables, line.event_class[event], window)
 
 
-@kernel(Tables, Line, column(np.int64), column(np.int64), INT, Window, column(np.uint64), column(np.float64))
+@kernel(Tables, Line, INT64S, INT64S, INT, Window, UINT64S, FLOATS)
 def count_ends(tables, line, firsts, lasts, earliest, window, exact, rough):  # type: ignore[no-untyped-def]
     """Counts the complex events that end at each event of some ranges and start from `earliest` on.
 

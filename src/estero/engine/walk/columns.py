@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import column, kernel
+from estero.engine.kernels import INT32S, INT64S, column, kernel
 
 Selected = tuple[NDArray[np.int32], NDArray[np.int64]]
 """The list offsets int32[m + 1] of one label, and the events int64[items] that have it."""
@@ -32,7 +32,7 @@ def select_labels(
     places = np.flatnonzero(lookup @ counts < marks.size)  # the other labels have all events
     found = [(offsets.astype(np.int32), events)] * len(lookup)
     lookup = lookup[places]
-    of_set, labels = np.ascontiguousarray(np.nonzero(lookup.T))  # strided ones need kernels of their own
+    of_set, labels = np.ascontiguousarray(np.nonzero(lookup.T))
     firsts = np.searchsorted(of_set, np.arange(lookup.shape[1] + 1))
     bases = np.concatenate(([0], np.cumsum(lookup @ counts)))
     starts = np.empty((len(places), offsets.size), np.int32)
@@ -43,24 +43,14 @@ def select_labels(
     return found
 
 
-@kernel(column(np.int32), column(np.int64))
+@kernel(INT32S, INT64S)
 def _count(marks, counts):  # type: ignore[no-untyped-def]
     """How often each label set occurs, counts int64[sets]."""
     for item in range(marks.size):
         counts[marks[item]] += 1
 
 
-@kernel(
-    column(np.int64),
-    column(np.int32),
-    column(np.int64),
-    column(np.int64),
-    column(np.int64),
-    column(np.int64),
-    column(np.int64),
-    column(np.int32, 2),
-    column(np.int64),
-)
+@kernel(INT64S, INT32S, INT64S, INT64S, INT64S, INT64S, INT64S, column(np.int32, 2), INT64S)
 def _select(offsets, marks, events, firsts, labels, bases, ends, starts, chosen):  # type: ignore[no-untyped-def]
     """Fills starts int32[labels, m + 1] and chosen int64[bases[-1]].
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import INT, Grid, column, inlined, kernel, pool
+from estero.engine.kernels import FLOATS, INT, UINT64S, Grid, inlined, kernel, pool
 from estero.engine.store.arena import NONE, copy_columns
 from estero.engine.store.ed_index import EdEntries, Sequences, find_next
 from estero.engine.store.hash_index import (
@@ -262,7 +262,7 @@ def bound_of(lists, counts, node):  # type: ignore[no-untyped-def]
     return min(least, _CERTAIN)
 
 
-@kernel(Lists, ListCounts, Roots, column(np.uint64), column(np.float64), column(np.float64))
+@kernel(Lists, ListCounts, Roots, UINT64S, FLOATS, FLOATS)
 def count_run_nodes(lists, counts, roots, exact, most, least):  # type: ignore[no-untyped-def]
     """See `Counter.count`; there is no rim, as there is no window."""
     for place in range(roots.root.size):

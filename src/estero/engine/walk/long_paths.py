@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import INT, column, inlined, kernel, pool
+from estero.engine.kernels import INT, INT32S, INT64S, inlined, kernel, pool
 from estero.engine.store.arena import NONE, UNION, Arena
 from estero.engine.walk.choices import PathCounts, resolved
 from estero.engine.walk.counter import FITS, known
@@ -95,7 +95,7 @@ def union_below(arena, counts, node, oldest):  # type: ignore[no-untyped-def]
     return node
 
 
-@kernel(Arena, PathCounts, column(np.int32), INT, column(np.int32), column(np.int64))
+@kernel(Arena, PathCounts, INT32S, INT, INT32S, INT64S)
 def mark_long(arena, counts, roots, oldest, place, found):  # type: ignore[no-untyped-def]
     """Sets `place` int32[nodes] to 1 at the unions below some long roots that are long, too, and 0 before.
 
@@ -128,7 +128,7 @@ def mark_long(arena, counts, roots, oldest, place, found):  # type: ignore[no-un
         node -= 1
 
 
-@kernel(Arena, PathCounts, INT, column(np.int32), INT, Unions)
+@kernel(Arena, PathCounts, INT, INT32S, INT, Unions)
 def list_long(arena, counts, oldest, place, first, unions):  # type: ignore[no-untyped-def]
     """Fills `unions` with what is marked, from the node `first` on, and `place` with where it is there."""
     node = first
@@ -191,7 +191,7 @@ def add_rows(sums, one, two, target):  # type: ignore[no-untyped-def]
     return length
 
 
-@kernel(Unions, column(np.int64), INT, INT, Sums)
+@kernel(Unions, INT64S, INT, INT, Sums)
 def add_up(unions, until, first, last, sums):  # type: ignore[no-untyped-def]
     """Works out the numbers of the unions at the places first … last - 1; those before are done.
 

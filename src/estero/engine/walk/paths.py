@@ -12,7 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, FULL, GROW, SEEK
-from estero.engine.kernels import INT, column, inlined, kernel, maybe, step
+from estero.engine.kernels import (
+    FLAGS,
+    FLOATS,
+    INT,
+    INT32S,
+    INT64S,
+    UINT64S,
+    column,
+    inlined,
+    kernel,
+    maybe,
+    step,
+)
 from estero.engine.store.arena import NONE, PREFER, UNION, Arena, copy_columns
 from estero.engine.walk.choices import PathCounts, link, resolved
 from estero.engine.walk.counter import (
@@ -130,7 +142,7 @@ def count_few(arena, counts, root, oldest):  # type: ignore[no-untyped-def]
     return exact, rough, looked
 
 
-@kernel(Arena, PathCounts, Roots, column(np.uint64), column(np.float64), column(np.float64))
+@kernel(Arena, PathCounts, Roots, UINT64S, FLOATS, FLOATS)
 def count_paths(arena, counts, roots, exact, rough, least):  # type: ignore[no-untyped-def]
     """See `Counter.count`."""
     steps = 0
@@ -231,17 +243,7 @@ def seek_path(arena, counts, root, oldest, skip, walk):  # type: ignore[no-untyp
 
 
 @kernel(
-    Arena,
-    PathCounts,
-    column(np.bool_),
-    column(np.int32),
-    INT,
-    INT,
-    INT,
-    INT,
-    column(np.int64, 2),
-    column(np.int64, 2),
-    column(np.int64),
+    Arena, PathCounts, FLAGS, INT32S, INT, INT, INT, INT, column(np.int64, 2), column(np.int64, 2), INT64S
 )
 def put_path(arena, counts, turned, place, last, root, oldest, skip, choices, items, sizes):  # type: ignore[no-untyped-def]
     """Fills the choices int64[., 2] and items int64[., 2] of a `Place` as far as there is room.
@@ -290,7 +292,7 @@ def put_path(arena, counts, turned, place, last, root, oldest, skip, choices, it
     sizes[1] = depth
 
 
-@kernel(Arena, maybe(PathCounts), Asked, Walk, Matches, column(np.int64))
+@kernel(Arena, maybe(PathCounts), Asked, Walk, Matches, INT64S)
 def walk_paths(arena, counts, asked, walk, matches, sizes):  # type: ignore[no-untyped-def]
     """The walk over paths; see `enumeration.go_on`."""
     return go_on(arena, counts, asked, walk, matches, sizes, seek_path, descend_path, write_back)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, FULL, GROW, SEEK
-from estero.engine.kernels import INT, column, inlined, kernel, maybe, pool, step
+from estero.engine.kernels import FLOATS, INT, INT64S, UINT64S, inlined, kernel, maybe, pool, step
 from estero.engine.store.arena import NONE
 from estero.engine.store.heap import HeapNodes, Products, inside
 from estero.engine.walk.branches import write_sorted
@@ -203,7 +203,7 @@ def count_list(heaps, counts, heap, oldest):  # type: ignore[no-untyped-def]
     return exact, rough, looked
 
 
-@kernel(Heaps, ProductCounts, Roots, column(np.uint64), column(np.float64), column(np.float64))
+@kernel(Heaps, ProductCounts, Roots, UINT64S, FLOATS, FLOATS)
 def count_products(heaps, counts, roots, exact, rough, least):  # type: ignore[no-untyped-def]
     """See `Counter.count`."""
     steps = 0
@@ -374,7 +374,7 @@ def seek_digits(heaps, counts, root, oldest, skip, walk):  # type: ignore[no-unt
     return DONE, leave(walk, choices, product, NONE, listed, depth)
 
 
-@kernel(Heaps, maybe(ProductCounts), Asked, Walk, Matches, column(np.int64))
+@kernel(Heaps, maybe(ProductCounts), Asked, Walk, Matches, INT64S)
 def walk_products(heaps, counts, asked, walk, matches, sizes):  # type: ignore[no-untyped-def]
     """The walk over products of heaps; see `enumeration.go_on`."""
     return go_on(heaps, counts, asked, walk, matches, sizes, seek_product, descend_product, write_sorted)

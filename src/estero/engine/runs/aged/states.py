@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import INT, column, kernel
+from estero.engine.kernels import INT, INT8S, INT32S, INT64S, column, kernel
 from estero.engine.runs.aged.queues import Queues, Waiting, new_queues, new_waiting
 from estero.engine.runs.aged.run_aged import NEVER, Aged, Ages
 from estero.engine.runs.run_cea import DEAD, Entries, new_entries
@@ -30,21 +30,7 @@ from estero.engine.store.pools import lists_of
 from estero.engine.store.tecs import Cells, new_cells
 
 
-@kernel(
-    Aged,
-    Ages,
-    INT,
-    INT,
-    INT,
-    column(np.int64),
-    column(np.int64),
-    column(np.int32),
-    column(np.int32),
-    column(np.int8),
-    column(np.int32),
-    column(np.int32),
-    column(np.int64, 2),
-)
+@kernel(Aged, Ages, INT, INT, INT, INT64S, INT64S, INT32S, INT32S, INT8S, INT32S, INT32S, column(np.int64, 2))
 def list_aged_runs(  # type: ignore[no-untyped-def]
     aged, ages, used, generation, oldest, now, sizes, opened, state, queued, length, node, clock
 ):

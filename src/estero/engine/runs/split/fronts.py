@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import Grid, column, inlined, kernel, pool, step
+from estero.engine.kernels import INT32S, Grid, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import add_list
 from estero.engine.store.arena import NONE
 from estero.engine.store.pools import free_places, grown_pool
@@ -179,7 +179,7 @@ def link_key(keys, joins, key):  # type: ignore[no-untyped-def]
         enter_list(keys.slot, keys.link_next, keys.link_before, slot, (1 + join) * capacity + key)
 
 
-@kernel(Keys, column(np.int32))
+@kernel(Keys, INT32S)
 def link_all(keys, joins):  # type: ignore[no-untyped-def]
     """Enters all keys in use into empty hash tables."""
     for key in range(keys.group.size):

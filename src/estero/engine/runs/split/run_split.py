@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, Found, automaton_cursor_of, report
-from estero.engine.kernels import FLAG, INT, Grid, column, inlined, kernel, pool, step
+from estero.engine.kernels import FLAG, INT, INT32S, Grid, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import (
     ANY_FAR,
     DEAD,
@@ -131,7 +131,7 @@ class Order(NamedTuple):
     apart: int = NOT_APART
 
 
-@kernel(Cells, Elements, Keys, Groups, column(np.int32), Partitions, INT)
+@kernel(Cells, Elements, Keys, Groups, INT32S, Partitions, INT)
 def drop_partition(cells, elements, keys, groups, joins, partitions, partition):  # type: ignore[no-untyped-def]
     """Forgets every run of a partition."""
     group = partitions.first[partition]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, GROW, cursor_of
-from estero.engine.kernels import FLAG, INT, column, inlined, kernel, pool, step
+from estero.engine.kernels import FLAG, INT, INT32S, INT64S, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Tables, missing
 from estero.engine.store.arena import NONE
 from estero.engine.store.pools import free_places
@@ -307,7 +307,7 @@ def decide(history, tracks, decided, cursor, until, last, longest, disjoint):  #
             )
 
 
-@kernel(Tables, History, Groups, Tracks, Decided, column(np.int64), Cursor, FLAG, FLAG, INT)
+@kernel(Tables, History, Groups, Tracks, Decided, INT64S, Cursor, FLAG, FLAG, INT)
 def follow(tables, history, groups, tracks, decided, oldest, cursor, gaps, longest, disjoint):  # type: ignore[no-untyped-def]
     """Processes events from cursor.at on, before cursor.last, until one of the codes; resumable.
 
@@ -378,7 +378,7 @@ def link(history, tracks, first, last):  # type: ignore[no-untyped-def]
         tracks.newest[partition] = event
 
 
-@kernel(History, Groups, Tracks, INT, INT, INT, column(np.int32), column(np.int32), column(np.int32))
+@kernel(History, Groups, Tracks, INT, INT, INT, INT32S, INT32S, INT32S)
 def list_open(history, groups, tracks, partitions, first, last, above, state, end):  # type: ignore[no-untyped-def]
     """Fills for the events from `first` to before `last` the state of the run that begins there, and its end.
 
@@ -403,7 +403,7 @@ def list_open(history, groups, tracks, partitions, first, last, above, state, en
             end[event - first] = history.last[top]
 
 
-@kernel(History, Groups, Tracks, INT, column(np.int32))
+@kernel(History, Groups, Tracks, INT, INT32S)
 def put_open(history, groups, tracks, last, state):  # type: ignore[no-untyped-def]
     """Puts runs into groups that `list_open` has listed, each in a block of its own; there is room.
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, FULL, GROW, Found
-from estero.engine.kernels import FLAG, column, kernel, pool
+from estero.engine.kernels import FLAG, FLAGS, kernel, pool
 from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Tables, missing
 from estero.engine.runs.spans.run_spans import Made, are_idle, move_ordered, report_made, written
 from estero.engine.runs.spans.spans import Members, free_members
@@ -40,7 +40,7 @@ class Replayed(NamedTuple):
     made: Made
 
 
-@kernel(Tables, History, Replayed, Pairs, Found, Cursor, FLAG, FLAG, column(np.bool_))
+@kernel(Tables, History, Replayed, Pairs, Found, Cursor, FLAG, FLAG, FLAGS)
 def replay(tables, history, replayed, pairs, found, cursor, gaps, together, visible):  # type: ignore[no-untyped-def]
     """Reports the roots of pairs from cursor.pair on, until one of the codes; resumable with more room.
 
