@@ -40,8 +40,13 @@ def outer() -> Outer:
     return Outer(-7, np.zeros(2, np.int8), inner, True, np.zeros((5, 6), np.int32), np.zeros((1, 2, 3)))
 
 
-def words_at(place: int, count: int) -> list[int]:
-    return list((ctypes.c_int64 * count).from_address(place))
+def words_of(pool: Any, count: int) -> list[int]:
+    """The first words of a pool's block."""
+    return list((ctypes.c_int64 * count).from_address(address_of(pool)))
+
+
+def address_of(pool: Any) -> int:
+    return ctypes.addressof(pool._as_parameter_)
 
 
 def test_kinds_are_those_of_the_annotations() -> None:
@@ -59,23 +64,23 @@ def test_kinds_are_those_of_the_annotations() -> None:
 def test_a_block_has_numbers_addresses_and_lengths_in_order() -> None:
     given: Any = outer()
     inner = given.inner
-    assert words_at(given._as_parameter_.value, 12) == [
+    assert words_of(given, 12) == [
         -7,
         *(given.small.ctypes.data, 2),
-        inner._as_parameter_.value,
+        address_of(inner),
         1,
         *(given.table.ctypes.data, 5, 6),
         *(given.cube.ctypes.data, 1, 2, 3),
     ]
-    assert words_at(inner._as_parameter_.value, 4) == [inner.words.ctypes.data, 4, inner.seen.ctypes.data, 3]
+    assert words_of(inner, 4) == [inner.words.ctypes.data, 4, inner.seen.ctypes.data, 3]
 
 
 def test_another_array_is_another_block() -> None:
     given: Any = outer()
-    first = given._as_parameter_.value
-    assert given._as_parameter_.value == first
+    first = address_of(given)
+    assert address_of(given) == first
     other: Any = given._replace(small=np.zeros(9, np.int8))
-    assert words_at(other._as_parameter_.value, 3)[1:] == [other.small.ctypes.data, 9]
+    assert words_of(other, 3)[1:] == [other.small.ctypes.data, 9]
     assert type(other) is Outer
 
 

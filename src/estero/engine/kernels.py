@@ -25,8 +25,8 @@ over a column of 32 bits begins with ``np.int64(0)``.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
-from ctypes import Structure, addressof, c_bool, c_char, c_int64, c_uint64, c_void_p
+from collections.abc import Callable, Iterable, Iterator
+from ctypes import Structure, addressof, c_bool, c_char, c_int64, c_uint64
 from dataclasses import dataclass
 from functools import cache, cached_property, update_wrapper
 from itertools import product
@@ -45,7 +45,8 @@ Cube = Annotated[NDArray[_Item], 3]
 
 _Pool = TypeVar("_Pool", bound=tuple[Any, ...])
 
-_AT_ADDRESS: Final[Any] = (c_char * 0).from_buffer
+_memory: Final[Any] = (c_char * 0).from_buffer
+"""The memory of an array, whose address `ctypes` knows; the array lives as long."""
 
 
 # ------------------------------------------------------------------------------------------ arguments
@@ -75,7 +76,7 @@ class Column:
 
     def from_param(self, values: NDArray[Any]) -> Any:
         """What `ctypes` hands on for an array, and keeps during the call."""
-        return _AT_ADDRESS(array("q", self.block(values)))
+        return _words(self.block(values))
 
     def __repr__(self) -> str:
         return f"{self.dtype}[{', '.join('·' * self.ndim)}]"
@@ -83,9 +84,14 @@ class Column:
 
 def _address(values: NDArray[Any]) -> int:
     if values.flags.writeable:
-        return addressof(_AT_ADDRESS(values))
+        return addressof(_memory(values))
     address: int = values.__array_interface__["data"][0]
     return address
+
+
+def _words(numbers: Iterable[int]) -> Any:
+    """Words of which `ctypes` hands on the address."""
+    return _memory(array("q", numbers))
 
 
 def column(dtype: Any, ndim: int = 1) -> Column:
@@ -98,16 +104,6 @@ UINT32S, UINT64S = column(np.uint32), column(np.uint64)
 FLOATS, FLAGS = column(np.float64), column(np.bool_)
 
 
-class _Block:
-    """Words of which `ctypes` hands on the address."""
-
-    __slots__ = ("_as_parameter_", "_words")
-
-    def __init__(self, words: tuple[int, ...]) -> None:
-        self._words = array("q", words)
-        self._as_parameter_ = c_void_p(self._words.buffer_info()[0])
-
-
 INT, UINT, FLAG = c_int64, c_uint64, c_bool
 
 
@@ -115,9 +111,6 @@ class Maybe(NamedTuple):
     """A pool or None; machine code is made for both."""
 
     kind: Any
-
-
-maybe = Maybe
 
 
 class Cursor(Structure):
@@ -145,19 +138,14 @@ def pool(fields: type[_Pool]) -> type[_Pool]:
 
     class Pool(fields):  # type: ignore[misc, valid-type]
         @cached_property
-        def _block(self) -> _Block:
-            words: list[int] = []
+        def _as_parameter_(self) -> Any:
+            block: list[int] = []
             for kind, value in zip(_kinds_of(fields).values(), self, strict=True):
                 if isinstance(kind, Column):
-                    words += kind.block(value)
+                    block += kind.block(value)
                 else:
-                    words.append(int(value) if kind in (INT, FLAG) else value._as_parameter_.value)
-            return _Block(tuple(words))
-
-        @cached_property
-        def _as_parameter_(self) -> c_void_p:
-            address: c_void_p = self._block._as_parameter_
-            return address
+                    block.append(int(value) if kind in (INT, FLAG) else addressof(value._as_parameter_))
+            return _words(block)
 
     Pool.__name__, Pool.__qualname__ = fields.__name__, fields.__qualname__
     Pool.__module__, Pool.__doc__ = fields.__module__, fields.__doc__

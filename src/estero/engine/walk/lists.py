@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, FULL, GROW, SEEK
-from estero.engine.kernels import INT64S, inlined, kernel, maybe
+from estero.engine.kernels import INT64S, Maybe, inlined, kernel
 from estero.engine.store.arena import NONE
 from estero.engine.walk.counter import FITS, Counter, Place
 from estero.engine.walk.enumeration import STEPS, Asked, Walk, go_on, write_back
@@ -116,7 +116,7 @@ def seek_chain(lists, counts, root, oldest, skip, walk):  # type: ignore[no-unty
     return code, leave(walk, choices, NONE, node, depth)
 
 
-@kernel(Lists, maybe(ListCounts), Asked, Walk, Matches, INT64S)
+@kernel(Lists, Maybe(ListCounts), Asked, Walk, Matches, INT64S)
 def walk_chains(lists, counts, asked, walk, matches, sizes):  # type: ignore[no-untyped-def]
     """The walk over chains of run nodes; see `enumeration.go_on`."""
     return go_on(lists, counts, asked, walk, matches, sizes, seek_chain, descend_chain, write_back)

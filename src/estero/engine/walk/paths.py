@@ -19,10 +19,10 @@ from estero.engine.kernels import (
     INT32S,
     INT64S,
     UINT64S,
+    Maybe,
     column,
     inlined,
     kernel,
-    maybe,
     step,
 )
 from estero.engine.store.arena import NONE, PREFER, UNION, Arena, copy_columns
@@ -292,7 +292,7 @@ def put_path(arena, counts, turned, place, last, root, oldest, skip, choices, it
     sizes[1] = depth
 
 
-@kernel(Arena, maybe(PathCounts), Asked, Walk, Matches, INT64S)
+@kernel(Arena, Maybe(PathCounts), Asked, Walk, Matches, INT64S)
 def walk_paths(arena, counts, asked, walk, matches, sizes):  # type: ignore[no-untyped-def]
     """The walk over paths; see `enumeration.go_on`."""
     return go_on(arena, counts, asked, walk, matches, sizes, seek_path, descend_path, write_back)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, FULL, GROW, SEEK
-from estero.engine.kernels import FLOATS, INT, INT64S, UINT64S, inlined, kernel, maybe, pool, step
+from estero.engine.kernels import FLOATS, INT, INT64S, UINT64S, Maybe, inlined, kernel, pool, step
 from estero.engine.store.arena import NONE
 from estero.engine.store.heap import HeapNodes, Products, inside
 from estero.engine.walk.branches import write_sorted
@@ -374,7 +374,7 @@ def seek_digits(heaps, counts, root, oldest, skip, walk):  # type: ignore[no-unt
     return DONE, leave(walk, choices, product, NONE, listed, depth)
 
 
-@kernel(Heaps, maybe(ProductCounts), Asked, Walk, Matches, INT64S)
+@kernel(Heaps, Maybe(ProductCounts), Asked, Walk, Matches, INT64S)
 def walk_products(heaps, counts, asked, walk, matches, sizes):  # type: ignore[no-untyped-def]
     """The walk over products of heaps; see `enumeration.go_on`."""
     return go_on(heaps, counts, asked, walk, matches, sizes, seek_product, descend_product, write_sorted)

@@ -26,7 +26,7 @@ from estero.engine.cursor import (
     cursor_of,
     report,
 )
-from estero.engine.kernels import INT, Cube, Grid, inlined, kernel, maybe, pool
+from estero.engine.kernels import INT, Cube, Grid, Maybe, inlined, kernel, pool
 from estero.engine.runs.forgotten import first_kept, forget, has_room_for_one
 from estero.engine.runs.joined.run_pcea import firsts, forget_probes
 from estero.engine.store.arena import NONE
@@ -302,7 +302,7 @@ def places_to_wait(tables, events, place, target):  # type: ignore[no-untyped-de
     return waits
 
 
-@kernel(ChainTables, Lists, HashIndex, maybe(HashIndex), ChainFired, Found, KeyedEvents, Cursor, INT)
+@kernel(ChainTables, Lists, HashIndex, Maybe(HashIndex), ChainFired, Found, KeyedEvents, Cursor, INT)
 def advance_chain(tables, lists, index, forgotten, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
     """Processes events from cursor.at on, until DONE, GROW or FULL; resumable with more room.
 

@@ -27,7 +27,7 @@ from estero.engine.cursor import (
     cursor_of,
     report,
 )
-from estero.engine.kernels import INT, inlined, kernel, maybe, pool, step
+from estero.engine.kernels import INT, Maybe, inlined, kernel, pool, step
 from estero.engine.runs.forgotten import first_kept, forget, has_room_for_one
 from estero.engine.store.arena import NONE
 from estero.engine.store.hash_index import FREE, START, HashIndex, claim, find, heap_of, put
@@ -334,8 +334,8 @@ def wait_in_order(tables, nodes, ordered, fired, events, place, waiting, alone, 
     PceaTables,
     Heaps,
     HashIndex,
-    maybe(OrderedIndex),
-    maybe(HashIndex),
+    Maybe(OrderedIndex),
+    Maybe(HashIndex),
     Fired,
     Found,
     KeyedEvents,
