@@ -22,6 +22,7 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 import numba
+import numpy as np
 
 import estero.engine
 from estero.engine import kernels
@@ -169,7 +170,8 @@ def digest(kernel: kernels.Variant) -> str:
                 if callable(value) and hasattr(value, "__code__"):
                     waiting.append(value)
                 else:
-                    parts.append(f"{name} = {value!r}" if isinstance(value, int) else name)
+                    is_number = isinstance(value, int | float | tuple | np.generic)
+                    parts.append(f"{name} = {value!r}" if is_number else name)
     return _hash(*parts)
 
 
