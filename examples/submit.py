@@ -1,10 +1,10 @@
 """A job for ``spark-submit``: a query over Parquet files, its complex events as Parquet files.
 
-    spark-submit --master spark://host:7077 --py-files estero.zip examples/submit.py \
+    spark-submit --master spark://host:7077 examples/submit.py \
         --events events/ --query query.ceql --type kind --time ts --out matches/
 
-The session is the one that spark-submit starts. Events are read and written by the executors, so the paths
-have to be ones that all of them see.
+The session is the one that spark-submit starts; docs/cluster.md says how its executors get Estero. They read
+and write the events, so the paths have to be ones that all of them see.
 """
 
 from __future__ import annotations

@@ -50,7 +50,8 @@ def test_the_tour_names_what_is_there() -> None:
     steps = re.findall(r"`([\w/]+/(?:\w+\.py)?)`(?:\s`([\w.]+)`)?", tour)
     assert len(steps) > 30
     for path, name in steps:
-        file = REPOSITORY / path if path.startswith("benchmarks") else REPOSITORY / "src" / "estero" / path
+        beside = path.startswith(("benchmarks/", "kernels/"))
+        file = REPOSITORY / path if beside else REPOSITORY / "src" / "estero" / path
         assert file.exists(), path
         for part in name.split(".") if name else ():
             assert re.search(rf"(def|class) {part}\b", file.read_text(encoding="utf-8")), f"{path} {part}"

@@ -113,7 +113,7 @@ def go_on(compact, counts, asked, walk, matches, sizes, seek, descend, write):  
 
     - ``seek(compact, counts, root, oldest, skip, walk)``: puts choices so that the complex event number
       `skip` comes next; returns DONE, GROW or SEEK, and the number of choices. Where `counts` is None, `skip`
-      is 0; what it takes otherwise is then not compiled;
+      is 0; machine code for that leaves out what it takes otherwise;
     - ``descend(compact, oldest, walk, choices, most)``: takes the top choice; returns DONE, the choices then,
       the number of items of the complex event, at most `most`, and where it starts; or GROW or FULL, leaving
       what is at hand as a choice;

@@ -311,8 +311,8 @@ def advance_chain(tables, lists, index, forgotten, fired, found, events, cursor,
     Loop invariant: at the top the index has, for each waiting place and key, the runs of all events
     before cursor.at that wait there. What fires looks at that version and is put in only then. Nothing is
     written for an event before all room that it can need is there. `forgotten` is None where no partition
-    forgets; what that asks for is then not compiled. Nothing before `since` counts in the event's partition,
-    nothing before `oldest` anywhere.
+    forgets; machine code for that leaves out what it asks for. Nothing before `since` counts in the event's
+    partition, nothing before `oldest` anywhere.
     """
     nodes, entries, sequences, _ = lists
     predicates = tables.first_fired.size - 1

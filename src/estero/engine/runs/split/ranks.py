@@ -70,7 +70,7 @@ def renumber_ranks(elements, keys, groups, partitions, partition, order, ranks, 
 
 @inlined
 def _sort(values, count):  # type: ignore[no-untyped-def]
-    """Puts the first `count` in ascending order (Shell's sort: they are few, and it compiles in no time)."""
+    """Puts the first `count` in ascending order (Shell's sort: they are few)."""
     gap = count // 2
     while gap > 0:
         for place in range(gap, count):
