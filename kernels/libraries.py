@@ -163,7 +163,7 @@ def digest(kernel: kernels.Variant) -> str:
         if function not in seen:
             seen.add(function)
             code = function.__code__
-            parts += [function.__qualname__, *_code(code), repr(getattr(function, "is_inlined", None))]
+            parts += [function.__qualname__, *_code(code), repr(getattr(function, "is_inlined", False))]
             for name in code.co_names:
                 value = function.__globals__.get(name)
                 value = value.function if isinstance(value, kernels.Kernel) else value

@@ -130,7 +130,7 @@ class Screen:
 
     def _look_at_indices(self, batch: pa.RecordBatch, base: int) -> pa.RecordBatch | None:
         """The same where all columns that are asked are dictionaries: exactly the rows with some bit."""
-        from estero.engine.masks import rows_with_bits  # here: a schema is known without the engine
+        from estero.engine.masks import rows_with_bits  # here, for schemas need no kernels
 
         looked = [column.indices_and_masks(batch.column(column.name)) for column in self._columns]
         indices, masks = zip(*looked, strict=True)

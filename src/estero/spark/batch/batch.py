@@ -136,7 +136,7 @@ def _counting(work: Work) -> Callable[[Batches], Batches]:
     """
 
     def count(batches: Batches) -> Batches:
-        from estero.recognize.recognition import number_of  # the engine is for workers only
+        from estero.recognize.recognition import number_of  # kernels are for workers only
 
         total = number_of(work.ended(batches, counting=True))
         size = (total.bit_length() + 7) // 8
