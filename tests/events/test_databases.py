@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import tempfile
 
 import pyarrow as pa
 import pytest
 
+from estero.events.database import connect
 from estero.events.sources import Source, open_source
 from estero.events.tables.shown_types import occurs
 from estero.language.tree.schema import EventLayout
@@ -36,6 +38,20 @@ def test_a_database_goes_from_one_source_to_the_next(monkeypatch: pytest.MonkeyP
 def test_two_sources_have_databases_of_their_own() -> None:
     one, other = source_of(pa.table({"type": ["A"]})), source_of(pa.table({"type": ["B"]}))
     assert one._database is not other._database
+
+
+def test_where_nothing_can_be_written_a_database_spills_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses() -> str:
+        raise FileNotFoundError("no usable temporary directory")
+
+    assert "estero-spill-" in _spills()
+    monkeypatch.setattr(tempfile, "gettempdir", refuses)
+    assert _spills() == ""
+
+
+def _spills() -> str:
+    ((found,),) = connect().execute("SELECT current_setting('temp_directory')").fetchall()
+    return str(found)
 
 
 STRINGS = pa.chunked_array([pa.array(["a", "b", None]), pa.array([], pa.string()), pa.array(["c"])])

@@ -24,18 +24,25 @@ _opened: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 
 def connect() -> Connection:
-    """An empty database in memory that spills to the system's temporary directory, its zone UTC."""
+    """An empty database in memory that spills to the system's temporary directory, if any; its zone UTC."""
     connection = duckdb.connect(":memory:")
     keep_when_forked(connection)
-    spill = str(Path(tempfile.gettempdir()) / f"estero-spill-{os.getpid()}")
     for setting, value in (
         ("TimeZone", "'UTC'"),
-        ("temp_directory", exp.Literal.string(spill).sql("duckdb")),
+        ("temp_directory", exp.Literal.string(_spill_directory()).sql("duckdb")),
         ("enable_progress_bar", "false"),
         ("python_enable_replacements", "false"),
     ):
         connection.execute(f"SET {setting} = {value}")
     return connection
+
+
+def _spill_directory() -> str:
+    """Where DuckDB may spill; "" where nothing can be written, so that it spills nothing."""
+    try:
+        return str(Path(tempfile.gettempdir()) / f"estero-spill-{os.getpid()}")
+    except FileNotFoundError:
+        return ""
 
 
 class Database:
