@@ -105,7 +105,8 @@ def import_time(repeats: int) -> Figures:
 def command_line(repeats: int) -> Figures:
     """Seconds of `estero run --engine duckdb` over 50,000 rows of Parquet, after a first run.
 
-    As users have it: nothing in the environment says when kernels are compiled, or that bytecode is not kept.
+    As users have it: nothing in the environment says that kernels run as Python, or that bytecode is not
+    kept.
     """
     environment = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_USERS}
     with tempfile.TemporaryDirectory() as folder:

@@ -105,7 +105,7 @@ def measured(pattern: str, window: int, events: int) -> dict[str, Any]:
     def fresh() -> Answer:
         return answer_over(pattern, window, events)
 
-    total = fresh().count()  # kernels are made here
+    total = fresh().count()  # what is imported late is imported here
     questions: dict[str, Callable[[], object]] = {
         "recognize": lambda: recognize(pattern, window, events),
         "count": lambda: fresh().count(),

@@ -1,8 +1,7 @@
 """``python -m benchmarks.small``: how long a query over few events takes that was asked before.
 
 From a table of Arrow or a frame of pandas to a table of Arrow with the answer, by the same query object and
-by the same text anew. Prints the median and the least CPU time in milliseconds, of all threads, as JSON. With
-``ESTERO_COMPILE=first`` in the environment, kernels are compiled from the first event on.
+by the same text anew. Prints the median and the least CPU time in milliseconds, of all threads, as JSON.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ ENGINES = (
         "estero",
         "Estero",
         "from the text of the query and an Arrow table with plain strings to the last record batch of "
-        "answers, with parsing and planning; kernels compiled before",
+        "answers, with parsing and planning",
         queries.ESTERO,
         module="estero_engine",
     ),
