@@ -221,6 +221,8 @@ def _link(files: Sequence[Path], target: Target, path: Path) -> None:
     with TemporaryDirectory() as folder:
         begun = Path(folder, path.name)
         command = [sys.executable, "-m", "ziglang", "cc", "-target", target.zig, "-shared", "-nostdlib", "-s"]
+        if "linux" in target.zig:
+            command += ["-Wl,-z,defs"]  # what is missing fails here, as elsewhere, and not where it is loaded
         subprocess.run([*command, "-o", str(begun), *map(str, files)], check=True)
         _write(path, begun.read_bytes())
 

@@ -1,13 +1,30 @@
-"""What is built: objects are kept under digests of what they are made from."""
+"""What is built: objects are kept under digests of what they are made from; libraries need nothing else."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from conftest import REPOSITORY
 from waiting import FAR_OFF
+
+_A_SINE = """
+from pathlib import Path
+from kernels import libraries
+
+target = libraries.TARGETS["linux-x86_64"]["x86-64-v2"]
+module = libraries.llvm.parse_assembly('''
+    declare double @llvm.sin.f64(double)
+    define double @wave(double %x) {
+      %y = call double @llvm.sin.f64(double %x)
+      ret double %y
+    }
+''')
+Path("wave.o").write_bytes(libraries._machine_code(module, target, "wave"))
+libraries._link([Path("wave.o")], target, Path("wave.so"))
+"""
 
 _DIGESTS = """
 from kernels.libraries import all_kernels, digest
@@ -26,13 +43,25 @@ print(caller.name, digests == [digest(kernel) for kernel in found])
 """
 
 
-def test_digests_are_the_same_after_a_kernel_is_lowered_that_calls_another_one() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", _DIGESTS],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+def test_a_library_that_needs_something_from_outside_is_not_linked(tmp_path: Path) -> None:
+    ran = _ran(_A_SINE, tmp_path)
+    assert ran.returncode
+    assert "undefined symbol: sin" in ran.stderr
+    assert not (tmp_path / "wave.so").exists()
+
+
+def test_digests_are_the_same_after_a_kernel_is_lowered_that_calls_another_one(tmp_path: Path) -> None:
+    ran = _ran(_DIGESTS, tmp_path)
+    assert ran.stdout.split()[1:] == ["True"], ran.stdout + ran.stderr
+
+
+def _ran(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (REPOSITORY, REPOSITORY / "src")))},
+        cwd=folder,
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
         timeout=FAR_OFF,
     )
-    assert ran.stdout.split()[1:] == ["True"], ran.stdout
