@@ -6,6 +6,7 @@ them).
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,14 +15,16 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+TABLE = "kernels.json"
+
 TAGS = {
-    "linux-x86_64": "manylinux_2_17_x86_64.manylinux2014_x86_64",
-    "linux-aarch64": "manylinux_2_17_aarch64.manylinux2014_aarch64",
+    "linux-x86_64": "manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64",
+    "linux-aarch64": "manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64",
     "macos-arm64": "macosx_11_0_arm64",
     "macos-x86_64": "macosx_11_0_x86_64",
     "windows-x86_64": "win_amd64",
 }
-"""What an installer calls the platforms."""
+"""What an installer calls the platforms; libraries for Linux need no C library, so any will do."""
 
 
 class Kernels(BuildHookInterface):  # type: ignore[type-arg]
@@ -40,13 +43,15 @@ class Kernels(BuildHookInterface):  # type: ignore[type-arg]
         _build(root, "--platform", name, "--into", str(folder))
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{TAGS[name]}"
-        for file in sorted(folder.iterdir()):
-            build_data["force_include"][str(file)] = f"estero/engine/libraries/{file.name}"
+        for file in (TABLE, *json.loads((folder / TABLE).read_bytes())["libraries"]):
+            build_data["force_include"][str(folder / file)] = f"estero/engine/libraries/{file}"
 
 
 def _build(root: Path, *arguments: str) -> str:
     """What `python -m kernels` prints; its messages go to where those of the build go."""
     environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
     command = [sys.executable, "-m", "kernels", *arguments]
-    ran = subprocess.run(command, cwd=root, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    ran = subprocess.run(command, cwd=root, env=environment, check=False, stdout=subprocess.PIPE, text=True)
+    if ran.returncode:
+        raise SystemExit("estero: its kernels are not built, for the reason above, so neither is a wheel")
     return ran.stdout.strip()

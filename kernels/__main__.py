@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from estero.engine.library import FOLDER, PLATFORMS, TABLE, digest_of_sources, library_names, platform_name
@@ -35,6 +36,12 @@ def main() -> None:
     platforms = PLATFORMS if "all" in named else named
     if is_built(said.into, platforms):
         return
+    missing = [name for name in ("numba", "ziglang") if find_spec(name) is None]
+    if missing:
+        sys.exit(
+            f"estero: to build kernels takes {' and '.join(missing)}, which this Python lacks: "
+            f"{sys.executable} -m pip install {' '.join(missing)} (in a clone, 'make setup' does)"
+        )
     from kernels.libraries import build  # Numba
 
     began = time.process_time()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -83,16 +84,13 @@ class Objects:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._lowering = Lowering()
-        self._lowered: dict[str, bytes] = {}
 
     def of_kernel(self, kernel: kernels.Variant, target: Target) -> Path:
         """The object file of a kernel."""
         source = digest(kernel)
         path = self._folder / f"{kernel.name}-{_hash(source, repr(target))}.o"
         if not path.exists():
-            if source not in self._lowered:
-                self._lowered[source] = self._bitcode(kernel)
-            module = llvm.parse_bitcode(self._lowered[source])
+            module = llvm.parse_bitcode(self._bitcode(kernel, source))
             _write(path, _machine_code(module, target, kernel.name))
         return path
 
@@ -104,15 +102,18 @@ class Objects:
             _write(path, _machine_code(llvm.parse_assembly(text), target, "estero_level"))
         return path
 
-    def _bitcode(self, kernel: kernels.Variant) -> bytes:
-        text, name = self._lowering.lower(kernel)
-        module = llvm.parse_assembly(text.replace(name, kernel.name))
-        for value in (*module.functions, *module.global_variables):
-            if not value.is_declaration and value.name != kernel.name:
-                value.linkage = "internal"
-        _optimise(module, llvm.Target.from_default_triple().create_target_machine(), 1)
-        code: bytes = module.as_bitcode()
-        return code
+    def _bitcode(self, kernel: kernels.Variant, source: str) -> bytes:
+        """The kernel before it is for any processor: the same for all targets, so it is kept, too."""
+        path = self._folder / f"{kernel.name}-{source}.bc"
+        if not path.exists():
+            text, name = self._lowering.lower(kernel)
+            module = llvm.parse_assembly(text.replace(name, kernel.name))
+            for value in (*module.functions, *module.global_variables):
+                if not value.is_declaration and value.name != kernel.name:
+                    value.linkage = "internal"
+            _optimise(module, llvm.Target.from_default_triple().create_target_machine(), 1)
+            _write(path, module.as_bitcode())
+        return path.read_bytes()
 
 
 def _optimise(module: Any, machine: Any, level: int) -> None:
@@ -217,13 +218,19 @@ def build(into: Path, objects: Path, platforms: Sequence[str] = (platform_name()
 
 
 def _link(files: Sequence[Path], target: Target, path: Path) -> None:
-    """Links object files to a library without a start and without a name of a machine in it."""
+    """Links object files to a library without a start, and with no name, place or time of its making in it."""
     with TemporaryDirectory() as folder:
         begun = Path(folder, path.name)
         command = [sys.executable, "-m", "ziglang", "cc", "-target", target.zig, "-shared", "-nostdlib", "-s"]
         if "linux" in target.zig:
             command += ["-Wl,-z,defs"]  # what is missing fails here, as elsewhere, and not where it is loaded
-        subprocess.run([*command, "-o", str(begun), *map(str, files)], check=True)
+        if "macos" in target.zig:
+            command += ["-Wl,-x", "-install_name", f"@rpath/{path.name}"]
+        if "windows" in target.zig:
+            command += ["-Wl,--no-entry"]
+        settings = {"SOURCE_DATE_EPOCH": "0", "ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder}
+        command += ["-o", str(begun), *map(str, files)]
+        subprocess.run(command, env={**os.environ, **settings}, check=True)
         _write(path, begun.read_bytes())
 
 
