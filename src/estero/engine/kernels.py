@@ -171,6 +171,10 @@ def _kind(hint: Any) -> Any:
         hint, ndim = get_args(hint)
     if get_origin(hint) is np.ndarray:
         return column(get_args(get_args(hint)[1])[0], ndim)
+    if get_origin(hint) is NDArray:  # a name of its own from NumPy 2.5 on
+        return column(get_args(hint)[0], ndim)
+    if not isinstance(hint, type):
+        raise TypeError(f"no kernel reads a {hint}: a pool has arrays, integers and pools")
     return hint
 
 
