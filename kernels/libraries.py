@@ -218,7 +218,7 @@ def build(into: Path, objects: Path, platforms: Sequence[str] = (platform_name()
 
 
 def _link(files: Sequence[Path], target: Target, path: Path) -> None:
-    """Links object files to a library without a start, and with no name, place or time of its making in it."""
+    """Links object files to a library without a start, with no name, place or time of its making in it."""
     with TemporaryDirectory() as folder:
         begun = Path(folder, path.name)
         command = [sys.executable, "-m", "ziglang", "cc", "-target", target.zig, "-shared", "-nostdlib", "-s"]
