@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from estero.classify.arrays import array_of, empty_batch
 from estero.classify.column_names import is_kept
 from estero.classify.rows.classifier import ClassifiedRow
 from estero.events.tables.shown_types import plain, plain_type
@@ -123,7 +124,7 @@ class EventStore:
         self._put_together()
         asked = [each for each in sequences if len(each)]
         if not asked:
-            return pa.RecordBatch.from_pylist([], schema=self.schema), list(sequences)
+            return empty_batch(self.schema), list(sequences)
         low, high = min(int(each.min()) for each in asked), max(int(each.max()) for each in asked)
         if low < self.first or high >= self.next:
             kept = f"{self.first} to {self.next - 1}"
@@ -143,7 +144,7 @@ class EventStore:
         """The events with these ascending sequence numbers, one piece for each batch that has some."""
         cuts = [*np.searchsorted(distinct, self._starts).tolist(), len(distinct)]
         return [
-            chunk.take(pa.array(distinct[a:b] - start))
+            chunk.take(array_of(distinct[a:b] - start))
             for chunk, start, (a, b) in zip(self._chunks, self._starts, pairwise(cuts), strict=True)
             if a < b
         ]
@@ -151,7 +152,7 @@ class EventStore:
 
 def rows_taken(events: pa.RecordBatch, name: str, rows: NDArray[np.int64]) -> pa.Array:
     """A column of the events in these rows, plain."""
-    return plain(pc.take(events.column(name), pa.array(rows), boundscheck=False))
+    return plain(pc.take(events.column(name), array_of(rows), boundscheck=False))
 
 
 def joined_events(pieces: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

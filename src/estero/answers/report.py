@@ -22,6 +22,7 @@ from estero.answers.event_store import EventStore, rows_taken
 from estero.answers.measures.marked import EventsAtHand, Marked
 from estero.answers.measures.measures import Measures
 from estero.answers.wait import Wait, in_type
+from estero.classify.arrays import array_of
 from estero.classify.column_names import POSITION, TIME, event_column
 from estero.classify.columns import common_decimal, decimal_digits
 from estero.classify.remembered import Remembered
@@ -128,7 +129,7 @@ class Reporter:
             columns.append(self._wait.over(rows_taken(events, TIME, end)))
         if self._suppressed:
             none = np.zeros(matches.start.size, np.int64)
-            columns.append(pa.array(none if suppressed is None else suppressed))
+            columns.append(array_of(none if suppressed is None else suppressed))
         if self._measures is not None:
             columns += self._measured(self._measures, matches, events, marked, columns)
         selected = select_labels(matches.offsets, matches.marks, marked, self._lookup)
@@ -140,7 +141,7 @@ class Reporter:
                 values = [rows_taken(events, name, chosen) for name in names]
                 fields = list(self.schema.field(len(columns)).type.value_type)
                 items = pa.StructArray.from_arrays(values, fields=fields)
-                lists.append(pa.ListArray.from_arrays(pa.array(offsets), items))
+                lists.append(pa.ListArray.from_arrays(array_of(offsets), items))
             columns.append(lists[same])
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 

@@ -12,7 +12,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.classify.values import as_integers, value_name
@@ -102,8 +101,7 @@ def _value(numbers: tuple[int, ...], classified: pa.RecordBatch) -> tuple[Bits, 
 
 def _number(column: pa.Array) -> tuple[Bits, Bits, Known]:
     """A float as the integer that it is, beside 0, or as its bits, beside 1; every NaN is the same."""
-    known = np.array(pc.is_valid(column).to_numpy(zero_copy_only=False))
-    floats = np.array(pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False), np.float64)
+    known, floats = known_in(column), numbers_in(without_nulls(column)).astype(np.float64)
     whole = (floats >= -(2.0**63)) & (floats < 2.0**63) & (floats == np.floor(floats))
     integers = np.where(whole, floats, 0.0).astype(np.int64).view(np.uint64)
     bits = np.where(np.isnan(floats), _NAN, floats.view(np.uint64))

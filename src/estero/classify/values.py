@@ -129,14 +129,11 @@ def as_integers(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]
     >>> as_integers(pa.array([0.0, None, -0.0]))[1].tolist()
     [True, False, True]
     """
-    known = np.ones(len(column), np.bool_)
-    if column.null_count:
-        known = pc.is_valid(column).to_numpy(zero_copy_only=False)
-        column = pc.fill_null(column, pa.scalar(0, column.type))
-    values = column.to_numpy(zero_copy_only=False)
-    if values.dtype == np.float64:
-        return _in_order(values), known
-    return values.view(np.int64), known
+    known = known_in(column) if column.null_count else np.ones(len(column), np.bool_)
+    values = without_nulls(column)
+    if pa.types.is_floating(values.type):
+        return _in_order(numbers_in(values)), known
+    return numbers_in(values.view(pa.int64())), known
 
 
 def _in_order(floats: NDArray[np.float64]) -> NDArray[np.int64]:

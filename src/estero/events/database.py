@@ -8,6 +8,7 @@ import re
 import tempfile
 import weakref
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from threading import RLock
 
@@ -92,6 +93,18 @@ def lent_to(owner: object) -> Database:
 def _take_back(process: int, database: Database) -> None:
     if process == os.getpid() and len(_idle[process]) < _MOST_IDLE:
         _idle[process].append(database)
+
+
+@cache
+def own(_process: int) -> Database:
+    """The database of a process for what one thread does at once, and so in order.
+
+    It executes statements over small tables, and says what DuckDB makes of Arrow's types. A forked process
+    has a copy of that of its parent, but not the threads that it needs, and so has another one.
+    """
+    database = Database()
+    database.use_threads(alone=True)
+    return database
 
 
 def keep_when_forked(connection: Connection) -> None:

@@ -7,7 +7,6 @@ slot, in which a table is put for each execution.
 from __future__ import annotations
 
 import atexit
-import functools
 import os
 import warnings
 from contextlib import suppress
@@ -16,7 +15,8 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from estero.events.database import EVENTS, Connection, Database, keep_when_forked
+from estero.classify.arrays import empty_batch, empty_table
+from estero.events.database import EVENTS, Connection, keep_when_forked, own
 
 MOST_ROWS: Final = 1 << 16
 _MOST_BYTES: Final = 64 << 20
@@ -29,7 +29,7 @@ class Slot:
     """A relation of fixed columns for DuckDB, in which a table is put for each execution."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        self.table = schema.empty_table()
+        self.table = empty_table(schema)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.table.__arrow_c_stream__(requested_schema)
@@ -79,7 +79,7 @@ def executed_over(table: pa.Table, statement: str) -> pa.RecordBatch:
     answer = prepared.over(table)  # one that has failed is not used again
     _idle.append((asked, prepared))
     del _idle[:-_MOST_IDLE]
-    (batch,) = answer.combine_chunks().to_batches() or [_empty(answer.schema)]
+    (batch,) = answer.combine_chunks().to_batches() or [empty_batch(answer.schema)]
     return batch
 
 
@@ -89,7 +89,7 @@ class _Prepared:
     def __init__(self, statement: str, events: pa.Schema) -> None:
         self._slot = Slot(events)
         self._nothing = self._slot.table
-        self._cursor = _database(os.getpid()).cursor()
+        self._cursor = own(os.getpid()).cursor()
         keep_when_forked(self._cursor)
         self._cursor.execute("SET TimeZone = 'UTC'")
         self._cursor.register(EVENTS, self._slot)
@@ -124,16 +124,4 @@ def _taken(asked: _Asked) -> _Prepared | None:
 def _let_go() -> None:
     """Lets the statements go while DuckDB is still there; it complains of those that outlive it."""
     _idle.clear()
-    _database.cache_clear()
-
-
-@functools.cache
-def _database(_process: int) -> Database:
-    """The database of all these statements in a process; it uses one thread, which keeps the order."""
-    database = Database()
-    database.use_threads(alone=True)
-    return database
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema=schema)
+    own.cache_clear()

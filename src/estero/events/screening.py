@@ -40,6 +40,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.automata.cea import EventPredicate
+from estero.classify.arrays import array_of, empty_table, numbers_in, texts_of
 from estero.classify.bits import WORD, Split, columns_needed, screen_name, split
 from estero.classify.column_names import POSITION
 from estero.language.tree.expressions import Literal
@@ -139,8 +140,8 @@ class Screen:
             return None
         kept = batch.select(self._kept)
         if len(rows) < batch.num_rows:
-            kept = kept.take(pa.array(rows))
-        added = [_positions(batch, rows, base), *map(pa.array, words)]
+            kept = kept.take(array_of(rows))
+        added = [_positions(batch, rows, base), *map(array_of, words)]
         return pa.RecordBatch.from_arrays([*kept.columns, *added], schema=self.schema)
 
     def _rank(self, batch: pa.RecordBatch) -> None:
@@ -171,22 +172,22 @@ class Screen:
         if rows is None:
             rows = np.arange(batch.num_rows)
         else:
-            batch = batch.take(pa.array(rows))
+            batch = batch.take(array_of(rows))
         words = [np.full(len(rows), -1, np.int64) for _ in self._words]
         for column in self._columns:
             codes = column.codes(batch.column(column.name))
             for bits, masks in zip(words, column.masks, strict=True):
                 np.bitwise_and(bits, masks[codes], out=bits)
         kept = [batch.column(name) for name in self._kept]
-        added = [places, *map(pa.array, words)]
+        added = [places, *map(array_of, words)]
         return pa.RecordBatch.from_arrays([*kept, *added], schema=self.schema)
 
 
 def _positions(batch: pa.RecordBatch, rows: NDArray[np.int64], base: int) -> pa.Array:
     """The positions of these rows of a batch: as it says them, or counted from `base`."""
     if POSITION in batch.schema.names:
-        return batch.column(POSITION).take(pa.array(rows))
-    return pa.array(rows + base)
+        return batch.column(POSITION).take(array_of(rows))
+    return array_of(rows + base)
 
 
 def _pushed(splits: Sequence[Split]) -> tuple[Mapping[str, frozenset[str]], ...]:
@@ -231,7 +232,7 @@ class _ScreenedColumn:
     def __init__(self, name: str, splits: Sequence[Split]) -> None:
         self.name = name
         literals = sorted({text for each in splits for text in each.one_of.get(name, ())})
-        self._literals = pa.array(literals, pa.string())
+        self._literals = texts_of(literals, pa.string())
         self._other = len(literals)
         values: list[str | None] = [*literals, None]
         words = range(max(1, -(-len(splits) // WORD)))
@@ -282,14 +283,13 @@ class _ScreenedColumn:
 
     def _look_up(self, values: pa.Array) -> NDArray[np.int32]:
         found = pc.index_in(values, value_set=self._literals.cast(values.type))
-        codes: NDArray[np.int32] = pc.fill_null(found, self._other).to_numpy()
-        return codes
+        return numbers_in(pc.fill_null(found, *array_of(np.array([self._other], np.int32))))
 
     def _hashed(self, literals: Sequence[str]) -> NDArray[np.uint8]:
         """Masks of groups by hash; values that share a slot share their masks."""
         slots = np.full(1 << _SLOT_BITS, self._group_masks[self._other], np.uint8)
         if literals:
-            np.bitwise_or.at(slots, _slots(pa.array(literals, pa.string()), None), self._group_masks[:-1])
+            np.bitwise_or.at(slots, _slots(texts_of(literals, pa.string()), None), self._group_masks[:-1])
         return slots
 
 
@@ -319,7 +319,7 @@ def _is_string(kind: pa.DataType) -> bool:
 def _can_be_taken(events: pa.Schema, columns: Sequence[str]) -> bool:
     """Whether Arrow can pick rows of all these columns; it cannot pick views of strings."""
     try:
-        events.empty_table().select(columns).take(pa.array([], pa.int64()))
+        empty_table(events).select(columns).take(array_of(np.empty(0, np.int64)))
     except pa.ArrowNotImplementedError:
         return False
     return True
@@ -329,16 +329,16 @@ def _indices(values: pa.DictionaryArray) -> NDArray[np.int64]:
     """The index of each value; of NULL, the one after the last."""
     indices = values.indices
     if indices.null_count:
-        indices = pc.fill_null(indices.cast(pa.int64()), len(values.dictionary))
-    found: NDArray[np.int64] = indices.to_numpy()
-    return found
+        beyond = array_of(np.array([len(values.dictionary)]))
+        indices = pc.fill_null(indices.cast(pa.int64()), *beyond)
+    return numbers_in(indices)
 
 
 def _slots(values: pa.Array, rows: NDArray[np.int64] | None) -> NDArray[np.int64]:
     """For each string (of these rows) a hash of its first eight bytes; for NULL that of some string."""
     _, offsets_buffer, data = values.buffers()
     if data is None or data.size < _WORD_BYTES:
-        return _slots_of_few_bytes(values if rows is None else values.take(pa.array(rows)))
+        return _slots_of_few_bytes(values if rows is None else values.take(array_of(rows)))
     wide = pa.types.is_large_string(values.type)
     offsets: NDArray[np.int64] = np.frombuffer(offsets_buffer, np.int64 if wide else np.int32)
     offsets = offsets[values.offset : values.offset + len(values) + 1]

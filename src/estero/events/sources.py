@@ -16,6 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from estero.automata.cea import EventPredicate
+from estero.classify.arrays import array_of, empty_batch, empty_table, numbers_in
 from estero.classify.bits import bits_name
 from estero.classify.classify import Clauses, classify_sql
 from estero.classify.column_names import check_names
@@ -23,7 +24,7 @@ from estero.classify.columns import ColumnType, reference
 from estero.classify.duckdb_dialect import DUCKDB
 from estero.classify.remembered import Remembered
 from estero.errors import DataError
-from estero.events.database import EVENTS, Database, connect, lent_to
+from estero.events.database import EVENTS, Database, connect, lent_to, own
 from estero.events.execution import Execution, named_in
 from estero.events.files.text_layout import odd_text
 from estero.events.inputs import Input, open_inputs, read_twice
@@ -102,7 +103,7 @@ class Source:
 
     @property
     def _database(self) -> Database:
-        """Opened when something is read: it takes 20 ms. A forked process opens its own (`_describer`)."""
+        """Opened when something is read: it takes 20 ms. A forked process opens its own."""
         process = os.getpid()
         if process not in self._databases:
             self._databases.setdefault(process, lent_to(self))  # another thread may have done it meanwhile
@@ -252,7 +253,7 @@ class Source:
 
     def _schema_of(self, classification: Classification) -> pa.Schema:
         empty = [
-            Input(table=each.schema.empty_table()) if each.schema is not None else each
+            Input(table=empty_table(each.schema)) if each.schema is not None else each
             for each in self._inputs.values()
         ]
         silent = (EventPredicate(("",)),) * len(classification.predicates)  # the SQL of predicates is long
@@ -260,18 +261,20 @@ class Source:
             dataclasses.replace(classification, predicates=silent), EVENTS, columns=self.column_types
         )
 
+        in_memory = all(each.schema is not None for each in self._inputs.values())
+
         def asked_of_duckdb() -> pa.Schema:
-            with Execution(self._database, empty, view=self.view) as execution, reading(self.file):
+            database = own(os.getpid()) if in_memory else self._database
+            with Execution(database, empty, view=self.view) as execution, reading(self.file):
                 return execution.schema(statement)
 
-        in_memory = all(each.schema is not None for each in self._inputs.values())
         asked = (
             statement,
             self.view,
             [Columns.of(each.schema) for each in self._inputs.values() if each.schema],
         )
         schema = _schemas.of(asked, asked_of_duckdb) if in_memory else asked_of_duckdb()
-        return self._columns.shown(pa.RecordBatch.from_pylist([], schema=schema)).schema
+        return self._columns.shown(empty_batch(schema)).schema
 
     def is_sorted(self) -> bool:
         """Whether the events come in stream order: by time, then the `order` columns.
@@ -364,10 +367,10 @@ class Source:
 
     def _described_by_duckdb(self, each: Input) -> list[tuple[str, str]]:
         """The names of the columns of an input and their types, as DuckDB calls them."""
-        opened = self._database if each.schema is None else _describer(os.getpid())
+        opened = self._database if each.schema is None else own(os.getpid())
         with opened.cursor() as connection, reading(each.file):
             if each.query is None:
-                connection.register(EVENTS, each.schema.empty_table() if each.schema else each.table)
+                connection.register(EVENTS, empty_table(each.schema) if each.schema else each.table)
             rows = connection.execute(f"DESCRIBE {each.query or f'FROM {EVENTS}'}").fetchall()
             check_names(each.names(connection, [row[0] for row in rows]), each.file)
         return [(row[0], row[1]) for row in rows]
@@ -515,23 +518,14 @@ def _occurs(batch: pa.RecordBatch, text: str) -> bool:
 def _with_bits(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows with some bit set."""
     words = itertools.takewhile(batch.schema.names.__contains__, map(bits_name, itertools.count()))
-    some = functools.reduce(np.bitwise_or, (batch.column(word).to_numpy() for word in words))
-    return batch if some.all() else batch.filter(pa.array(some != 0))
+    some = functools.reduce(np.bitwise_or, (numbers_in(batch.column(word)) for word in words))
+    return batch if some.all() else batch.filter(array_of(some != 0))
 
 
 _types = Remembered[list[tuple[str, str]]]()
 """The types of DuckDB for the columns of tables."""
 _schemas = Remembered[pa.Schema]()
 """The columns of statements over tables of such columns."""
-
-
-@functools.cache
-def _describer(_process: int) -> Database:
-    """The one database of a process that is asked how DuckDB reads types of Arrow; it never sees an event.
-
-    A forked process has a copy of that of its parent, but not the threads that it needs.
-    """
-    return Database()
 
 
 def open_source(

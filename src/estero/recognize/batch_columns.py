@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from estero.classify.arrays import numbers_in
+
 
 def side_by_side(batch: pa.RecordBatch, names: Sequence[str]) -> NDArray[np.uint64]:
     """The bits of some columns, uint64[events, columns]."""
@@ -17,5 +19,4 @@ def side_by_side(batch: pa.RecordBatch, names: Sequence[str]) -> NDArray[np.uint
 
 def numbers_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
     """A column as an array, which is read where Arrow has it."""
-    numbers: NDArray[np.int64] = batch.column(name).to_numpy(zero_copy_only=False)
-    return numbers
+    return numbers_in(batch.column(name))

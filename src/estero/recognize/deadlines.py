@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from estero.classify.arrays import array_of, empty_batch
 from estero.classify.column_names import BITS, KEYS, POSITION, TIME, numbered
 from estero.engine.batch import words_of
 from estero.engine.deadlines import Deadlines, asked_of
@@ -102,7 +103,7 @@ class DeadlineHold:
         """What has to be remembered, for `resume`."""
         waiting = [each for batch, words in self._with_words() for each in self._with_bits(batch, words)]
         together = pa.Table.from_batches(waiting, self._events).combine_chunks().to_batches()
-        batch = together[0] if together else pa.RecordBatch.from_pylist([], schema=self._events)
+        batch = together[0] if together else empty_batch(self._events)
         return {_WAITING: batch_as_array(batch), **self._deadlines.remembered(LEAST)}
 
     def resume(self, arrays: Arrays) -> None:
@@ -140,7 +141,7 @@ class DeadlineHold:
         alive = self._alive()
         if 2 * alive.size < self._deadlines.held:
             together = pa.Table.from_batches(self._chunks, self._events).combine_chunks()
-            self._chunks = together.take(pa.array(alive)).combine_chunks().to_batches()
+            self._chunks = together.take(array_of(alive)).combine_chunks().to_batches()
             self._deadlines.keep(alive)
         self._kept = self._deadlines.held
 
@@ -169,8 +170,8 @@ class DeadlineHold:
         if not self._keeps_all and rows.size < batch.num_rows:
             if not rows.size:
                 return
-            batch, words = batch.take(pa.array(rows)), words[rows]
+            batch, words = batch.take(array_of(rows)), words[rows]
         columns = batch.columns
         for place, column in zip(self._places, words.T, strict=True):
-            columns[place] = pa.array(np.ascontiguousarray(column).view(np.int64))
+            columns[place] = array_of(np.ascontiguousarray(column).view(np.int64))
         yield pa.RecordBatch.from_arrays(columns, schema=self._events)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from estero.classify.arrays import array_of
 from estero.classify.bits import WORD, word_names
 from estero.classify.column_names import BITS, KEYS, ORDINAL, POSITION, TIME, event_column, numbered
 from estero.classify.values import value_name
@@ -47,7 +48,7 @@ class Excerpt:
         words = self._own_words([numbers_of(classified, name) for name in self._all_words])
         columns = [
             *(classified.column(name) for name in self._first),
-            *map(pa.array, words),
+            *map(array_of, words),
             *(classified.column(name) for name in self._values.values()),
             *(classified.column(name) for name in self._shown),
         ]
@@ -55,7 +56,7 @@ class Excerpt:
         if self._keeps_all:
             return own
         matters = np.bitwise_or.reduce(words) != 0
-        return own if matters.all() else own.filter(pa.array(matters))
+        return own if matters.all() else own.filter(array_of(matters))
 
     def _own_words(self, words: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
         """The bits of the plan's predicates: those that keep their places are taken together."""

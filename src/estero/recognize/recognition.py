@@ -23,6 +23,7 @@ from estero.answers.sieve import Sieve, sifted_to_limit
 from estero.answers.sieve.nearby import NearbyEvents
 from estero.answers.sieve.starts import Starts, partition_columns
 from estero.answers.wait import Wait
+from estero.classify.arrays import array_of
 from estero.classify.column_names import BITS, KEYS, ORDINAL, POSITION, TIME, VALUES, numbered
 from estero.classify.join_keys import join_keys
 from estero.classify.rows.classifier import as_integer
@@ -240,7 +241,7 @@ class Recognition:
         """Says at which of some classified events there are answers; the first of them has number `first`."""
         ends = [ended.roots.event] if ended.sifted is None else [each.end for each in ended.sifted]
         if ends:
-            here = classified.take(pa.array(np.unique(np.concatenate(ends)) - first))
+            here = classified.take(array_of(np.unique(np.concatenate(ends)) - first))
             consumed.add(here, numbers_of(here, POSITION if self._in_positions else TIME))
 
     def decided(self, *, position: int, time: int | None) -> Iterator[Ended]:
@@ -614,7 +615,7 @@ class Recognition:
         wanted = np.array(indexes, np.int64)
         for table in self.tables(ended):
             here = wanted[(wanted >= before) & (wanted < before + table.num_rows)] - before
-            picked.append(table.take(pa.array(here)))
+            picked.append(table.take(array_of(here)))
             before += table.num_rows
             if before > indexes[-1]:
                 break

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from estero.classify.arrays import texts_of
+
 UTC = "UTC"
 _INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 
@@ -49,7 +51,7 @@ def occurs(column: pa.ChunkedArray, text: str) -> bool | None:
     kind = column.type.value_type if encoded else column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return None
-    wanted = pa.scalar(text, kind)
+    (wanted,) = texts_of([text], kind)
     if not encoded:
         return any(pc.index(chunk, wanted).as_py() >= 0 for chunk in column.chunks)
     return any(
