@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from estero.answers.event_store import EventStore
-from estero.answers.sieve import Sieve
+from estero.answers.sieve.sieve import Sieve
 from estero.automata.residual import ALL_MARKED, Agreement, Apartness, Hidden, Key, Residual
 from estero.classify.column_names import POSITION, TIME
 from estero.engine.walk.matches import Matches

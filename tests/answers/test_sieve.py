@@ -26,8 +26,9 @@ from answers.sifting import (
     store_of,
     visible,
 )
-from estero.answers.sieve import Sieve, conditions
+from estero.answers.sieve import conditions
 from estero.answers.sieve.duplicates import Seen
+from estero.answers.sieve.sieve import Sieve
 from estero.automata.residual import ALL_MARKED, Agreement, Hidden, Key, Residual, columns_read, key_choices
 from estero.engine.walk.matches import Matches
 from estero.errors import DataError, LimitExceeded, QueryError

@@ -26,7 +26,7 @@ from estero.automata.registers import (
     tables,
 )
 from estero.automata.residual import Agreement, Apartness, Hidden, Key, Residual
-from estero.classify.values import as_integers
+from estero.classify.compared import as_integers
 from estero.language.syntax.parser import parse_condition, parse_pattern
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.schema import Kind, Schema

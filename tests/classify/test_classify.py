@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estero.automata.cea import EventPredicate
-from estero.classify.bits import WORD
 from estero.classify.classify import Clauses, classify_sql, columns_of
-from estero.classify.column_names import MAPPED_TYPE
+from estero.classify.column_names import MAPPED_TYPE, WORD
 from estero.classify.duckdb_dialect import DUCKDB
 from estero.classify.spark_dialect import SPARK
 from estero.events.sources import open_source

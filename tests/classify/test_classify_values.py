@@ -18,7 +18,7 @@ from estero.answers.event_store import EventStore
 from estero.automata.cea import EventPredicate
 from estero.automata.registers import Value
 from estero.classify.classify import classify_sql
-from estero.classify.values import as_integers
+from estero.classify.compared import as_integers
 from estero.errors import DataError
 from estero.events.sources import Source, open_source
 from estero.language.syntax.parser import parse_condition

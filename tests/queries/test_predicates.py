@@ -12,7 +12,7 @@ import pytest
 
 import estero
 from answers.sifting import Made, left_by, matches_of, store_of, visible
-from estero.answers.sieve import Sieve
+from estero.answers.sieve.sieve import Sieve
 from estero.automata.residual import Residual, predicates_called
 from estero.errors import DataError
 from estero.language.check.queries import check_query

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.state import GroupState
 from pyspark.sql.types import StructType
 
 from estero.answers.report import answer_schema, schema_with_partials
-from estero.classify.column_names import KEYS, POSITION, RELEVANT, TIME
+from estero.classify.column_names import KEYS, POSITION, RELEVANT, TIME, payload_name
 from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout
 from estero.plan.division import Division
@@ -26,7 +26,6 @@ from estero.plan.levels import PartialsPlan
 from estero.plan.plan import Plan
 from estero.plan.together import together
 from estero.recognize.in_process import InProcessRun, time_type
-from estero.spark.frames import payload_name
 from estero.spark.streams.bucket import Duty, header_of
 from estero.spark.streams.packing import GUARD, Packing
 from estero.spark.streams.stages import COUNTS, Stages

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from estero.classify.arrays import array_of, empty_batch
 from estero.classify.column_names import is_kept
-from estero.classify.rows.classifier import ClassifiedRow
+from estero.classify.rows.classified import ClassifiedRow
 from estero.events.tables.shown_types import plain, plain_type
 
 _MANY, _FEW = 32, 2048

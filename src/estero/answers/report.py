@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from estero.answers.event_store import EventStore, rows_taken
 from estero.answers.measures.marked import EventsAtHand, Marked
-from estero.answers.measures.measures import Measures
 from estero.answers.wait import Wait, in_type
 from estero.classify.arrays import array_of
 from estero.classify.column_names import POSITION, TIME, event_column
@@ -32,6 +31,7 @@ from estero.language.tree.selection import DECIDED_TIME, END_TIME, START_TIME, M
 from estero.language.tree.words import named
 
 if TYPE_CHECKING:
+    from estero.answers.measures.measures import Measures
     from estero.engine.walk.matches import Matches
 
 LABEL_KEY = b"estero:label"
@@ -239,6 +239,8 @@ def _measures(
     time: pa.DataType | None,
 ) -> Measures:
     """What computes measures, which may name the keys and the times of complex events."""
+    from estero.answers.measures.measures import Measures  # loads DuckDB
+
     kinds = [] if time is None else [time, time]
     kinds += [common_type([_shown_type(events, name) for name in alternatives]) for alternatives in keys]
     kinds += [] if time is None else [time]

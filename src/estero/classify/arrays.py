@@ -64,7 +64,10 @@ def without_nulls(array: pa.Array) -> pa.Array:
     >>> without_nulls(pa.array([1, None])).to_pylist()
     [1, 0]
     """
-    return pc.fill_null(array, *array_of(np.zeros(1, np.int64)).cast(array.type)) if array.null_count else array
+    if not array.null_count:
+        return array
+    (zero,) = array_of(np.zeros(1, np.int64)).cast(array.type)
+    return pc.fill_null(array, zero)
 
 
 def empty_table(schema: pa.Schema) -> pa.Table:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from estero.automata.cea import EventPredicate
-from estero.classify.column_names import BITS, SCREENED
+from estero.classify.column_names import WORD, screen_name, word_names
 from estero.classify.columns import ColumnType
 from estero.classify.dialect import Dialect
 from estero.classify.durations import TIMES
@@ -38,24 +38,6 @@ from estero.plan.plan import Classification
 
 Numbered = tuple[int, EventPredicate]
 """A predicate and the bit for it."""
-
-WORD = 63
-"""Predicates per word: the sign bit stays free."""
-
-
-def bits_name(word: int) -> str:
-    """The name of the column that holds predicates ``63 * word …``."""
-    return f"{BITS}{word}"
-
-
-def word_names(classification: Classification) -> list[str]:
-    """The names of the columns that hold the words of bits; there is at least one."""
-    return list(map(bits_name, range(max(1, -(-len(classification.predicates) // WORD)))))
-
-
-def screen_name(word: int) -> str:
-    """The name of the column that holds the screened parts of predicates ``63 * word …``."""
-    return f"{SCREENED}{word}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +150,7 @@ class BitWriter(Writer):
         With `screened`, the first part of each predicate is in ``__screen…``, and these are the rests.
         """
         words: dict[str, SQL] = {}
-        for word, name in enumerate(word_names(self._classification)):
+        for word, name in enumerate(word_names(len(self._classification.predicates))):
             bits = slice(word * WORD, (word + 1) * WORD)
             if screened is None:
                 groups = _by_types(enumerate(self._classification.predicates[bits]))

@@ -20,6 +20,8 @@ KEYS: Final = ("__key0", "__key1")
 """The halves of the partition key."""
 BITS: Final = "__bits"
 """The words of bits: which predicates are true."""
+WORD: Final = 63
+"""Predicates per word: the sign bit stays free."""
 VALUES: Final = "__value"
 """What registers and joins compare."""
 SCREENED: Final = "__screen"
@@ -73,6 +75,31 @@ _JOINT: Final = "\x1f"
 """What stands for the joint of a path in the name of its column: DuckDB reads no name with a NUL."""
 # DuckDB has no empty names, and takes names that differ in case only for one.
 _STOOD_IN_FOR: Final = re.compile(f"|({_STANDING_IN}|{_INSIDE}).*|{_WORKING}", re.IGNORECASE | re.DOTALL)
+
+
+def bits_name(word: int) -> str:
+    """The name of the column that holds predicates ``63 * word …``."""
+    return f"{BITS}{word}"
+
+
+def word_names(predicates: int) -> list[str]:
+    """The names of the columns that hold the words of bits of so many predicates; there is at least one."""
+    return list(map(bits_name, range(max(1, -(-predicates // WORD)))))
+
+
+def screen_name(word: int) -> str:
+    """The name of the column that holds the screened parts of predicates ``63 * word …``."""
+    return f"{SCREENED}{word}"
+
+
+def value_name(number: int) -> str:
+    """The name of the column that holds value number `number`."""
+    return f"{VALUES}{number}"
+
+
+def payload_name(place: int) -> str:
+    """The name under which an attribute of the payload crosses; PySpark stumbles over names with dots."""
+    return f"{PAYLOAD}{place}"
 
 
 def event_column(name: str) -> str:

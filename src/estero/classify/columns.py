@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from typing import Literal as OneOf
-
-from sqlglot import exp
 
 from estero.classify.column_names import event_column
 from estero.language.tree.schema import Kind, Nested
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 MOST_DIGITS: Final = 38
 """Decimals have at most so many digits."""
@@ -91,4 +92,6 @@ def canonical(kind: Kind) -> ColumnType:
 
 def reference(name: str, column: ColumnType) -> exp.Expr:
     """The column as it is in the relation that is read."""
+    from sqlglot import exp  # 0.1 s; who recognizes asks for no SQL
+
     return exp.column(event_column(name), quoted=True) if column.stands is None else column.stands.copy()

@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from estero.classify.values import as_integers, value_name
+from estero.classify.arrays import known_in, numbers_in, without_nulls
+from estero.classify.column_names import value_name
+from estero.classify.compared import as_integers
 from estero.plan.keys import KeyColumn, KeyPart
 
 Bits = NDArray[np.uint64]

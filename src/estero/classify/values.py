@@ -2,7 +2,7 @@
 
 The engines compute each value in the form that it crosses in: integers, truth values and instants as
 64-bit integers, floats as they are (Spark's SQL cannot read their bits), strings and decimals as hashes.
-`as_integers` makes 64-bit integers of all of them that compare as the values do.
+`as_integers` makes 64-bit integers of all of them that compare as the values do (compared.py).
 """
 
 from __future__ import annotations
@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 from sqlglot import exp
 
 from estero.automata.registers import Value
 from estero.classify.bits import Writer
-from estero.classify.column_names import VALUES
+from estero.classify.column_names import value_name
 from estero.classify.columns import ColumnType
 from estero.classify.dialect import Dialect
 from estero.classify.durations import TIMES
@@ -32,12 +29,6 @@ _BEYOND: Mapping[Kind | None, str] = {
     Kind.TIMESTAMP: "before 1677 or after 2262",
     Kind.DURATION: "longer than 292 years",
 }
-_LARGEST = np.int64(2**63 - 1)
-
-
-def value_name(number: int) -> str:
-    """The name of the column that holds value number `number`."""
-    return f"{VALUES}{number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,27 +109,3 @@ class ValueWriter(Writer):
         )
         nanoseconds = exp.Mul(this=ticks.copy(), expression=number(1000))
         return either(beyond, call("error", text(said)), nanoseconds)
-
-
-def as_integers(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """A column of values as int64, and which of them are there (where not, the integer is any).
-
-    They compare as the values do: NaN is the largest float and equal to itself, 0.0 and -0.0 are equal.
-    Hashes, unsigned from DuckDB, keep their bits. What need not be changed is read where Arrow has it.
-
-    >>> as_integers(pa.array([0.0, None, -0.0]))[1].tolist()
-    [True, False, True]
-    """
-    known = known_in(column) if column.null_count else np.ones(len(column), np.bool_)
-    values = without_nulls(column)
-    if pa.types.is_floating(values.type):
-        return _in_order(numbers_in(values)), known
-    return numbers_in(values.view(pa.int64())), known
-
-
-def _in_order(floats: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Floats as integers in the same order: the bits, inverted for negative ones but for the sign."""
-    bits = (floats + 0.0).view(np.int64)  # -0.0 + 0.0 is 0.0
-    integers = np.where(bits < 0, bits ^ _LARGEST, bits)
-    integers[np.isnan(floats)] = _LARGEST
-    return integers

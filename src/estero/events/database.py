@@ -13,7 +13,8 @@ from pathlib import Path
 from threading import RLock
 
 import duckdb
-from sqlglot import exp
+
+from estero.classify.sql_texts import literal
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -30,7 +31,7 @@ def connect() -> Connection:
     keep_when_forked(connection)
     for setting, value in (
         ("TimeZone", "'UTC'"),
-        ("temp_directory", exp.Literal.string(_spill_directory()).sql("duckdb")),
+        ("temp_directory", literal(_spill_directory())),
         ("enable_progress_bar", "false"),
         ("python_enable_replacements", "false"),
     ):

@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 import duckdb
 import pyarrow as pa
 
+from estero.classify.sql_texts import quoted
 from estero.errors import DataError
 from estero.events.database import Connection, connect, may_be_changed
 from estero.events.files.arrow_files import arrow_schema, arrow_stream
@@ -21,7 +22,6 @@ from estero.events.files.file_formats import format_of, text_layout
 from estero.events.files.parquet_files import names_in_parquet, rows_in_footers, schema_in_footers
 from estero.events.files.partitions import FILE, Partitions, partitions_of
 from estero.events.files.paths import as_file, files_of
-from estero.events.files.text_kinds import quoted
 from estero.events.files.text_layout import NAMING, NO_HIVE, TextLayout, rows_of
 from estero.events.reading_errors import reading
 from estero.events.tables.lazy_tables import Dataset, LazyFrame

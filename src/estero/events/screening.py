@@ -41,8 +41,8 @@ from numpy.typing import NDArray
 
 from estero.automata.cea import EventPredicate
 from estero.classify.arrays import array_of, empty_table, numbers_in, texts_of
-from estero.classify.bits import WORD, Split, columns_needed, screen_name, split
-from estero.classify.column_names import POSITION
+from estero.classify.bits import Split, columns_needed, split
+from estero.classify.column_names import POSITION, WORD, screen_name
 from estero.language.tree.expressions import Literal
 from estero.plan.plan import Classification
 

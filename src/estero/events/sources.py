@@ -13,16 +13,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from sqlglot import exp
 
 from estero.automata.cea import EventPredicate
 from estero.classify.arrays import array_of, empty_batch, empty_table, numbers_in
-from estero.classify.bits import bits_name
 from estero.classify.classify import Clauses, classify_sql
-from estero.classify.column_names import check_names
+from estero.classify.column_names import bits_name, check_names
 from estero.classify.columns import ColumnType, reference
 from estero.classify.duckdb_dialect import DUCKDB
 from estero.classify.remembered import Remembered
+from estero.classify.sql_texts import literal
 from estero.errors import DataError
 from estero.events.database import EVENTS, Database, connect, lent_to, own
 from estero.events.execution import Execution, named_in
@@ -333,8 +332,9 @@ class Source:
                 kept = numbered.kept.rows([self.type_column])
                 return any(_occurs(batch, name) for batch in kept) or only.stream.has(self.type_column, name)
         column = DUCKDB.as_read(self.type_column, self.column_types[self.type_column])
-        same = exp.EQ(this=column, expression=exp.Literal.string(name))
-        return bool(self._rows(f"SELECT 1 FROM {EVENTS} WHERE {same.sql('duckdb')} LIMIT 1"))
+        return bool(
+            self._rows(f"SELECT 1 FROM {EVENTS} WHERE {column.sql('duckdb')} = {literal(name)} LIMIT 1")
+        )
 
     def type_names(self) -> tuple[str, ...]:
         """The types that occur, sorted; none are known of a stream that passes once."""

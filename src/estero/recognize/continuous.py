@@ -14,7 +14,7 @@ from estero.answers.shown_values import shown_values
 from estero.answers.wait import times_after
 from estero.arguments import checked
 from estero.classify.column_names import HELD_RELEVANT, POSITION, TIME, attribute_in, event_column
-from estero.classify.rows.classifier import ClassifiedRow
+from estero.classify.rows.classified import ClassifiedRow
 from estero.classify.rows.typed import AskSqlError, NotInPythonError
 from estero.errors import DataError
 from estero.events.sources import Source

@@ -10,9 +10,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.classify.arrays import array_of
-from estero.classify.bits import WORD, word_names
-from estero.classify.column_names import BITS, KEYS, ORDINAL, POSITION, TIME, event_column, numbered
-from estero.classify.values import value_name
+from estero.classify.column_names import (
+    BITS,
+    KEYS,
+    ORDINAL,
+    POSITION,
+    TIME,
+    WORD,
+    event_column,
+    numbered,
+    value_name,
+    word_names,
+)
 from estero.events.sources import Source
 from estero.plan.plan import Classification
 from estero.plan.together import together
@@ -27,7 +36,7 @@ class Excerpt:
 
     def __init__(self, own: Classification, everything: Classification, events: pa.Schema) -> None:
         self._places = [everything.predicates.index(each) for each in own.predicates]
-        self._words = word_names(own)
+        self._words = word_names(len(own.predicates))
         self._all_words = numbered(BITS, events.names)
         self._keeps_all = own.keep_all and ORDINAL not in events.names
         first = [name for name in (POSITION, TIME, ORDINAL) if name in events.names]

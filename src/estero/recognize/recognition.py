@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +19,12 @@ from numpy.typing import NDArray
 
 from estero.answers.event_store import EventStore, Single
 from estero.answers.report import Reporter
-from estero.answers.sieve import Sieve, sifted_to_limit
-from estero.answers.sieve.nearby import NearbyEvents
 from estero.answers.sieve.starts import Starts, partition_columns
 from estero.answers.wait import Wait
 from estero.classify.arrays import array_of
 from estero.classify.column_names import BITS, KEYS, ORDINAL, POSITION, TIME, VALUES, numbered
+from estero.classify.compared import as_integer, as_integers
 from estero.classify.join_keys import join_keys
-from estero.classify.rows.classifier import as_integer
-from estero.classify.values import as_integers
 from estero.engine.batch import NO_PARTITION, EventBatch, OneEvent
 from estero.engine.int64 import LEAST, are_before
 from estero.engine.recognizer import Recognizer
@@ -42,6 +39,10 @@ from estero.recognize.consumed import Consumed
 from estero.recognize.deadlines import DeadlineHold
 from estero.recognize.open_runs import OpenRuns, open_runs
 from estero.recognize.state import Holding
+
+if TYPE_CHECKING:
+    from estero.answers.sieve.nearby import NearbyEvents
+    from estero.answers.sieve.sieve import Sieve
 
 _FIRST_ROOM, _LARGEST_ROOM = 256, 1 << 16
 _FOUND_ROOM = 1 << 12
@@ -135,7 +136,7 @@ class Recognition:
         self._consumed = consumed
         self._waiting = DeadlineHold(plan, events) if plan.deadlines else None
         compares = any(each.compared for each in plan.deadlines)
-        self._nearby = NearbyEvents(plan, events) if compares else None
+        self._nearby = _nearby_events(plan, events) if compares else None
         self._partition_columns = partition_columns(plan)
         self.store = EventStore(events, self._partition_columns)
         self.reporter = Reporter(
@@ -526,6 +527,8 @@ class Recognition:
             yield from self.recognizer.matches(ended.roots, self._limit, room, ended.part)
         elif ended.part is None and self._sieve.stops_at is not None:
             enough = self._sieve.stops_at
+            from estero.answers.sieve.sieve import sifted_to_limit
+
             yield from sifted_to_limit(self._sieve, self._first_matches, ended.roots, enough, self.store)
         else:
             found = self.recognizer.matches(ended.roots, None, self._room, ended.part)
@@ -714,12 +717,20 @@ def _first_of(bounds: Sequence[int], counts: NDArray[np.int64], take: NDArray[np
     return Part(place, np.zeros(place.size, np.int64), size[place])
 
 
+def _nearby_events(plan: Plan, events: pa.Schema) -> NearbyEvents:
+    from estero.answers.sieve.nearby import NearbyEvents
+
+    return NearbyEvents(plan, events)
+
+
 def _sieve_of(
     plan: Plan, opened: Opened, nearby: NearbyEvents | None, *, placed: bool, wait: Wait | None
 ) -> Sieve | None:
     """What sifts the complex events of a plan."""
     if not plan.sieved:
         return None
+    from estero.answers.sieve.sieve import Sieve  # loads DuckDB, which few workers of Spark need
+
     return Sieve(
         plan.residuals,
         opened.label_sets,

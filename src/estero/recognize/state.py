@@ -15,7 +15,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.answers.event_store import EventStore
-from estero.answers.sieve.nearby import NearbyEvents
 from estero.answers.sieve.starts import Starts
 from estero.engine.recognizer import Recognizer, Runs
 from estero.engine.snapshots.columns import Arrays
@@ -32,6 +31,7 @@ from estero.recognize.state_bytes import (
 )
 
 if TYPE_CHECKING:
+    from estero.answers.sieve.nearby import NearbyEvents
     from estero.automata.ages import AgedAutomaton
     from estero.automata.determinize import LazyAutomaton
     from estero.automata.strategies import MaxAutomaton

@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from estero.arguments import shown
-from estero.classify.bits import word_names
 from estero.classify.classify import Clauses, columns_read
 from estero.classify.column_names import (
     ARRIVAL,
@@ -29,12 +28,13 @@ from estero.classify.column_names import (
     KEYS,
     ORDER,
     ORDINAL,
-    PAYLOAD,
     POSITION,
     RELEVANT,
     TIME,
     check_names,
     event_column,
+    payload_name,
+    word_names,
 )
 from estero.classify.columns import ColumnType, reference
 from estero.classify.spark_dialect import MATCHER, SPARK
@@ -236,7 +236,7 @@ def classified_schema(events: StructType, classification: Classification, *, ord
     if classification.keys:
         fields += [pa.field(name, pa.uint64()) for name in KEYS]
     columns = columns_read(classification, SPARK, columns_of_frame(events))
-    fields += [pa.field(name, pa.int64()) for name in word_names(classification)]
+    fields += [pa.field(name, pa.int64()) for name in word_names(len(classification.predicates))]
     values = ValueWriter(classification, SPARK, columns).columns()
     fields += [pa.field(name, value.arrow_type) for name, value in values.items()]
     fields += [pa.field(event_column(name), arrow_type(name, events)) for name in classification.payload]
@@ -265,11 +265,6 @@ def arrow_type(name: str, events: StructType) -> pa.DataType:
             column=named(name),
             hint="leave the column out of the SELECT list, or cast it to another type",
         ) from error
-
-
-def payload_name(place: int) -> str:
-    """The name under which an attribute of the payload crosses; PySpark stumbles over names with dots."""
-    return f"{PAYLOAD}{place}"
 
 
 def quoted(name: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from estero.answers.report import answer_schema, schema_with_partials
-from estero.classify.column_names import KEYS, POSITION, SHARE, TIME, is_working
+from estero.classify.column_names import KEYS, POSITION, SHARE, TIME, is_working, payload_name
 from estero.classify.spark_dialect import LOCAL_TIME
 from estero.engine.walk.share import Share
 from estero.errors import NOWHERE, DataError, QueryError
@@ -24,7 +24,7 @@ from estero.plan.identity import Columns
 from estero.plan.plan import Layout, Plan
 from estero.plan.together import together
 from estero.spark.batch.tasks import after_halo
-from estero.spark.frames import arrow_type, classified_schema, columns_of_frame, payload_name
+from estero.spark.frames import arrow_type, classified_schema, columns_of_frame
 from estero.spark.workers import spare_collector
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from estero.answers.measures.decimals import sums_of_decimals
 from estero.answers.measures.evaluator import Evaluator
 from estero.answers.measures.marked import EventsAtHand, Integers, Marked, Mask
 from estero.classify.columns import ColumnType
-from estero.classify.values import as_integers
+from estero.classify.compared import as_integers
 from estero.errors import DataError, QueryError
 from estero.language.tree.expressions import Aggregate
 from estero.language.tree.functions import SUMMED

@@ -11,13 +11,13 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from estero.classify.columns import Tick
 from estero.classify.dialect import FIRST, LAST, micros_of
+from estero.classify.rows.classified import Row
 from estero.classify.rows.durations import seconds
 from estero.classify.rows.texts import MOST_LETTERS
 from estero.classify.rows.typed import (
     AskSqlError,
     Function,
     NotInPythonError,
-    Row,
     Typed,
     fit,
     literal,

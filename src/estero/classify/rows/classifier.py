@@ -6,42 +6,25 @@ statement: as a whole where `NotInPythonError` says why, and for single events w
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from estero.automata.registers import Value
 from estero.classify.bits import split
+from estero.classify.rows.classified import ClassifiedRow, Key, Row
 from estero.classify.rows.durations import TIMES
 from estero.classify.rows.functions import FunctionWriter, RowColumn
 from estero.classify.rows.hashes import Ask, Hashes
-from estero.classify.rows.typed import AskSqlError, Function, NotInPythonError, Row, Typed, of_one
+from estero.classify.rows.typed import AskSqlError, Function, NotInPythonError, Typed, of_one
 from estero.engine.int64 import GREATEST, LEAST
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
 
-Key = tuple[int, int]
-"""Both halves of a partition key, as the bits of unsigned integers."""
-
 _UNSIGNED: Final = 2**64 - 1
 _ITSELF: Final = frozenset({Kind.INT, Kind.BOOL, Kind.TIMESTAMP})
 """Kinds of which a single key is itself."""
-
-
-class ClassifiedRow(NamedTuple):
-    """A relevant event: its row, time in ticks, the bits of all predicates, its key, and what is compared.
-
-    Without a time that is 0, and without PARTITION BY the key is None.
-    """
-
-    row: Row
-    time: int
-    bits: int
-    key: Key | None
-    values: tuple[Any, ...]
 
 
 class _Asked(NamedTuple):
@@ -141,22 +124,6 @@ class RowClassifier:
             return function if self._only in value.types else lambda _: None
         place, types = self._type, frozenset(value.types)
         return lambda row: function(row) if row[place] in types else None
-
-
-def as_integer(value: float | None) -> int:
-    """A value as an integer of 64 bits that compares as it does; see `classify.values.as_integers`.
-
-    >>> as_integer(2**64 - 1), as_integer(-0.0), as_integer(None)
-    (-1, 0, 0)
-    """
-    if value is None:
-        return 0
-    if isinstance(value, int):
-        return value - 2**64 if value > GREATEST else value
-    if math.isnan(value):
-        return GREATEST
-    bits = int.from_bytes(struct.pack("<d", value + 0.0), "little", signed=True)
-    return bits ^ GREATEST if bits < 0 else bits
 
 
 def _by_type(

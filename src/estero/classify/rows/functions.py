@@ -16,13 +16,13 @@ from typing import Any, Final
 from estero.classify.columns import Tick
 from estero.classify.lists import in_form
 from estero.classify.rows.builtins import BEYOND_PYTHON, called, chosen, converted
+from estero.classify.rows.classified import Row
 from estero.classify.rows.durations import TIMES, computed, divided, in_ticks, negative
 from estero.classify.rows.texts import MOST_LETTERS, like_test, regex_test
 from estero.classify.rows.typed import (
     AskSqlError,
     Function,
     NotInPythonError,
-    Row,
     Typed,
     fit,
     literal,

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from estero.classify.columns import Tick
 from estero.classify.dialect import micros_of
+from estero.classify.rows.classified import Row
 from estero.engine.int64 import GREATEST, LEAST
 from estero.language.tree.durations import Duration
 from estero.language.tree.literals import Value
 from estero.language.tree.schema import Kind
 
-Row = Sequence[Any]
-"""The values of one event by the places of their columns; None is NULL, and timestamps are ticks."""
 Function = Callable[[Row], Any]
 
 

@@ -10,17 +10,10 @@ import pyarrow as pa
 from duckdb.sqltypes import DuckDBPyType
 
 from estero.classify.column_names import check_names
+from estero.classify.sql_texts import literal, quoted
 from estero.errors import DataError
 from estero.events.database import Connection
-from estero.events.files.text_kinds import (
-    NONE,
-    Text,
-    TextColumn,
-    classes_of_json,
-    literal,
-    quoted,
-    type_of,
-)
+from estero.events.files.text_kinds import NONE, Text, TextColumn, classes_of_json, type_of
 from estero.events.files.text_layout import SAMPLE, Part, TextLayout, merged
 
 _LARGEST = 1_000_000_000

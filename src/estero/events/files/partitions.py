@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from estero.events.files.text_kinds import literal, quoted
+from estero.classify.sql_texts import literal, quoted
 
 FILE = "__file"
 """The column in which DuckDB's readers name the file of a row."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 
-from sqlglot import exp
+from estero.classify.sql_texts import literal
 
 
 class Text(IntFlag):
@@ -190,13 +190,3 @@ def _is_time(text: str, pattern: str) -> str:
 
 def _full_match(text: str, pattern: str) -> str:
     return f"regexp_full_match({text}, {literal(pattern)})"
-
-
-def literal(text: str) -> str:
-    """A string in SQL."""
-    return exp.Literal.string(text).sql("duckdb")
-
-
-def quoted(name: str, mark: str = '"') -> str:
-    """The name of a column in SQL."""
-    return mark + name.replace(mark, 2 * mark) + mark

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from estero.classify.sql_texts import literal, quoted
 from estero.errors import DataError
 from estero.events.database import Connection
 from estero.events.files.partitions import FILE, Partitions
@@ -24,8 +25,6 @@ from estero.events.files.text_kinds import (
     allowed_by,
     classes_of,
     classes_of_json,
-    literal,
-    quoted,
     type_of,
 )
 

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from sqlglot import exp
 
 from estero.classify.classify import classify_sql
 from estero.classify.column_names import KEYS, event_column
+from estero.classify.sql_texts import literal
 from estero.errors import DataError
 from estero.events.database import EVENTS, connect
 from estero.events.inputs import open_input
@@ -103,7 +103,7 @@ class Classifier:
             if name is None:
                 name = self._asked[statement] = f"asked{len(self._asked)}"
                 self._connection.execute(f"PREPARE {name} AS {statement}")
-            given = ", ".join(exp.Literal.string(text).sql("duckdb") for text in texts)
+            given = ", ".join(map(literal, texts))
             found = self._connection.execute(f"EXECUTE {name}({given})")
         else:
             found = self._connection.execute(statement, texts)

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from estero.classify.bits import WORD
-from estero.classify.column_names import BITS, KEYS, POSITION, TIME, VALUES, attribute_in, numbered
-from estero.classify.rows.classifier import ClassifiedRow, RowClassifier
+from estero.classify.column_names import BITS, KEYS, POSITION, TIME, VALUES, WORD, attribute_in, numbered
+from estero.classify.rows.classified import ClassifiedRow
+from estero.classify.rows.classifier import RowClassifier
 from estero.classify.rows.functions import RowColumn
 from estero.classify.rows.hashes import Ask
 from estero.classify.rows.typed import AskSqlError, NotInPythonError

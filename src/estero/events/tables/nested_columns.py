@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from estero.events.files.text_kinds import quoted
+from estero.classify.sql_texts import quoted
 from estero.events.tables.relations import Relation
 from estero.language.tree.schema import EventLayout
 

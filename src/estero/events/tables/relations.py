@@ -37,9 +37,9 @@ from typing import NamedTuple
 import duckdb
 import numpy as np
 import pyarrow as pa
-from sqlglot import exp
 
 from estero.classify.column_names import POSITION, RELATION_LAST, RELATION_UNSURE
+from estero.classify.sql_texts import literal, quoted
 from estero.errors import DataError
 from estero.events.database import may_be_changed
 from estero.events.reading_errors import reading
@@ -163,7 +163,7 @@ class Relation:
 
     def has(self, column: str, text: str) -> bool:
         """Whether a text is among the strings of a column; runs it as far as the first."""
-        same = f"encode(CAST({_quoted(column)} AS VARCHAR)) = encode({_literal(text)})"
+        same = f"encode(CAST({quoted(column)} AS VARCHAR)) = encode({literal(text)})"
         with _running():
             return bool(self._relation.filter(same).limit(1).fetchall())
 
@@ -184,25 +184,25 @@ class Relation:
         with _running():
             asked = self._relation
             if self._numbered is not None:
-                asked = asked.order(", ".join(f"{_quoted(name)} ASC NULLS LAST" for name in self._order))
+                asked = asked.order(", ".join(f"{quoted(name)} ASC NULLS LAST" for name in self._order))
             if len(columns) < len(self.schema):
-                asked = asked.project(", ".join(map(_quoted, columns)))
+                asked = asked.project(", ".join(map(quoted, columns)))
         with _running(), closing(asked.to_arrow_reader(_ROWS)) as reader:
             return self._held(columns, reader, reader.schema)
 
     def _read_numbered(self) -> Numbered:
         """Runs it for the rows that are expected; `_NotInOrderError` where it has no total order."""
-        here = ", ".join(map(_quoted, self._order))
-        before = ", ".join(f"lag({_quoted(name)}) OVER ()" for name in self._order)
+        here = ", ".join(map(quoted, self._order))
+        before = ", ".join(f"lag({quoted(name)}) OVER ()" for name in self._order)
         # Rows are compared with NULL after all values, so it is asked for by itself.
-        missing = " OR ".join(f"{_quoted(name)} IS NULL" for name in self._order)
+        missing = " OR ".join(f"{quoted(name)} IS NULL" for name in self._order)
         unsure = f"{missing} OR (lag(true) OVER () AND NOT row({here}) > row({before}))"
         computed = {
             POSITION: "row_number() OVER () - 1",
             RELATION_UNSURE: f"coalesce({unsure}, false)",
             RELATION_LAST: "lead(true) OVER () IS NULL",
         }
-        named = [*map(_quoted, self._expected), *(f"{sql} AS {name}" for name, sql in computed.items())]
+        named = [*map(quoted, self._expected), *(f"{sql} AS {name}" for name, sql in computed.items())]
         wanted = (
             " AND ".join(_is_one_of(name, sorted(texts)) for name, texts in each.items())
             for each in self._one_of
@@ -271,18 +271,8 @@ def _is_one_of(column: str, texts: Sequence[str]) -> str:
     """The condition that a column of strings, or of an ENUM, has one of these, or what is collated alike."""
     if not texts:
         return "false"
-    listed = ", ".join(map(_literal, texts))
-    return f"CAST({_quoted(column)} AS VARCHAR) IN ({listed})"
-
-
-def _literal(text: str) -> str:
-    """A string in DuckDB's SQL."""
-    return exp.Literal.string(text).sql("duckdb")
-
-
-def _quoted(name: str) -> str:
-    """The name of a column in DuckDB's SQL."""
-    return '"' + name.replace('"', '""') + '"'
+    listed = ", ".join(map(literal, texts))
+    return f"CAST({quoted(column)} AS VARCHAR) IN ({listed})"
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from sqlglot import exp
 from estero.classify.column_names import event_column
 from estero.classify.columns import MOST_DIGITS, ColumnType, Tick, common_decimal, reference
 from estero.classify.duckdb_dialect import DUCKDB
+from estero.classify.sql_texts import literal
 from estero.classify.sql_trees import cast
 from estero.errors import DataError
 from estero.events.database import EVENTS
@@ -62,7 +63,7 @@ def union_query(
     for place, (type_name, columns) in enumerate(zip(types, tables.values(), strict=True)):
         selected = []
         if type_name is not None:
-            selected.append(f"{exp.Literal.string(type_name).sql('duckdb')} AS {DUCKDB.quoted(type_column)}")
+            selected.append(f"{literal(type_name)} AS {DUCKDB.quoted(type_column)}")
         for name, here in columns.items():
             sharing = [each[name] for each in tables.values() if name in each]
             value = _in_union(name, here, union[name], sharing)

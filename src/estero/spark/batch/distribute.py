@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from estero.automata.expectation import expected_matches
-from estero.classify.bits import WORD, word_names
-from estero.classify.column_names import KEYED
+from estero.classify.column_names import KEYED, WORD, word_names
 from estero.errors import NOWHERE, QueryError
 from estero.plan.division import Division, may_be_shared, why_not_shared
 from estero.plan.plan import Plan, Window
@@ -176,7 +175,7 @@ def shares_that_pay(plan: Plan, rows: DataFrame) -> int:
     As many as run at once where so many complex events are to be expected that listing them takes longer than
     reading the events again, else 1.
     """
-    words = word_names(plan.classification)
+    words = word_names(len(plan.classification.predicates))
     counted = rows.groupBy(*words).count().orderBy("count", ascending=False).limit(MOST_CLASSES).collect()
     classes = {
         sum(row[name] << WORD * word for word, name in enumerate(words)): row["count"] for row in counted

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from estero.classify.bits import bits_name
-from estero.classify.column_names import HOME, KEYED, KEYS, ORDINAL, POSITION, SHARE, TASK
+from estero.classify.column_names import HOME, KEYED, KEYS, ORDINAL, POSITION, SHARE, TASK, bits_name
 from estero.plan.division import Division
 from estero.plan.plan import Window
 from estero.spark.batch.ranges import Ranges

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark import __version__
 
+from estero.classify.sql_texts import quoted
 from estero.errors import DataError, EnvironmentProblem
-from estero.events.files.text_kinds import quoted
 from estero.spark.connectors.address import Address
 from estero.spark.connectors.packages import connector_problem
 from estero.spark.failures import first_sentence

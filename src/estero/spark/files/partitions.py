@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from estero.classify.sql_texts import quoted
 from estero.events.files.partitions import Partitions
-from estero.events.files.text_kinds import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

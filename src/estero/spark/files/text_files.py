@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from estero.classify.sql_texts import quoted
 from estero.errors import DataError
 from estero.events.database import connect
 from estero.events.files.csv_files import has_quoted_newlines, inline_comment, nulls_of
-from estero.events.files.text_kinds import Text, TextColumn, quoted
+from estero.events.files.text_kinds import Text, TextColumn
 from estero.events.files.text_layout import Part, TextLayout
 
 if TYPE_CHECKING:
