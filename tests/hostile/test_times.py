@@ -20,7 +20,8 @@ from estero.language.syntax.parser import parse_query
 from estero.reference.queries import Event, evaluate_query
 from estero.spark import recognize
 from estero.spark.streams.bucket import NEVER, Held
-from estero.spark.streams.watermark import Ticks, clock_sql
+from estero.spark.streams.ticks import Ticks
+from estero.spark.streams.watermark import clock_sql
 from laws.evaluators import by_end, planned
 from laws.test_continuous_laws import Naive
 from spark.simulated import Simulation

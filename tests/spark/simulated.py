@@ -29,7 +29,7 @@ from estero.recognize.in_process import InProcessRun, time_type
 from estero.spark.streams.bucket import Duty, header_of
 from estero.spark.streams.packing import GUARD, Packing
 from estero.spark.streams.stages import COUNTS, Stages
-from estero.spark.streams.watermark import Ticks
+from estero.spark.streams.ticks import Ticks
 from estero.spark.work import Work
 
 SECOND = Ticks(1_000_000_000)

@@ -16,7 +16,7 @@ from estero.reference.queries import Event
 from estero.spark.streams import packing, stages
 from estero.spark.streams.bucket import FORMAT, Duty, Held, Turn, refuse_other
 from estero.spark.streams.packing import GUARD, NO_TIME, Packing, batch_of, blob_of, buckets_of
-from estero.spark.streams.watermark import Ticks
+from estero.spark.streams.ticks import Ticks
 from laws.evaluators import planned
 from spark.simulated import Simulation
 from strategies import to_table

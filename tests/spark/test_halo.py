@@ -22,8 +22,9 @@ from estero.plan.plan import Window
 from estero.reference.queries import Event
 from estero.spark import recognize
 from estero.spark.batch import ranges
+from estero.spark.batch.halo import MARKED, after_halo
 from estero.spark.batch.ranges import Cut, Ranges, find_ranges
-from estero.spark.batch.tasks import MARKED, after_halo, in_ranges
+from estero.spark.batch.tasks import in_ranges
 from estero.spark.frames import laid_out
 from estero.spark.work import layout_of_schema
 from full_strategies import full_queries

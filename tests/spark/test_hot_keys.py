@@ -26,8 +26,8 @@ from estero.spark import match_count, recognize
 from estero.spark.batch import ranges
 from estero.spark.batch.batch import recognize_frame
 from estero.spark.batch.distribute import Distributed, distribute
+from estero.spark.batch.halo import MARKED
 from estero.spark.batch.ranges import Cut, find_hot_keys
-from estero.spark.batch.tasks import MARKED
 from estero.spark.work import Work, layout_of_schema
 from full_strategies import full_queries
 from laws.evaluators import planned

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from estero.answers.rows import LABEL, MATCH, RowsLayout
-from estero.events.database import Database
 from estero.spark.work import spark_schema, told_apart
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
+
+    from estero.events.database import Database
 
 
 def rows_of(found: DataFrame, answer: pa.Schema, *, late: str | None = None) -> DataFrame:
@@ -99,6 +100,8 @@ def _hashes(found: pa.RecordBatch) -> pa.Array:
 @functools.cache
 def _hasher(_process: int) -> Database:
     """The one database of a process that only hashes."""
+    from estero.events.database import Database  # few workers of Spark need DuckDB
+
     return Database()
 
 

@@ -13,18 +13,16 @@ import numpy as np
 import pyarrow as pa
 
 from estero.answers.report import answer_schema, schema_with_partials
+from estero.classify.arrays import array_of
 from estero.classify.column_names import KEYS, POSITION, SHARE, TIME, is_working, payload_name
-from estero.classify.spark_dialect import LOCAL_TIME
 from estero.engine.walk.share import Share
 from estero.errors import NOWHERE, DataError, QueryError
-from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout, Kind
 from estero.plan.division import Division, division_of, division_of_partials
 from estero.plan.identity import Columns
 from estero.plan.plan import Layout, Plan
 from estero.plan.together import together
-from estero.spark.batch.tasks import after_halo
-from estero.spark.frames import arrow_type, classified_schema, columns_of_frame
+from estero.spark.batch.halo import after_halo
 from estero.spark.workers import spare_collector
 
 if TYPE_CHECKING:
@@ -48,6 +46,9 @@ def layout_of_schema(events: StructType, columns: EventLayout) -> Layout:
     Raises `DataError` for a column that is missing, of a wrong kind, or there twice. Nothing is read: the
     types that occur are not known.
     """
+    from estero.events.sources import open_source
+    from estero.spark.frames import columns_of_frame
+
     columns_of_frame(events)
     likeness = pa.schema([(field.name, _likeness(field.name, events)) for field in events.fields])
     # A stream that passes once is asked for nothing but its schema.
@@ -89,6 +90,8 @@ class Work:
         With `every` a task sees all events that the plan asks for, irrelevant ones, too. Without, contiguity
         inside partitions goes by ordinals, so that no event crosses only to be counted.
         """
+        from estero.spark.frames import classified_schema  # here: workers write no SQL
+
         division = division_of(plan, positions=positions)
         if partials is not None:
             asked = together([each.classification for each in partials.plans])
@@ -227,7 +230,7 @@ class Work:
 def classified_batch(batch: pa.RecordBatch, events: pa.Schema, seen: int) -> pa.RecordBatch:
     """One batch from Spark as a batch of `events`; its rows are numbered from `seen` where they are not."""
     names = batch.schema.names
-    numbers = pa.array(np.arange(seen, seen + batch.num_rows))
+    numbers = array_of(np.arange(seen, seen + batch.num_rows))
     places = batch.column(POSITION) if POSITION in names else numbers
     columns = []
     for field, name in zip(events, _crossing_names(events), strict=True):
@@ -298,6 +301,9 @@ def shown_time(events: StructType, plan: Plan) -> pa.DataType | None:
     name = plan.classification.schema.time
     if name is None:
         return None
+    from estero.classify.spark_dialect import LOCAL_TIME
+    from estero.spark.frames import columns_of_frame
+
     column = columns_of_frame(events)[name]
     if column.kind is not Kind.TIMESTAMP:
         return pa.int64()
@@ -306,6 +312,8 @@ def shown_time(events: StructType, plan: Plan) -> pa.DataType | None:
 
 def _likeness(name: str, events: StructType) -> pa.DataType:
     """The type that a column has for the checks of names and kinds; one that cannot cross is opaque."""
+    from estero.spark.frames import arrow_type
+
     try:
         return arrow_type(name, events)
     except DataError:

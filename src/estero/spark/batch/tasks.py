@@ -1,4 +1,4 @@
-"""Classified rows → the tasks that recognize them, and how these tell a halo from their own events.
+"""Classified rows → the tasks that recognize them.
 
 A task has all events of some keys, all events, or one range of time and before it a window of events as its
 halo. A complex event ends in one range, and a window holds all that it can be made of: a task that reads the
@@ -7,24 +7,20 @@ halo first and reports what ends after it finds exactly the answers of its range
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-
-from estero.classify.column_names import HOME, KEYED, KEYS, ORDINAL, POSITION, SHARE, TASK, bits_name
+from estero.classify.column_names import HOME, KEYED, KEYS, ORDINAL, POSITION, SHARE, TASK
 from estero.plan.division import Division
 from estero.plan.plan import Window
+from estero.spark.batch.halo import MARKED
 from estero.spark.batch.ranges import Ranges
 from estero.spark.frames import Laid, relevant_only
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-MARKED = bits_name(0)
-"""The word of bits that tells an event of a halo; an integer of 63 bits."""
 _ROWS_OF_A_TASK = 2**33 - 1
 
 
@@ -119,33 +115,3 @@ def _with_ordinal(
     so_far = Over.partitionBy(*stream).orderBy(*order)
     so_far = so_far.rowsBetween(Over.unboundedPreceding, Over.currentRow)
     return rows.withColumn(ORDINAL, F.count(F.lit(1)).over(so_far) - 1 + F.expr(before))
-
-
-# ------------------------------------------------------------------------------------------ workers
-
-
-class Piece(NamedTuple):
-    """Consecutive rows of a task that are all its own, or all of its halo."""
-
-    own: bool
-    rows: pa.RecordBatch
-
-
-def after_halo(batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
-    """The batches of a task; what is marked comes first, as the halo.
-
-    Raises RuntimeError where it does not: rows have been moved since.
-    """
-    begun = False
-    for batch in batches:
-        bits = batch.column(MARKED).to_numpy()
-        size = 0 if begun else int(np.count_nonzero(bits < 0))
-        if (bits[size:] < 0).any():
-            raise RuntimeError("events of a halo come after those of the range")
-        if size:
-            place = batch.schema.get_field_index(MARKED)
-            halo = batch.slice(0, size)
-            yield Piece(False, halo.set_column(place, MARKED, pa.array(-1 - bits[:size])))
-        if size < batch.num_rows:
-            begun = True
-            yield Piece(True, batch.slice(size))

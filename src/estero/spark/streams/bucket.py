@@ -28,7 +28,7 @@ from estero.engine.int64 import GREATEST, LEAST, are_before, count_before, fall,
 from estero.errors import DataError
 from estero.plan.steps import labels_of_steps
 from estero.spark.streams.packing import batch_of, blob_of, joined
-from estero.spark.streams.watermark import Ticks
+from estero.spark.streams.ticks import Ticks
 from estero.spark.work import Work, classified_batch
 
 if TYPE_CHECKING:

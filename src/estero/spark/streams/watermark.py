@@ -13,6 +13,7 @@ from estero.errors import DataError
 from estero.events.streams.stream_layout import Lateness, ticks_of
 from estero.plan.plan import Classification
 from estero.spark.frames import columns_in_room, in_room
+from estero.spark.streams.ticks import MS, Ticks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,35 +21,7 @@ if TYPE_CHECKING:
 DELAY = "spark.watermarkDelayMs"
 """In the metadata of a column: it has a watermark, so many milliseconds behind the greatest value."""
 
-_MS = 1_000_000
-"""Nanoseconds of a millisecond; Spark is told that a tick of an integer without a unit is one."""
-
 _TOO_LARGE = "estero: a time is too large for a timestamp: say its time_unit, or another one"
-
-
-@dataclass(frozen=True, slots=True)
-class Ticks:
-    """How long a tick is, in `nanoseconds`."""
-
-    nanoseconds: int
-
-    def from_ms(self, ms: int) -> int:
-        """The first tick that is not before the beginning of this millisecond; of a length: rounded up."""
-        return -(-ms * _MS // self.nanoseconds)
-
-    def through_ms(self, ms: int) -> int:
-        """The last tick that begins in this millisecond or before."""
-        return self.from_ms(ms + 1) - 1
-
-    def ms_of(self, tick: int) -> int:
-        """The millisecond in which a tick begins."""
-        return tick * self.nanoseconds // _MS
-
-    def clock(self, sql: str) -> str:
-        """SQL of the timestamp in which a time in ticks begins, as Spark has timestamps: in microseconds."""
-        if self.nanoseconds >= 1000:
-            return f"timestamp_micros({sql} * {self.nanoseconds // 1000}L)"
-        return f"timestamp_micros({sql} div {1000 // self.nanoseconds}L)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +52,7 @@ def clock_of(
             "a stream needs a time column: events of a micro-batch come in no order",
             hint="name it, as in recognize(df, query, time='ts')",
         )
-    ticks = Ticks(_MS if tick_ns is None else tick_ns)
+    ticks = Ticks(MS if tick_ns is None else tick_ns)
     followed = [field.name for field in df.schema.fields if DELAY in (field.metadata or {})]
     if not followed:
         return _new_clock(df, classification, ticks, _delay(lateness, tick_ns))
@@ -119,7 +92,7 @@ def clock_sql(text: str, ticks: Ticks) -> str:
 def _delay(lateness: Lateness | None, tick_ns: int | None) -> str:
     """The lateness as Spark takes it, which is in milliseconds."""
     ticks = 0 if lateness is None else ticks_of(lateness, tick_ns)
-    nanoseconds = ticks * (_MS if tick_ns is None else tick_ns)
+    nanoseconds = ticks * (MS if tick_ns is None else tick_ns)
     if nanoseconds > GREATEST:
         raise ValueError(f"a lateness is less than 292 years, not {lateness}")
-    return f"{-(-nanoseconds // _MS)} milliseconds"
+    return f"{-(-nanoseconds // MS)} milliseconds"

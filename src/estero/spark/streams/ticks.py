@@ -1,0 +1,33 @@
+"""Ticks of a time, and the milliseconds in which Spark has its watermark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MS = 1_000_000
+"""Nanoseconds of a millisecond; Spark is told that a tick of an integer without a unit is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """How long a tick is, in `nanoseconds`."""
+
+    nanoseconds: int
+
+    def from_ms(self, ms: int) -> int:
+        """The first tick that is not before the beginning of this millisecond; of a length: rounded up."""
+        return -(-ms * MS // self.nanoseconds)
+
+    def through_ms(self, ms: int) -> int:
+        """The last tick that begins in this millisecond or before."""
+        return self.from_ms(ms + 1) - 1
+
+    def ms_of(self, tick: int) -> int:
+        """The millisecond in which a tick begins."""
+        return tick * self.nanoseconds // MS
+
+    def clock(self, sql: str) -> str:
+        """SQL of the timestamp in which a time in ticks begins, as Spark has timestamps: in microseconds."""
+        if self.nanoseconds >= 1000:
+            return f"timestamp_micros({sql} * {self.nanoseconds // 1000}L)"
+        return f"timestamp_micros({sql} div {1000 // self.nanoseconds}L)"
