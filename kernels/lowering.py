@@ -36,14 +36,14 @@ from numba.np.numpy_support import from_dtype
 
 from estero.engine import kernels
 
-_WORD, _BYTES = ir.IntType(64), 8
+_WORD = ir.IntType(64)
 
 
 class ColumnType(types.Type):
     """An array: `dtype`, a Numba type, and so many dimensions."""
 
     def __init__(self, dtype: Any, ndim: int) -> None:
-        self.dtype, self.ndim, self.words = dtype, ndim, 1 + ndim
+        self.dtype, self.ndim = dtype, ndim
         super().__init__(f"Column({dtype}, {ndim})")
 
 
@@ -56,7 +56,6 @@ class PoolType(types.BaseTuple):
         for name, kind in kernels.kinds_of(fields).items():
             self.places[name] = place, type_of(kind)
             place += kind.words if isinstance(kind, kernels.Column) else 1
-        self.words = place
         self.types = tuple(kind for _, kind in self.places.values())
         super().__init__(f"{fields.__module__}.{fields.__qualname__}")
 
@@ -75,7 +74,6 @@ class CursorType(types.Type):
 
     def __init__(self, places: tuple[str, ...]) -> None:
         self.places = {name: place for place, name in enumerate(places)}
-        self.words = len(places)
         super().__init__(f"Cursor({', '.join(places)})")
 
 
@@ -100,15 +98,10 @@ def type_of(kind: Any) -> Any:
 @register_model(ColumnType)
 @register_model(CursorType)
 class _Address(models.PrimitiveModel):
-    """A block, all of which may be read at any time: so what loops read of it is read before them."""
+    """A block."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, _WORD.as_pointer())
-
-    def from_argument(self, builder: Any, value: Any) -> Any:
-        value.attributes.align = _BYTES
-        value.attributes.dereferenceable = _BYTES * self.fe_type.words
-        return super().from_argument(builder, value)
 
 
 def _at(builder: Any, block: Any, place: int) -> Any:
@@ -117,16 +110,7 @@ def _at(builder: Any, block: Any, place: int) -> Any:
 
 def _word(builder: Any, block: Any, place: int) -> Any:
     """A word of a block, which nothing changes while a kernel runs."""
-    return _unchanged(builder, builder.load(_at(builder, block, place)))
-
-
-def _address(builder: Any, block: Any, place: int, item: Any) -> Any:
-    """A word of a block that is the address of items."""
-    words = builder.bitcast(_at(builder, block, place), item.as_pointer().as_pointer())
-    return _unchanged(builder, builder.load(words))
-
-
-def _unchanged(builder: Any, word: Any) -> Any:
+    word = builder.load(_at(builder, block, place))
     word.set_metadata("invariant.load", builder.module.add_metadata([]))
     return word
 
@@ -147,12 +131,9 @@ def _field(context: Any, builder: Any, kind: Any, block: Any, name: str) -> Any:
     place, field = kind.places[name]
     if isinstance(field, ColumnType):
         return _at(builder, block, place)
-    if isinstance(field, PoolType):
-        inner = _address(builder, block, place, _WORD)
-        for promise, number in (("align", _BYTES), ("dereferenceable", _BYTES * field.words)):
-            inner.set_metadata(promise, builder.module.add_metadata([_WORD(number)]))
-        return inner
     word = _word(builder, block, place)
+    if isinstance(field, PoolType):
+        return builder.inttoptr(word, _WORD.as_pointer())
     return builder.trunc(word, ir.IntType(1)) if field == types.boolean else word
 
 
@@ -245,7 +226,7 @@ def _item(builder: Any, context: Any, kind: ColumnType, column: Any, index_kind:
             place = builder.mul(place, _word(builder, column, 1 + axis))
             place = builder.add(place, _as_word(builder, index_kind[axis], parts[axis]))
     data = context.get_data_type(kind.dtype)
-    items = _address(builder, column, 0, data)
+    items = builder.inttoptr(_word(builder, column, 0), data.as_pointer())
     return builder.gep(items, [place], inbounds=True)
 
 
