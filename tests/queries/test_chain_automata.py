@@ -10,7 +10,7 @@ import pytest
 import estero
 from estero.automata.chain import Chain
 from estero.automata.pcea import PCEA
-from estero.queries.pattern_statement import AutomatonStatement
+from estero.queries.automaton_statement import AutomatonStatement
 
 EVENTS = pa.table(
     {

@@ -16,7 +16,6 @@ from estero.answers.funnel import Funnel
 from estero.answers.in_memory import OBJECTS_TO_ARROW, check_polars, pandas_of, polars_of, within
 from estero.answers.rows import Rows
 from estero.answers.shown_values import held_by_python
-from estero.answers.why_not import WhyNot
 from estero.answers.writers import write_answer
 from estero.arguments import checked, shown
 from estero.engine.walk.share import Share
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from estero.answers.why_not import WhyNot
     from estero.plots import Picture
 
 SKIPPED_BY_READING = 100_000

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import fspath
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import duckdb
 import pyarrow as pa
@@ -22,13 +22,16 @@ from estero.events.files.file_formats import format_of, text_layout
 from estero.events.files.parquet_files import names_in_parquet, rows_in_footers, schema_in_footers
 from estero.events.files.partitions import FILE, Partitions, partitions_of
 from estero.events.files.paths import as_file, files_of
-from estero.events.files.text_layout import NAMING, NO_HIVE, TextLayout, rows_of
+from estero.events.files.readers import NAMING, NO_HIVE, rows_of
 from estero.events.reading_errors import reading
 from estero.events.tables.lazy_tables import Dataset, LazyFrame
 from estero.events.tables.pandas_frames import hint_at_index, table_of_frame
 from estero.events.tables.relations import Relation
 from estero.events.tables.shown_types import is_text
 from estero.events.tables.whole_batches import whole_table
+
+if TYPE_CHECKING:
+    from estero.events.files.text_layout import TextLayout
 
 _ACCEPTED = (
     "a path or glob (Parquet, CSV, JSON lines, Arrow), a list of these, a table of pyarrow, Polars, pandas "

@@ -25,10 +25,8 @@ from estero.automata.pcea import PceaTransition
 from estero.automata.residual import Residual, predicates_called
 from estero.errors import LimitExceeded
 from estero.language.check.set_predicates import registered_among
-from estero.language.tree.pattern import has_deadlines
 from estero.language.tree.query import Consume, Strategy
-from estero.language.tree.whole import speaks_of_whole
-from estero.plan.draft import NOTHING_COMPARED, OF_WHOLE, Draft
+from estero.plan.draft import NOTHING_COMPARED, Draft
 from estero.plan.keyed import KeyedPlan
 from estero.plan.keys import Order, Values
 from estero.plan.plan import Opened, Section
@@ -93,7 +91,7 @@ class ChainPlan(KeyedPlan):
 
     def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
         """What runs the automaton (`Plan.opened`)."""
-        from estero.plan.opening import opened_in_heaps, opened_in_lists  # loads the kernels
+        from estero.plan.opening_by_keys import opened_in_heaps, opened_in_lists  # loads the kernels
 
         del ordinals, counting
         states, final = len(self.chain.states), sorted(self.chain.final)
@@ -162,15 +160,9 @@ class ChainPlan(KeyedPlan):
 
 def chained(draft: Draft) -> ChainPlan | str:
     """The plan on a chain automaton, or why there is none or why another one is better."""
-    tree, schema = draft.tree, draft.layout.schema
-    if has_deadlines(tree.pattern):
-        return "NOT(…) FOR asks for what does not happen beside it"
-    if speaks_of_whole(draft.pattern):
-        return OF_WHOLE
-    if tree.strategy is not Strategy.ALL:
-        return _STRATEGY.format(tree.strategy.value)
-    if not draft.compiled.residuals:
-        return NOTHING_COMPARED
+    if draft.why_no_chain is not None:
+        return draft.why_no_chain
+    schema = draft.layout.schema
     aged = by_age(draft.compiled.automaton, draft.compiled.residuals)
     if not draft.asked_for and not isinstance(aged, str):
         return "distances of steps are told by the age of runs"

@@ -27,6 +27,7 @@ from estero.plan.plan import Classification, Layout, Window, payload_of
 OF_WHOLE = "a filter speaks of the whole complex event"
 BESIDE = "it stands beside the automaton"
 NOTHING_COMPARED = "no events are compared with each other"
+NOTHING_JOINED = "no equality joins parts of an ALL"
 
 
 class Compilation(NamedTuple):
@@ -61,6 +62,22 @@ class Draft:
 
     def __str__(self) -> str:
         return self.text or str(self.tree)
+
+    @property
+    def in_any_order(self) -> bool:
+        """Whether there is an ALL in the pattern."""
+        return any(isinstance(node, p.All) for node in self.tree.pattern.walk())
+
+    @cached_property
+    def why_no_chain(self) -> str | None:
+        """Why no chain automaton can serve the query; None where it has to be tried."""
+        if p.has_deadlines(self.tree.pattern):
+            return "NOT(…) FOR asks for what does not happen beside it"
+        if speaks_of_whole(self.pattern):
+            return OF_WHOLE
+        if self.tree.strategy is not Strategy.ALL:
+            return f"the strategy {self.tree.strategy.value} compares whole complex events"
+        return None if self.compiled.residuals else NOTHING_COMPARED
 
     @cached_property
     def compiled(self) -> Compiled:

@@ -26,12 +26,10 @@ from estero.language.tree.pattern import All, As, Pattern, has_deadlines
 from estero.language.tree.query import Consume, QueryTree, SelectItem, Strategy
 from estero.language.tree.whole import speaks_of_whole
 from estero.plan.chains import ChainPlan, chained
-from estero.plan.draft import BESIDE, NOTHING_COMPARED, OF_WHOLE, Draft
+from estero.plan.draft import BESIDE, NOTHING_COMPARED, NOTHING_JOINED, OF_WHOLE, Draft
 from estero.plan.keyed import KeyedPlan
 from estero.plan.keys import Values
 from estero.plan.plan import Layout, Opened, Section, residual_text
-
-_NOTHING_JOINED: Final = "no equality joins parts of an ALL"
 
 _ONE_PARTITION: Final = "equalities make partitions, in which nothing else is compared"
 
@@ -70,7 +68,7 @@ class JoinPlan(KeyedPlan):
 
     def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
         """What runs the automaton (`Plan.opened`)."""
-        from estero.plan.opening import opened_in_heaps  # loads the kernels
+        from estero.plan.opening_by_keys import opened_in_heaps  # loads the kernels
 
         del ordinals, counting
         automaton = self.automaton
@@ -124,9 +122,8 @@ def joined(draft: Draft) -> JoinPlan | str:
     each set of parts (benchmarks/correlated.py).
     """
     tree = draft.tree
-    in_any_order = any(isinstance(node, All) for node in tree.pattern.walk())
-    if not in_any_order and not draft.asked_for:
-        return _NOTHING_JOINED
+    if not (draft.in_any_order or draft.asked_for):
+        return NOTHING_JOINED
     if has_deadlines(tree.pattern):
         return "NOT(…) FOR asks for what does not happen beside it"
     if speaks_of_whole(draft.pattern):
@@ -135,8 +132,8 @@ def joined(draft: Draft) -> JoinPlan | str:
         return f"the strategy {tree.strategy.value} chooses among complex events"
     try:
         parts = parts_of(tree.pattern, tree.streams, draft.layout.schema)
-        if not (in_any_order or parts.classes):
-            return _NOTHING_JOINED
+        if not (draft.in_any_order or parts.classes):
+            return NOTHING_JOINED
         left = _left(draft, parts)
         better = "" if draft.asked_for else _why_not_joined(draft, parts, left)
         return better or _plan(draft, parts, left)
@@ -165,7 +162,7 @@ def _why_not_joined(draft: Draft, parts: Parts, left: Sequence[Residual]) -> str
     """Why another plan is better, as a phrase; empty where none is. `left` is left to a filter."""
     if _is_of_atoms(parts) and not left:
         apart = not any(_joins(number, parts) for number in range(len(parts.classes)))
-        return _NOTHING_JOINED if apart and len(parts.events) <= MOST_APART else ""
+        return NOTHING_JOINED if apart and len(parts.events) <= MOST_APART else ""
     if orders(parts.shape) > MOST_ORDERS:
         return ""
     try:

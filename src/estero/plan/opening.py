@@ -5,19 +5,13 @@ Only who recognizes imports this, as it loads the kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-
 import numpy as np
 
 from estero.automata import registers
 from estero.automata.ages import AgedAutomaton
-from estero.automata.cea import LabelSet, without_marks
-from estero.automata.chain import ColumnTransition
+from estero.automata.cea import without_marks
 from estero.automata.determinize import LazyAutomaton
-from estero.automata.pcea import PceaTransition
-from estero.automata.pcea import Source as RunSource
 from estero.automata.registers import RegisterProgram
-from estero.automata.residual import NO_HIDDEN, HiddenSet
 from estero.automata.strategies import MaxAutomaton
 from estero.engine.batch import BITS_IN_WORD
 from estero.engine.cursor import (
@@ -27,11 +21,6 @@ from estero.engine.cursor import (
     CONSUME_PARTITION,
     CONSUME_PARTITION_ASKED,
 )
-from estero.engine.recognizer import Runs
-from estero.engine.runs.joined.chain_runs import ChainRuns
-from estero.engine.runs.joined.pcea_runs import PceaRuns
-from estero.engine.runs.joined.run_chain import ChainStep, chain_tables
-from estero.engine.runs.joined.run_pcea import Source, Transition, pcea_tables
 from estero.engine.runs.kinds import cea_runs
 from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.spans.run_spans import MAX
@@ -41,7 +30,6 @@ from estero.engine.runs.split.run_split import FIRST_ENDS, LAST_ENDS, NOT_APART
 from estero.engine.runs.starts.groups import DISJOINT, DISJOINT_IN_PARTITIONS, NOT_DISJOINT
 from estero.engine.runs.starts.start_runs import ByStart, StartRuns
 from estero.language.tree.query import Consume, Strategy
-from estero.plan.keys import KeyColumn, Order
 from estero.plan.plan import Opened, Plan
 
 _CONSUME = {
@@ -60,10 +48,7 @@ _ORDER = {
 }
 
 
-_Mark = tuple[LabelSet, HiddenSet]
 _Deterministic = LazyAutomaton | MaxAutomaton | AgedAutomaton
-Join = tuple[PceaTransition, HiddenSet, Order | None]
-"""A transition, the labels that it marks and answers do not show, and what it compares beside its keys."""
 
 
 def opened_automaton(
@@ -83,8 +68,8 @@ def opened_automaton(
     if first_bit is not None and first_bit // BITS_IN_WORD >= words:
         words += 1
     settings = Settings(
-        window=_length(plan),
-        consume=_consume(plan),
+        window=length_of(plan),
+        consume=consume_of(plan),
         gaps=gaps,
         keyed=plan.keyed,
         words=words,
@@ -129,56 +114,12 @@ def _by_start(plan: Plan) -> ByStart:
     return ByStart(plan.strategy is Strategy.LONGEST, disjoint, limit)
 
 
-def opened_in_lists(
-    plan: Plan,
-    keys: Sequence[KeyColumn],
-    states: int,
-    steps: Iterable[ColumnTransition],
-    final: Sequence[int],
-    words: int,
-) -> Opened:
-    """The runs of a chain automaton, in an ED-index."""
-    marks: dict[_Mark, int] = {}
-    tables = chain_tables(states, [_step(each, marks) for each in steps], final)
-    return _by_keys(plan, ChainRuns(tables, consume=_consume(plan)), marks, keys, words)
-
-
-def opened_in_heaps(
-    plan: Plan,
-    keys: Sequence[KeyColumn],
-    states: int,
-    joins: Sequence[Join],
-    final: Sequence[int],
-    words: int,
-) -> Opened:
-    """The runs of an automaton that joins, or of a chain, in heaps and ordered indexes."""
-    marks: dict[_Mark, int] = {}
-    transitions = [
-        _transition(each, _mark(marks, each.labels, hidden), order) for each, hidden, order in joins
-    ]
-    runs = PceaRuns(pcea_tables(states, transitions, final), _length(plan), consume=_consume(plan))
-    return _by_keys(plan, runs, marks, keys, words, compared=any(order for _, _, order in joins))
-
-
-def _by_keys(
-    plan: Plan,
-    runs: Runs,
-    marks: Mapping[_Mark, int],
-    keys: Sequence[KeyColumn],
-    words: int,
-    *,
-    compared: bool = False,
-) -> Opened:
-    label_sets, hidden_sets = [labels for labels, _ in marks], [hidden for _, hidden in marks]
-    partitioned = bool(plan.shown_keys)
-    return Opened(runs, label_sets, hidden_sets, words, partitioned, compared, keys)
-
-
-def _length(plan: Plan) -> int | None:
+def length_of(plan: Plan) -> int | None:
+    """The length of the window, if there is one."""
     return None if plan.window is None else plan.window.length
 
 
-def _consume(plan: Plan) -> int:
+def consume_of(plan: Plan) -> int:
     """What is forgotten after an answer: by itself, or when asked where a filter says what an answer is."""
     return _CONSUME[plan.consume][plan.sieved]
 
@@ -191,28 +132,3 @@ def _registers(program: RegisterProgram | None, automaton: _Deterministic) -> Re
     first = np.cumsum([0, *map(len, steps)], dtype=np.int32)
     action, register, value = flat[:, :3].T.astype(np.int32)
     return RegisterTables(program.registers, first, action, register, value, flat[:, 3])
-
-
-def _mark(marks: dict[_Mark, int], labels: LabelSet, hidden: HiddenSet = NO_HIDDEN) -> int:
-    """The number of a mark."""
-    return marks.setdefault((labels, hidden), len(marks))
-
-
-def _transition(each: PceaTransition, mark: int, order: Order | None) -> Transition:
-    sources = [_source(source, order) for source in each.sources]
-    return Transition(sources, each.predicate, mark, each.target)
-
-
-def _source(source: RunSource, order: Order | None) -> Source:
-    plain = source.state, source.left, source.right
-    if order is None:
-        return plain
-    if order.upper is None:
-        return (*plain, order.operator, order.left, order.right)
-    upper, operator = order.upper
-    return (*plain, f"{order.operator} {operator}", order.left, order.right, upper)
-
-
-def _step(each: ColumnTransition, marks: dict[_Mark, int]) -> ChainStep:
-    mark = _mark(marks, each.labels, each.hidden)
-    return ChainStep(each.source, each.predicate, mark, each.target, each.left, each.right, each.unequal)

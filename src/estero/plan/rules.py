@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from estero.automata.cea import CEA
-from estero.automata.chain import Chain
-from estero.automata.compile.compile_pattern import Compiled
 from estero.automata.compile.residual_filters import beside_automaton
-from estero.automata.correlated.given_chain import with_filters
-from estero.automata.formulas.chain_pattern import skeleton
-from estero.automata.pcea import PCEA
 from estero.automata.residual import Residual
-from estero.errors import NOWHERE, QueryError
 from estero.language.check.ticks import in_ticks, select_in_ticks
-from estero.language.tree.query import QueryTree, Strategy
+from estero.language.tree.query import QueryTree
 from estero.language.tree.selection import paths_read
 from estero.language.tree.whole import with_whole
 from estero.plan.automaton import in_partitions, with_registers
-from estero.plan.chains import chained, with_chain
-from estero.plan.draft import BESIDE, Draft
-from estero.plan.joins import joined, with_joins
+from estero.plan.draft import NOTHING_JOINED, Draft
 from estero.plan.plan import Layout, Plan
+
+if TYPE_CHECKING:
+    from estero.automata.cea import CEA
+    from estero.automata.chain import Chain
+    from estero.automata.pcea import PCEA
 
 PlanName = Literal["PCEA", "chain", "partitions", "CEA"]
 
@@ -36,9 +32,27 @@ class Rule(NamedTuple):
     serve: Callable[[Draft], Plan | str]
 
 
+def _joined(draft: Draft) -> Plan | str:
+    """See `joins.joined`, which a pattern without an ALL need not load."""
+    if not (draft.asked_for or draft.in_any_order):
+        return NOTHING_JOINED
+    from estero.plan.joins import joined
+
+    return joined(draft)
+
+
+def _chained(draft: Draft) -> Plan | str:
+    """See `chains.chained`, which a pattern that compares nothing need not load."""
+    if draft.why_no_chain is not None:
+        return draft.why_no_chain
+    from estero.plan.chains import chained
+
+    return chained(draft)
+
+
 RULES: Final = (
-    Rule("PCEA", "PCEA + heap", joined),  # joins the parts of an ALL
-    Rule("chain", "a chain automaton", chained),  # joins neighbours, in an index
+    Rule("PCEA", "PCEA + heap", _joined),  # joins the parts of an ALL
+    Rule("chain", "a chain automaton", _chained),  # joins neighbours, in an index
     Rule("partitions", "a CEA in partitions", in_partitions),  # that equalities of the pattern make
     Rule("CEA", "a CEA alone", with_registers),  # registers and a filter check what it compares
 )
@@ -77,8 +91,10 @@ def plan_of(
     if (pattern, select) != (tree.pattern, tree.select):
         tree, text = replace(tree, pattern=pattern, select=select), text or str(tree)
     if automaton is not None:
+        from estero.plan.given import plan_of_given  # chains and joins, too
+
         left = (*residuals, *(beside_automaton(tree.pattern) if filtered else ()))
-        return _given(tree, layout, text, automaton, left)
+        return plan_of_given(tree, layout, text, automaton, left)
     draft = Draft(tree, layout, text, asked_for=only is not None)
     refused: list[tuple[str, str]] = []
     for rule in RULES:
@@ -88,33 +104,3 @@ def plan_of(
                 return replace(plan, refused=tuple(refused))
             refused.append((rule.title, plan))
     raise NotServedError("; ".join(f"this query is not served by {title}: {why}" for title, why in refused))
-
-
-def _given(
-    tree: QueryTree, layout: Layout, text: str, automaton: CEA | Chain | PCEA, left: tuple[Residual, ...]
-) -> Plan:
-    """The plan of an automaton that was given directly, and of what is left to check beside it."""
-    machine = automaton if isinstance(automaton, CEA) else skeleton(automaton)
-    draft = Draft(tree, layout, text, Compiled(machine, left))
-    if isinstance(automaton, CEA):
-        return with_registers(draft)
-    if isinstance(automaton, PCEA):
-        _refuse_strategy(tree)
-        return with_joins(draft, automaton)
-    plan = with_chain(draft, replace(automaton, residuals=left, reasons=(BESIDE,) * len(left)))
-    if isinstance(plan, Plan):
-        return plan
-    compiled = with_filters(automaton)
-    compiled = replace(compiled, residuals=(*compiled.residuals, *left))
-    filtered = with_registers(Draft(tree, layout, text, compiled))
-    return replace(filtered, refused=(("a chain automaton", plan),))
-
-
-def _refuse_strategy(tree: QueryTree) -> None:
-    if tree.strategy is not Strategy.ALL:
-        raise QueryError(
-            f"SELECT {tree.strategy.value} compares complex events, which automata that gather runs do not",
-            text=tree.text,
-            span=tree.places.get("STRATEGY", NOWHERE),
-            hint="leave the strategy out",
-        )

@@ -22,9 +22,9 @@ from estero.language.tree import pattern as p
 from estero.language.tree.parameters import without_places
 from estero.language.tree.query import clauses_text
 from estero.language.tree.words import quoted
+from estero.queries.automaton_statement import AutomatonStatement
 from estero.queries.decisions.ambiguity import refuse_ambiguous
 from estero.queries.parameters import names_of
-from estero.queries.pattern_statement import AutomatonStatement
 from estero.queries.query import Distinct, Query
 from estero.queries.statement import raise_first
 

@@ -7,24 +7,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from estero.automata.cea import CEA, with_hidden
-from estero.automata.chain import Chain
 from estero.automata.compile.compile_pattern import Compiled, compile_pattern
-from estero.automata.compile.products import intervals_only
-from estero.automata.compile.residual_filters import beside_automaton
-from estero.automata.formulas.chain_pattern import pairs_compared, skeleton
-from estero.automata.pcea import PCEA
-from estero.automata.residual import Residual
 from estero.errors import LimitExceeded, QueryError, warn
 from estero.language.builder.queries import Built, tree_of
 from estero.language.check.queries import check_query
 from estero.language.syntax.languages import not_ceql
 from estero.language.syntax.parser import parse_query
 from estero.language.syntax.recover import read
-from estero.language.tree.pattern import EventType, Filter
-from estero.language.tree.query import QueryTree, Strategy, clauses_behind
+from estero.language.tree.pattern import EventType
+from estero.language.tree.query import Strategy
 from estero.language.tree.schema import Schema, type_names
-from estero.plan.automaton import automaton_lines, steps_of
 from estero.plan.plan import Layout, Plan
 from estero.plan.rules import plan_of
 from estero.queries.parameters import bound, names_of, refuse_open
@@ -91,81 +83,6 @@ class PatternStatement(Statement):
         """For each kind of event that the pattern reads, the names of its types; none if it is not whole."""
         atoms = dict.fromkeys(node for node in self.tree.pattern.walk() if isinstance(node, EventType))
         return [type_names(atom, self.tree.streams) for atom in atoms] if self.is_whole else ()
-
-
-@dataclass(frozen=True)
-class AutomatonStatement(PatternStatement):
-    """What an automaton says that was given directly; it prints as a query that finds the same.
-
-    Where there is none, or that would be too long, it prints as a list of the automaton's transitions, and
-    `reason` says so. `residuals` are distances that its transitions ask for. If it is `filtered`, the filter
-    around the pattern stands beside the automaton.
-    """
-
-    automaton: CEA | Chain | PCEA = field(kw_only=True)
-    residuals: tuple[Residual, ...] = field(default=(), kw_only=True)
-    filtered: bool = field(default=False, kw_only=True)
-    reason: str | None = field(default=None, compare=False, kw_only=True)
-
-    def __str__(self) -> str:
-        if self.reason is None:
-            return str(self.tree)
-        machine = self.automaton
-        if isinstance(machine, CEA):
-            steps = steps_of(self.residuals)
-            lines = automaton_lines(with_hidden(machine, frozenset(steps)), steps)
-        else:
-            lines = machine.lines()
-        filtered = self.tree.pattern if self.filtered else None
-        beside = [f"FILTER {filtered.condition}"] if isinstance(filtered, Filter) else []
-        clauses = " ".join([*beside, *filter(None, [clauses_behind(self.tree)])])
-        return "\n".join(f"-- {line}" for line in filter(None, (self.reason, *lines, clauses)))
-
-    @property
-    def _whole(self) -> object:
-        return (self.tree, self.automaton, self.residuals)
-
-    def bound(self, values: Mapping[str, object]) -> AutomatonStatement:
-        from estero.queries.decisions.ambiguity import refuse_ambiguous
-
-        whole = (self.tree, self.automaton, self.residuals)
-        tree, machine, residuals = bound(whole, values, self.tree.text)
-        raise_first(check_query(tree))
-        found = replace(self, tree=tree, automaton=machine, residuals=residuals)
-        if isinstance(machine, PCEA) and not found.parameters:
-            refuse_ambiguous(machine)
-        return found
-
-    def compiled(self) -> Compiled:
-        """The automaton that was given; what it compares and gathers is left out."""
-        raise_first(refuse_open(self._whole, self.tree.text))
-        machine = self.automaton if isinstance(self.automaton, CEA) else skeleton(self.automaton)
-        interval = self.tree.strategy is Strategy.STRICT
-        left = (*self.residuals, *(beside_automaton(self.tree.pattern) if self.filtered else ()))
-        return Compiled(intervals_only(machine) if interval else machine, left)
-
-    def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
-        """Everything in which the query does not fit a schema; without one, whatever the events are."""
-        found = super().errors(schema, type_column)
-        if schema is None or isinstance(self.automaton, CEA) or self.reason is None:
-            return found  # a text has the comparisons in it
-        unfit: dict[str, QueryError] = {}
-        for pair in pairs_compared(self.automaton):
-            for error in check_query(QueryTree(pair), schema):
-                message = f"transitions compare {pair.condition}: {error.message}"
-                unfit.setdefault(message, QueryError(message, expected=error.expected, hint=error.hint))
-        return [*found, *unfit.values()]
-
-    def _plan(self, layout: Layout) -> Plan:
-        raise_first(refuse_open(self._whole, self.tree.text))
-        return plan_of(
-            self.tree,
-            layout,
-            automaton=self.automaton,
-            residuals=self.residuals,
-            filtered=self.filtered,
-            text=str(self),
-        )
 
 
 def pattern_statement(text: str | Built) -> PatternStatement:

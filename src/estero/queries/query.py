@@ -19,7 +19,6 @@ from estero.language.tree.schema import EventLayout, Schema
 from estero.language.tree.words import named
 from estero.plan.plan import Layout, Plan
 from estero.queries.candidates import UNKNOWN, many_candidates, may_list_many
-from estero.queries.conjunctive_statement import conjunctive_statement
 from estero.queries.pattern_statement import pattern_statement
 from estero.queries.statement import Statement, raise_first
 
@@ -58,6 +57,8 @@ class Query:
 
     def __init__(self, query: str | Built | Statement) -> None:
         if isinstance(query, str) and is_conjunctive(query):
+            from estero.queries.conjunctive_statement import conjunctive_statement
+
             query = conjunctive_statement(query)
         self.statement = query if isinstance(query, Statement) else pattern_statement(query)
         self._planned: tuple[object, Plan] | None = None

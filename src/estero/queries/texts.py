@@ -10,13 +10,12 @@ from estero.errors import QueryError
 from estero.language.builder.queries import Built
 from estero.language.syntax.languages import is_conjunctive
 from estero.language.syntax.recover import read
-from estero.language.tree.conjunctive import ConjunctiveTree
-from estero.queries.conjunctive_statement import ConjunctiveStatement, conjunctive_statement
 from estero.queries.pattern_statement import PatternStatement, pattern_statement
 from estero.queries.query import Distinct, Query
 from estero.queries.statement import Statement
 
 if TYPE_CHECKING:
+    from estero.language.tree.conjunctive import ConjunctiveTree
     from estero.recognize.continuous import ContinuousRecognizer
     from estero.recognize.partials_recognizer import PartialsRecognizer
     from estero.recognize.stream_recognizer import StreamRecognizer
@@ -52,6 +51,8 @@ def conjunctive(query: str | ConjunctiveTree) -> Query:
     >>> print(conjunctive("q(x,y) <- T(x), S(x,y), R(x,y) within 5 events"))
     q(x, y) <- T(x), S(x, y), R(x, y) WITHIN 5 EVENTS
     """
+    from estero.queries.conjunctive_statement import conjunctive_statement
+
     return Query(conjunctive_statement(str(query)))
 
 
@@ -154,6 +155,8 @@ def check(
         return asked.check(events, **columns, order=order, types=types, csv_options=csv_options)
 
     if is_conjunctive(text):
+        from estero.queries.conjunctive_statement import ConjunctiveStatement
+
         try:
             return unfit(ConjunctiveStatement.of(text))
         except QueryError as error:

@@ -21,8 +21,9 @@ from estero.classify.sql_texts import literal, quoted
 from estero.errors import DataError
 from estero.events.database import Connection, may_be_changed
 from estero.events.files.paths import as_one_file
+from estero.events.files.readers import rows_of
 from estero.events.files.text_kinds import TextColumn
-from estero.events.files.text_layout import Part, TextLayout, merged, rows_of, settled
+from estero.events.files.text_layout import Part, TextLayout, merged, settled
 from estero.events.reading_errors import data_error, interruptible
 
 _DELIMITERS = (",", ";", "\t", "|")

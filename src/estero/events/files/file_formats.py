@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from estero.errors import DataError
 from estero.events.database import connect
-from estero.events.files.csv_files import csv_layout, malformed_row
-from estero.events.files.json_files import json_layout
-from estero.events.files.text_layout import TextLayout
 from estero.events.reading_errors import reading
+
+if TYPE_CHECKING:
+    from estero.events.files.text_layout import TextLayout
 
 _FORMATS: Mapping[str, str] = {
     ".parquet": "parquet",
@@ -79,7 +80,11 @@ def _layout(form: str, stamps: tuple[_Stamp, ...], options: _Options) -> TextLay
     files = [stamp[0] for stamp in stamps]
     with connect() as connection:
         if form == "json":
+            from estero.events.files.json_files import json_layout
+
             return json_layout(connection, files)
+        from estero.events.files.csv_files import csv_layout, malformed_row
+
         try:
             with reading(files[0]):
                 return csv_layout(connection, files, options)

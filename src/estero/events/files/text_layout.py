@@ -16,8 +16,8 @@ from typing import Any, Literal
 from estero.classify.sql_texts import literal, quoted
 from estero.errors import DataError
 from estero.events.database import Connection
-from estero.events.files.partitions import FILE, Partitions
-from estero.events.files.paths import as_one_file
+from estero.events.files.partitions import Partitions
+from estero.events.files.readers import NAMING, NO_HIVE, rows_of
 from estero.events.files.text_kinds import (
     NONE,
     Text,
@@ -88,18 +88,6 @@ class Part:
     def relation_of(self, *files: str) -> str:
         """The rows of some of the files, in SQL."""
         return rows_of(self.reader, files, f"{self.options}{NO_HIVE}")
-
-
-NO_HIVE = ", hive_partitioning = false"
-"""What tells a reader of DuckDB to leave the names of directories alone."""
-
-NAMING = f"{NO_HIVE}, filename = {literal(FILE)}"
-"""The same, and to name the file of each row."""
-
-
-def rows_of(reader: str, files: Iterable[str], options: str = "") -> str:
-    """The rows of files by a reader of DuckDB, which is told these options, in SQL."""
-    return f"{reader}([{', '.join(literal(as_one_file(file)) for file in files)}]{options})"
 
 
 def merged(parts: Iterable[Part]) -> list[Part]:

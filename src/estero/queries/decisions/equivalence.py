@@ -22,8 +22,9 @@ from estero.language.tree.expressions import Attribute
 from estero.language.tree.literals import Value, literal_text
 from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.words import named
+from estero.queries.automaton_statement import AutomatonStatement
 from estero.queries.decisions.event_kinds import Kind, candidates, kinds_of
-from estero.queries.pattern_statement import AutomatonStatement, PatternStatement
+from estero.queries.pattern_statement import PatternStatement
 from estero.queries.query import Query
 from estero.reference.queries import ComplexEvent, evaluate_query
 from estero.reference.values import Event

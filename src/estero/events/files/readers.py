@@ -1,0 +1,20 @@
+"""Readers of DuckDB over files, in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from estero.classify.sql_texts import literal
+from estero.events.files.partitions import FILE
+from estero.events.files.paths import as_one_file
+
+NO_HIVE = ", hive_partitioning = false"
+"""What tells a reader of DuckDB to leave the names of directories alone."""
+
+NAMING = f"{NO_HIVE}, filename = {literal(FILE)}"
+"""The same, and to name the file of each row."""
+
+
+def rows_of(reader: str, files: Iterable[str], options: str = "") -> str:
+    """The rows of files by a reader of DuckDB, which is told these options, in SQL."""
+    return f"{reader}([{', '.join(literal(as_one_file(file)) for file in files)}]{options})"
