@@ -25,7 +25,6 @@ from estero.classify.sql_texts import literal
 from estero.errors import DataError
 from estero.events.database import EVENTS, Database, connect, lent_to, own
 from estero.events.execution import Execution, named_in
-from estero.events.files.text_layout import odd_text
 from estero.events.inputs import Input, open_inputs, read_twice
 from estero.events.prepared_statements import Columns, executed_over, is_small
 from estero.events.reading_errors import TooLargeError, how_to_have_timestamps, reading
@@ -127,6 +126,8 @@ class Source:
 
         Reads the file, so it is for messages of errors only.
         """
+        from estero.events.files.text_layout import odd_text
+
         for each in self._inputs.values():
             if each.layout is None:
                 continue
