@@ -264,8 +264,7 @@ class Source:
         in_memory = all(each.schema is not None for each in self._inputs.values())
 
         def asked_of_duckdb() -> pa.Schema:
-            database = own(os.getpid()) if in_memory else self._database
-            with Execution(database, empty, view=self.view) as execution, reading(self.file):
+            with Execution(self._asked_for_types(), empty, view=self.view) as execution, reading(self.file):
                 return execution.schema(statement)
 
         asked = (
@@ -368,13 +367,19 @@ class Source:
 
     def _described_by_duckdb(self, each: Input) -> list[tuple[str, str]]:
         """The names of the columns of an input and their types, as DuckDB calls them."""
-        opened = self._database if each.schema is None else own(os.getpid())
-        with opened.cursor() as connection, reading(each.file):
+        with self._asked_for_types().cursor() as connection, reading(each.file):
             if each.query is None:
                 connection.register(EVENTS, empty_table(each.schema) if each.schema else each.table)
             rows = connection.execute(f"DESCRIBE {each.query or f'FROM {EVENTS}'}").fetchall()
             check_names(each.names(connection, [row[0] for row in rows]), each.file)
         return [(row[0], row[1]) for row in rows]
+
+    def _asked_for_types(self) -> Database:
+        """What says how DuckDB reads columns: the database that reads them, where that will be opened."""
+        is_read_at_once = all(
+            each.table is not None and is_small(each.table) for each in self._inputs.values()
+        )
+        return own(os.getpid()) if is_read_at_once else self._database
 
     def _find_no_time(self) -> None:
         """Names the first string that keeps a column from being one of timestamps."""
