@@ -10,7 +10,7 @@ JARS   := tests/connectors/jars
 DELTA  := .venv-delta
 
 .DEFAULT_GOAL := help
-.PHONY: help setup kernels wheels connectors run test delta check lint types imports interpreted extras docs examples pictures pages lock clean
+.PHONY: help setup kernels wheels connectors run test delta check lint types imports interpreted extras platforms docs examples pictures pages lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 22
@@ -77,6 +77,9 @@ interpreted: setup ## the kernels as functions of Python: same tests, fewer exam
 
 extras: setup    ## a built wheel in empty environments, without extras and with each
 	$(BIN)/python tests/packaging/extras.py
+
+platforms: setup ## before a release: wheels for all platforms, and what is in them (two minutes of CPU)
+	$(BIN)/python tests/packaging/platforms.py
 
 examples: setup  ## the examples on real data, on both engines (skipped where ../shared/data is absent)
 	$(BIN)/python examples/run.py

@@ -141,7 +141,7 @@ def _machine_code(module: Any, target: Target, exported: str) -> bytes:
 
 
 def _write(path: Path, code: bytes) -> None:
-    begun = path.with_suffix(".part")
+    begun = path.with_suffix(f".{os.getpid()}")  # another process may write the same
     begun.write_bytes(code)
     begun.replace(path)
 
@@ -214,7 +214,7 @@ def build(into: Path, objects: Path, platforms: Sequence[str] = (platform_name()
             for kernel in found
         },
     }
-    (into / TABLE).write_text(json.dumps(table, indent=1) + "\n", "utf-8")
+    _write(into / TABLE, (json.dumps(table, indent=1) + "\n").encode())
 
 
 def _link(files: Sequence[Path], target: Target, path: Path) -> None:

