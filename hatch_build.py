@@ -49,7 +49,7 @@ class Kernels(BuildHookInterface):  # type: ignore[type-arg]
 
 def _build(root: Path, *arguments: str) -> str:
     """What `python -m kernels` prints; its messages go to where those of the build go."""
-    paths = [str(root / "src"), str(root), os.environ.get("PYTHONPATH", "")]  # an isolated build's own is there
+    paths = [str(root / "src"), str(root), os.environ.get("PYTHONPATH", "")]  # pip's, if it isolates a build
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [sys.executable, "-m", "kernels", *arguments]
     ran = subprocess.run(command, cwd=root, env=environment, check=False, stdout=subprocess.PIPE, text=True)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import pytest
+
 from conftest import REPOSITORY
+from estero.engine.library import platform_name
 from waiting import FAR_OFF
 
 _A_SINE = """
@@ -53,6 +57,19 @@ def test_a_library_that_needs_something_from_outside_is_not_linked(tmp_path: Pat
 def test_digests_are_the_same_after_a_kernel_is_lowered_that_calls_another_one(tmp_path: Path) -> None:
     ran = _ran(_DIGESTS, tmp_path)
     assert ran.stdout.split()[1:] == ["True"], ran.stdout + ran.stderr
+
+
+def test_an_isolated_build_finds_the_packages_that_pip_brings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('found')")  # as pip has it
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    spec = spec_from_file_location("hatch_build", REPOSITORY / "hatch_build.py")
+    assert spec
+    assert spec.loader
+    hook = module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    assert hook._build(REPOSITORY, "--name").split() == ["found", platform_name()]
 
 
 def _ran(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
