@@ -8,7 +8,7 @@ import sys
 from estero.cli.ending import heeding_signals, open_standard_streams, stopped
 
 _COLLECTED_AT = 50_000
-"""Python looks for garbage after so many new objects, not after 700: most are modules, which are none.
+"""The number of new objects after which Python looks for garbage, not 700: most belong to modules, and stay.
 
 Looking for it while they are loaded took a tenth of `estero run` over a small file.
 """

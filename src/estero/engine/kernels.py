@@ -54,7 +54,7 @@ _memory: Final[Any] = (c_char * 0).from_buffer
 
 @dataclass(frozen=True)
 class Column:
-    """An array of so many dimensions."""
+    """An array: the type of its items, and its number of dimensions."""
 
     dtype: np.dtype[Any]
     ndim: int
@@ -90,7 +90,7 @@ def _address(values: NDArray[Any]) -> int:
 
 
 def _words(numbers: Iterable[int]) -> Any:
-    """Words of which `ctypes` hands on the address."""
+    """A block of words; `ctypes` hands on its address."""
     return _memory(array("q", numbers))
 
 
