@@ -62,11 +62,20 @@ def _function(function: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What an annotation allows: whether a value is one, how to say so, and which constants it names."""
+    """What an annotation allows: a test of values, its words, its constants, the kind of a list's parts."""
 
     allows: Callable[[Any], bool]
     words: tuple[str, ...] = ()
     constants: tuple[Any, ...] = ()
+    part: _Kind | None = None
+
+    def refused(self, value: object) -> str:
+        """The words for a value that is not allowed; of a list also its first part that is not."""
+        text = shown(value)
+        if self.part is not None and isinstance(value, list | tuple):
+            wrong = next((part for part in value if not self.part.allows(part)), None)
+            return text if wrong is None else f"{text} with {shown(wrong)} in it"
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +127,7 @@ class _Arguments:
     def _refused(self, name: str, kind: _Kind, value: object) -> TypeError | ValueError:
         taken = " or ".join(dict.fromkeys(kind.words))
         error = ValueError if type(value) in map(type, kind.constants) else TypeError
-        return error(f"{self.name} takes {taken} as {name}, not {shown(value)}")
+        return error(f"{self.name} takes {taken} as {name}, not {kind.refused(value)}")
 
 
 def shown(value: object) -> str:
@@ -211,6 +220,9 @@ _PLAIN: Final = {
 }
 
 
+_PLURALS: Final = {"a string": "strings", "a path": "paths"}
+
+
 def _kind(annotation: object, names: Mapping[str, Any]) -> _Kind:
     """What an annotation allows, in a module with these names."""
     if isinstance(annotation, str):
@@ -289,12 +301,13 @@ def _one_of(kinds: Collection[_Kind]) -> _Kind:
     if any(each is _ANY for each in kinds):
         return _ANY
     constants = tuple(constant for each in kinds for constant in each.constants)
-    return _Kind(lambda value: any(each.allows(value) for each in kinds), words, constants)
+    part = next((kind.part for kind in kinds if kind.part is not None), None)
+    return _Kind(lambda value: any(each.allows(value) for each in kinds), words, constants, part)
 
 
 def _generic(name: str, parts: list[_Kind]) -> _Kind:
     """What a collection of such values allows; lengths of tuples are not looked at."""
-    of = " or ".join(word.replace("a string", "strings") for word in parts[-1].words)
+    of = " or ".join(_PLURALS.get(word, word) for word in parts[-1].words)
     if name in _PLAIN:
         return _PLAIN[name]
     if name == "tuple":
@@ -304,7 +317,8 @@ def _generic(name: str, parts: list[_Kind]) -> _Kind:
             lambda value: isinstance(value, Mapping) and all(map(parts[0].allows, value)), ("a mapping",)
         )
     if name in ("Sequence", "SequenceOf", "list", "Iterable"):
-        return _Kind(lambda value: _is_of(parts[0], value), (f"a list of {of}" if of else "a list",))
+        words = (f"a list of {of}" if of else "a list",)
+        return _Kind(lambda value: _is_of(parts[0], value), words, part=parts[0])
     return _ANY
 
 

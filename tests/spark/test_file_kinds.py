@@ -60,10 +60,15 @@ def test_nanoseconds_beside_directories(spark: SparkSession, tmp_path: Path) -> 
     assert str(rows.column("day").type) == "date32[day]"
 
 
-@pytest.mark.parametrize("wrong", [5, ["a.csv", 5], {"A": "a.csv"}])
-def test_what_is_no_path_is_said(spark: SparkSession, wrong: Any) -> None:
-    with pytest.raises(TypeError, match="events are read from a path or a list of paths, not from"):
+@pytest.mark.parametrize(
+    ("wrong", "text"), [(5, "5"), (["a.csv", 5], "a list with 5 in it"), ({"A": "a.csv"}, "a dict")]
+)
+def test_what_is_no_path_is_said(wrong: Any, text: str) -> None:
+    with pytest.raises(TypeError) as caught:
         read_events(wrong)
+    assert str(caught.value) == (
+        f"read_events() takes a string or a path or a list of strings or paths as path, not {text}"
+    )
 
 
 def test_a_list_of_no_path_is_said(spark: SparkSession) -> None:

@@ -91,10 +91,8 @@ def _opened(path: Paths, csv_options: Mapping[str, object] | None) -> list[Input
 
 
 def _several(path: Paths) -> list[str]:
-    """The paths; TypeError for what is none."""
+    """The paths, one or more."""
     several = [path] if isinstance(path, str | PathLike) else path
-    if not isinstance(several, list | tuple) or not all(isinstance(each, str | PathLike) for each in several):
-        raise TypeError(f"events are read from a path or a list of paths, not from {path!r}")
     return [fspath(each) for each in several]
 
 
