@@ -89,7 +89,7 @@ pictures: setup  ## draws docs/pictures anew
 	$(BIN)/python docs/pictures/language.py
 	$(BIN)/python docs/pictures/recipes.py
 
-pages: setup     ## writes docs/errors.md anew, from the table of errors
+pages: setup     ## docs/errors.md and build/docs/errors.md anew, from the table of errors
 	$(BIN)/python tests/language/error_page.py
 
 lock:            ## the lock files anew, from pyproject.toml (needs uv)

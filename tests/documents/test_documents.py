@@ -12,6 +12,7 @@ from conftest import REPOSITORY
 
 DOCUMENTS = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")])
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+BESIDE = [REPOSITORY / name for name in ("CONTRIBUTING.md", "SECURITY.md", "tests/README.md")]
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
@@ -33,7 +34,7 @@ def test_the_code_of_a_document_runs(
         assert not shown or printed == shown
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", [*DOCUMENTS, *BESIDE], ids=lambda path: path.name)
 def test_the_links_of_a_document_lead_somewhere(document: Path) -> None:
     for target in LINK.findall(document.read_text(encoding="utf-8")):
         assert (document.parent / target).exists(), target

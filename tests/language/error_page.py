@@ -1,7 +1,8 @@
-"""The table of errors as a page: ``python tests/language/error_page.py`` writes docs/errors.md anew.
+"""The table of errors as pages: ``python tests/language/error_page.py`` writes them anew.
 
 errors.txt is the table. A block is a heading, or the name of what is known of the events (schemas.py), a
-query, and all that is said of it. The texts are tested; this puts them on the page.
+query, and all that is said of it. The texts are tested. docs/errors.md is the index of the messages, by kind;
+build/docs/errors.md has each with its query, its place and its hint.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TABLE = HERE / "errors.txt"
 INDEX = HERE.parent / "hostile" / "words.txt"
-PAGE = HERE.parent.parent / "docs" / "errors.md"
+REPOSITORY = HERE.parent.parent
+PAGE = REPOSITORY / "docs" / "errors.md"
+FULL_PAGE = REPOSITORY / "build" / "docs" / "errors.md"
 
 _OPENING = """# Errors
 
@@ -21,7 +24,7 @@ _OPENING = """# Errors
 
 Everything that can be wrong with a query is a `QueryError`: a message, the line with the place, what could
 stand there, and how to correct it. It has the attributes `message`, `span` (an offset range in the `text`),
-`found`, `expected` and `hint`; `str(error)` is what you see below. All mistakes in a text are reported
+`found`, `expected` and `hint`; `str(error)` shows them all. All mistakes in a text are reported
 together: by `estero check` and `estero.check` as a list, by the exception of `estero.query` as its `others`.
 
 ```python
@@ -39,6 +42,9 @@ assert errors[0].expected == "SELL or a" and errors[0].hint == "bind it in the p
 If part of a CEQL text cannot be read, it is left out, and the rest is checked. `estero.check` and
 `estero check` also check conjunctive queries. How much can be checked depends on what is known of the
 events: with them, also types, attributes, kinds of values and the time.
+"""
+_INDEX = """The messages by kind follow; `make pages` writes `build/docs/errors.md`, which shows with each its
+query, its place and its hint.
 """
 _TYPED = """## What people type
 
@@ -88,7 +94,19 @@ def cases() -> list[Case]:
 
 
 def page() -> str:
-    """The text of docs/errors.md."""
+    """The text of docs/errors.md: the messages of each kind."""
+    lines = [_OPENING, _INDEX]
+    for block in blocks():
+        if isinstance(block, str):
+            lines += ["", block, ""]
+        else:
+            message = f"- {_escaped(block.said.partition(chr(10))[0])}"
+            lines += [message] if message not in lines else []
+    return "\n".join([*lines, ""])
+
+
+def full_page() -> str:
+    """The text of build/docs/errors.md: each query with all that is said of it."""
     return "\n".join(
         [_OPENING, *map(_shown, blocks()), _TYPED, "```text", INDEX.read_text(encoding="utf-8") + "```", ""]
     )
@@ -130,3 +148,5 @@ if __name__ == "__main__":
     if "--renew" in sys.argv:
         TABLE.write_text(renewed(), encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")
+    FULL_PAGE.parent.mkdir(parents=True, exist_ok=True)
+    FULL_PAGE.write_text(full_page(), encoding="utf-8")
