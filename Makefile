@@ -8,6 +8,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JARS   := tests/connectors/jars
 DELTA  := .venv-delta
+PROSE  := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs src kernels
 
 .DEFAULT_GOAL := help
 .PHONY: help setup kernels wheels connectors run test delta check lint types imports interpreted extras platforms docs examples pictures pages lock clean
@@ -61,9 +62,10 @@ $(DELTA)/.ready: $(READY) requirements-delta.lock
 
 check: lint imports types test delta interpreted extras examples ## everything that CI does
 
-lint: setup      ## style and formatting
+lint: setup      ## style, formatting and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell --dictionary - --dictionary docs/words.txt $(PROSE)
 
 types: setup     ## static types, strictly
 	$(BIN)/mypy
