@@ -8,7 +8,6 @@ import re
 import weakref
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from threading import RLock
 
 import duckdb
