@@ -28,6 +28,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "limit() takes an integer as n, not '3'": lambda: any_of(answer().limit, "3"),
     "limit() takes an integer as n, not True": lambda: any_of(answer().limit, True),
     "sample() takes an integer as k, not '1'": lambda: any_of(answer().sample, "1"),
+    "conjunctive() takes a string as query, not None": lambda: any_of(estero.conjunctive, None),
     "check() takes a string as text, not a Query": lambda: any_of(estero.check, estero.query(QUERY)),
     'contains() takes a query or a pattern such as event("A") or a string as larger, not 1': lambda: any_of(
         estero.contains, 1, QUERY

@@ -15,7 +15,18 @@ COMMAND = "from estero.cli import main; main()"
 
 def test_the_command_runs_nothing_of_the_current_directory(tmp_path: Path) -> None:
     """No process that it starts does either: what a cache or a compiler would need is none."""
-    for name in ("logging", "pickle", "json", "csv", "random", "string", "site", "sitecustomize", "numpy", "lark"):
+    for name in (
+        "logging",
+        "pickle",
+        "json",
+        "csv",
+        "random",
+        "string",
+        "site",
+        "sitecustomize",
+        "numpy",
+        "lark",
+    ):
         (tmp_path / f"{name}.py").write_text(PLANTED)
     (tmp_path / "query.ceql").write_text("SELECT * WHERE A ; B")
     (tmp_path / "events.csv").write_text("type,k\nA,1\nB,2\n")
