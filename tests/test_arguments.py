@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from xml.etree.ElementTree import fromstring
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "limit() takes an integer as n, not '3'": lambda: any_of(answer().limit, "3"),
     "limit() takes an integer as n, not True": lambda: any_of(answer().limit, True),
     "sample() takes an integer as k, not '1'": lambda: any_of(answer().sample, "1"),
+    "conjunctive() takes a string as query, not None": lambda: any_of(estero.conjunctive, None),
     "check() takes a string as text, not a Query": lambda: any_of(estero.check, estero.query(QUERY)),
     'contains() takes a query or a pattern such as event("A") or a string as larger, not 1': lambda: any_of(
         estero.contains, 1, QUERY
@@ -127,6 +129,17 @@ def test_control_characters_of_names_reach_neither_terminals_nor_pictures() -> N
     for said in (repr(recognizer), asked.explain().svg(), str(asked.automaton()), str(asked.explain())):
         assert "\x1b" not in said
         assert "\\x1b" in said
+
+
+def test_control_characters_of_values_are_escaped_in_every_picture() -> None:
+    """XML has no place for them; labels of an axis are made anew whenever it is drawn."""
+    stream = pa.table({"type": ["A", "B\x01", "A"], "k": ["\x1bq", "\x1bq", "r\x02"], "n": [1, 2, 3]})
+    asked = estero.query('SELECT * WHERE A AS "a\x07" ; "B\x01" PARTITION BY [k] WITHIN 9 EVENTS')
+    found = asked.run(stream, type="type")
+    drawn = [found.plot(), found.plot(y="n"), found.funnel().plot(), found.funnel(by_partition=True).plot()]
+    for svg in (*(picture.svg() for picture in drawn), asked.explain().svg()):
+        assert fromstring(svg).tag.endswith("svg")
+        assert r"\x" in svg
 
 
 def test_queries_that_were_built_are_compared_as_texts_are() -> None:

@@ -291,9 +291,10 @@ def _named(name: str, names: Mapping[str, Any]) -> _Kind:
         return _Kind(lambda value: known in type(value).__mro__, words)  # protocols refuse isinstance
     if known is not None:
         return _kind(known, names)
-    if name not in _SAID:
+    if name not in _SAID and name not in _INTERNAL:
         return _ANY
-    return _Kind(lambda value: any(each.__name__ == name for each in type(value).__mro__), (_SAID[name],))
+    words = () if name in _INTERNAL else (_SAID[name],)
+    return _Kind(lambda value: any(each.__name__ == name for each in type(value).__mro__), words)
 
 
 def _one_of(kinds: Collection[_Kind]) -> _Kind:

@@ -226,6 +226,17 @@ def test_an_overflow_is_an_error(numbers: list[int], condition: str) -> None:
         passing(condition, {"a": pa.array(numbers)}, len(numbers), 0)
 
 
+def test_a_sum_that_is_too_large_says_how_to_add_floats() -> None:
+    numbers = {"a": pa.array([2**62, 2**62])}
+    with pytest.raises(DataError) as caught:
+        passing("sum(u.a) > 0", numbers, 2, 0)
+    assert str(caught.value) == (
+        "a sum of integers comes to 9223372036854775808, which does not fit into 64 bits\n"
+        "  hint: add up floats: sum(CAST(X.a AS FLOAT))"
+    )
+    assert passing("sum(CAST(u.a AS FLOAT)) > 0", numbers, 2, 0)
+
+
 @pytest.mark.parametrize("condition", ["u.a > 0", "sum(u.a) > 0", "max(u.a) > 0"])
 def test_an_unsigned_integer_that_is_too_large_is_an_error_where_it_is_read(condition: str) -> None:
     values = pa.array([1, 2**63], pa.uint64())

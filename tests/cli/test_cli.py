@@ -307,6 +307,8 @@ def test_predicates_come_from_a_file_or_a_module(
         ("nowhere.py", "there is no file nowhere.py"),
         ("no.such.module", "there is no module no.such.module"),
         ("\n", r"there is no module \n"),
+        ("", "there is no module without a name"),
+        ("..", "there is no module ..: give the path of a .py file"),
     ],
 )
 def test_predicates_that_are_not_there_are_wrong_usage(night: Path, name: str, message: str) -> None:
@@ -317,7 +319,11 @@ def test_predicates_that_are_not_there_are_wrong_usage(night: Path, name: str, m
 
 @pytest.mark.parametrize(
     ("program", "message"),
-    [("raise KeyError('x')", "cannot be run: KeyError: 'x'"), ("def (", "cannot be run: SyntaxError:")],
+    [
+        ("raise KeyError('x')", "cannot be run: KeyError: 'x'"),
+        ("def (", "cannot be run: SyntaxError:"),
+        ("import no_such_module", "cannot be run: ModuleNotFoundError: No module named 'no_such_module'"),
+    ],
 )
 def test_predicates_that_cannot_be_run_are_wrong_usage(night: Path, program: str, message: str) -> None:
     (night / "broken.py").write_text(program)

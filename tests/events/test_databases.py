@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
+import stat
 import tempfile
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -41,12 +44,20 @@ def test_two_sources_have_databases_of_their_own() -> None:
 
 
 def test_where_nothing_can_be_written_a_database_spills_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuses() -> str:
+    def refuses() -> Path:
         raise FileNotFoundError("no usable temporary directory")
 
-    assert "estero-spill-" in _spills()
-    monkeypatch.setattr(tempfile, "gettempdir", refuses)
+    monkeypatch.setattr("estero.events.database.temporary_directory", refuses)
     assert _spills() == ""
+
+
+def test_nobody_else_can_write_or_read_what_is_spilled() -> None:
+    """A directory with a name that can be told could be there before, as a link or as somebody else's."""
+    folder = Path(_spills()).parent
+    assert folder.is_dir()
+    assert folder.parent == Path(tempfile.gettempdir())
+    assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IRWXU
+    assert folder.stat().st_uid == os.geteuid()
 
 
 def _spills() -> str:

@@ -265,6 +265,13 @@ def test_a_wrong_text_is_shown_with_the_place(event: str, message: str) -> None:
     assert str(caught.value) == message
 
 
+def test_there_is_a_type_at_least() -> None:
+    with pytest.raises(
+        ValueError, match=r"^types are the types of events that there are: one at least, or no types=$"
+    ):
+        build(("q0", "*", "a", "q1"), types=[])
+
+
 def test_a_type_that_is_not_among_those_said_is_an_error() -> None:
     with pytest.raises(estero.QueryError) as caught:
         build(("q0", "NOT (SEL OR BUY)", "a", "q1"), types=["SELL", "BUY"])

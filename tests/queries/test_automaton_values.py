@@ -148,6 +148,19 @@ def test_values_that_the_text_of_a_condition_does_not_have_are_an_error() -> Non
         _ = automaton(query).transitions
 
 
+def test_attributes_by_place_have_names_where_the_events_are_given() -> None:
+    """`"#0" = "#1"` asks for columns that no events have."""
+    query = estero.conjunctive("Q(x, y) <- C(x, y), A(y, x)")
+    stream = pa.table({"type": ["C", "A", "A"], "k": [1, 2, 1], "m": [2, 1, 2]})
+    with pytest.raises(ValueError, match=r"the attributes of C\(x, y\) have names that only the events tell"):
+        _ = query.automaton().transitions
+    value = query.automaton(stream, type="type")
+    again = estero.automaton(value.transitions, **value.clauses)
+    assert again.run(stream, type="type").count() == query.run(stream, type="type").count() == 1
+    named = estero.conjunctive("Q(x) <- C(k: x), A(m: x)").automaton()
+    assert estero.automaton(named.transitions, **named.clauses).run(stream, type="type").count() == 1
+
+
 # ------------------------------------------------------------------- what automata given directly can say
 
 

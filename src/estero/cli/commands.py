@@ -275,7 +275,7 @@ def explain(
     debug: Debug = False,
 ) -> None:
     """Show how a query is evaluated: plan, guarantee, filters, automaton and, with events, the SQL."""
-    if svg is not None and svg.suffix.lower() != ".svg":
+    if svg is not None and not svg.name.lower().endswith(".svg"):
         raise typer.BadParameter(
             f"{svg.name} does not end in .svg, and the automaton is drawn as SVG only", param_hint="--svg"
         )

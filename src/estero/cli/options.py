@@ -351,25 +351,30 @@ def load_predicates(modules: Sequence[str] | None) -> None:
             except Exception as error:  # whatever a program of the user's raises
                 raise _broken(name, error) from error
             continue
+        if not name or name.startswith("."):  # Python would take it as one beside a module
+            raise _absent(name)
         try:
             import_module(name)
         except ModuleNotFoundError as error:
             if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-                raise
-            advice = "give the path of a .py file, or a module that Python can import"
-            raise typer.BadParameter(
-                legible(f"there is no module {name}: {advice}"), param_hint="--predicates"
-            ) from None
+                raise _broken(name, error) from error
+            raise _absent(name) from None
         except Exception as error:
             raise _broken(name, error) from error
+
+
+def _absent(name: str) -> typer.BadParameter:
+    """What is said of a module that Python does not find."""
+    advice = "give the path of a .py file, or a module that Python can import"
+    return typer.BadParameter(
+        legible(f"there is no module {name or 'without a name'}: {advice}"), param_hint="--predicates"
+    )
 
 
 def _broken(name: str, error: Exception) -> typer.BadParameter:
     """What is said of predicates that cannot be run, as Python says why."""
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return typer.BadParameter(
-        legible(f"{name or 'no name'} cannot be run: {said}"), param_hint="--predicates"
-    )
+    return typer.BadParameter(legible(f"{name} cannot be run: {said}"), param_hint="--predicates")
 
 
 _called: dict[str, str] = {}

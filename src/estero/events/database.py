@@ -5,16 +5,15 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import tempfile
 import weakref
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from threading import RLock
 
 import duckdb
 
 from estero.classify.sql_texts import literal
+from estero.events.files.temporary_files import temporary_directory
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -26,7 +25,7 @@ _opened: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 
 def connect() -> Connection:
-    """An empty database in memory that spills to the system's temporary directory, if any; its zone UTC."""
+    """An empty database in memory that spills to a directory of this process alone, if any; its zone UTC."""
     connection = duckdb.connect(":memory:")
     keep_when_forked(connection)
     for setting, value in (
@@ -42,8 +41,8 @@ def connect() -> Connection:
 def _spill_directory() -> str:
     """Where DuckDB may spill; "" where nothing can be written, so that it spills nothing."""
     try:
-        return str(Path(tempfile.gettempdir()) / f"estero-spill-{os.getpid()}")
-    except FileNotFoundError:
+        return str(temporary_directory() / "spill")
+    except OSError:
         return ""
 
 

@@ -6,7 +6,7 @@ An ALL may have sequences and repetitions in it, and stand in them (automata/joi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from estero.automata.cea import CEA
@@ -19,7 +19,7 @@ from estero.automata.joins.shapes import Single, Together, orders
 from estero.automata.pcea import PCEA
 from estero.automata.residual import NO_HIDDEN, Residual, predicates_called
 from estero.errors import LimitExceeded
-from estero.language.check.atoms import named_atoms
+from estero.language.check.atoms import named_atoms, unnamed_atoms
 from estero.language.check.set_predicates import registered_among
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.pattern import All, As, Pattern, has_deadlines
@@ -200,7 +200,8 @@ def plan_conjunctive(tree: ConjunctiveTree, layout: Layout) -> JoinPlan:
     Raises `LimitExceeded` where the automaton gets too big.
     """
     atoms = named_atoms(tree, layout.schema, layout.type_column)
-    return _plan(Draft(as_pattern_query(tree), layout, str(tree)), parts_of_atoms(atoms))
+    plan = _plan(Draft(as_pattern_query(tree), layout, str(tree)), parts_of_atoms(atoms))
+    return replace(plan, by_place=unnamed_atoms(tree, layout.schema, layout.type_column))
 
 
 def _plan(draft: Draft, parts: Parts, left: Sequence[Residual] = ()) -> JoinPlan:

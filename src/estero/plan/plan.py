@@ -148,7 +148,8 @@ class Plan(ABC):
     once where it is None. `shared` names for each type an
     attribute whose value all events of an answer share, where the query has no partition key; it is empty
     where there is none. With `distinct` complex events with the same end that differ in their starts alone
-    are one. `refused` says of each rule that was asked before, by its title, why it did not
+    are one. `by_place` are the atoms of a conjunctive query of whose attributes only the places are known.
+    `refused` says of each rule that was asked before, by its title, why it did not
     serve.
     """
 
@@ -170,6 +171,7 @@ class Plan(ABC):
     predicates: Mapping[str, RegisteredPredicate] = field(default_factory=dict)
     shared: Mapping[str, str] = field(default_factory=dict)
     distinct: bool = False
+    by_place: tuple[str, ...] = ()
     refused: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     _fingerprints: dict[tuple[str, ...], str] = field(
         default_factory=dict, init=False, repr=False, compare=False

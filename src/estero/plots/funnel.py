@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from estero.answers.shown_values import shown_rows
 from estero.arguments import checked
+from estero.errors import legible
 from estero.plots.picture import FAINT, INK, PALETTE, SHADE, WIDTH, Picture, styled
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def plot_funnel(funnel: pa.Table) -> Picture:
         axes = figure.add_subplot()
         for place, row in enumerate(rows):
             _draw_step(axes, place, row, most)
-        axes.set_yticks(range(len(rows)), [_name(row) for row in rows])
+        axes.set_yticks(range(len(rows)), [legible(_name(row)) for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(0, most * 1.25)
         axes.xaxis.set_visible(False)

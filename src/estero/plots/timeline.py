@@ -12,6 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
 from estero.arguments import checked
+from estero.errors import legible
 from estero.plots.picture import BAR, FAINT, GRID, INK, PALETTE, SHADE, WIDTH, Picture, drawable, styled
 
 if TYPE_CHECKING:
@@ -254,7 +255,7 @@ def _draw_frame(axes: Axes, timeline: _Timeline, lane_height: float) -> None:
         middle = (top + stop - 1) / 2
         if not ticks or (middle - max(ticks)) * lane_height > 0.15:
             ticks[middle] = key
-    axes.set_yticks(list(ticks), list(ticks.values()))
+    axes.set_yticks(list(ticks), list(map(legible, ticks.values())))  # ticks are labelled anew when drawn
     for side in ("left", "right", "top"):
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_color(FAINT)

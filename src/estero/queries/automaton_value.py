@@ -79,6 +79,10 @@ class Automaton:
             for predicate in machine.predicates
             for each in lacking(predicate)
         ]
+        unsaid += [
+            f"the attributes of {atom} have names that only the events tell: query.automaton(events)"
+            for atom in plan.by_place
+        ]
         return cls(
             machine,
             tuple(map(plan.said, residuals)),

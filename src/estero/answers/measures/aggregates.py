@@ -162,7 +162,10 @@ def _check_partial_sums(numbers: list[int]) -> None:
     for number in numbers:
         total += number
         if not -(2**63) <= total < 2**63:
-            raise DataError(f"{total} is not a 64-bit integer")
+            raise DataError(
+                f"a sum of integers comes to {total}, which does not fit into 64 bits",
+                hint="add up floats: sum(CAST(X.a AS FLOAT))",
+            )
 
 
 def _sum(numbers: _Numbers, marked: Marked) -> pa.Array:

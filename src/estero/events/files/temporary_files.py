@@ -15,6 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 
 
+def temporary_directory() -> Path:
+    """A directory that is this user's and this process's alone; raises OSError where none can be made."""
+    return _directory(os.getpid())
+
+
 @functools.cache
 def _directory(process: int) -> Path:  # a forked process has its own
     made = tempfile.mkdtemp(prefix=f"estero-{process}-")
@@ -40,7 +45,7 @@ def spooled(path: str) -> str:
 
     Raises OSError where the pipe cannot be read or the copy not be written.
     """
-    place = Path(tempfile.mkdtemp(dir=_directory(os.getpid()))) / Path(path).name
+    place = Path(tempfile.mkdtemp(dir=temporary_directory())) / Path(path).name
     with Path(path).open("rb") as pipe, place.open("wb") as copy:
         shutil.copyfileobj(pipe, copy)
     return str(place)
@@ -87,6 +92,6 @@ def _beginning(path: str) -> tuple[bytes, str]:
 @functools.cache
 def linked(path: str, name: str) -> str:
     """A link called `name` to the file at an absolute `path`."""
-    place = Path(tempfile.mkdtemp(dir=_directory(os.getpid()))) / name
+    place = Path(tempfile.mkdtemp(dir=temporary_directory())) / name
     place.symlink_to(path)
     return str(place)

@@ -50,6 +50,16 @@ def named_atoms(
     )
 
 
+def unnamed_atoms(tree: ConjunctiveTree, schema: Schema, type_column: str | None = None) -> tuple[str, ...]:
+    """The atoms, as written, that ask attributes by place of types whose attributes are not known."""
+    return tuple(
+        str(atom)
+        for atom in dict.fromkeys(tree.atoms)
+        if attributes_in_order(atom, tree.streams, schema, type_column) is None
+        and any(each.attribute is None and not isinstance(each.term, Anything) for each in atom.arguments)
+    )
+
+
 def attributes_in_order(
     atom: Atom, streams: tuple[str, ...], schema: Schema | None, type_column: str | None
 ) -> tuple[str, ...] | None:

@@ -206,12 +206,10 @@ class VariablesChecker(KindChecker):
         if node.name in SET_PREDICATES:
             self._built_in(node)
         elif predicate is None:
-            text = self._problems.text[node.span.start : node.span.end]
-            length = len(text.partition("(")[0].rstrip())
             known = known_predicates()
             self._problems.add(
                 f"there is no predicate {node.name}",
-                Span(node.span.start, node.span.start + length),
+                self._name_of(node),
                 expected=some(known),
                 hint=suggestion(node.name, (*known, *AGGREGATES, *SCALAR_FUNCTIONS))
                 or f"to define it, write @estero.predicate above def {node.name}(…)",
@@ -230,6 +228,11 @@ class VariablesChecker(KindChecker):
                 expected=f"{node.name}(X) or {node.name}(X.a)",
                 hint="name at least one variable: without one it says the same of all complex events",
             )
+
+    def _name_of(self, node: e.SetPredicate) -> Span:
+        """Where the text has the name of a predicate."""
+        text = self._problems.text[node.span.start : node.span.end]
+        return Span(node.span.start, node.span.start + len(text.partition("(")[0].rstrip()))
 
     def _built_in(self, node: e.SetPredicate) -> None:
         match node.arguments:

@@ -9,9 +9,10 @@ from estero.language.check.filters import AT_THE_END, VariablesChecker
 from estero.language.check.inside import note_inside
 from estero.language.check.known_types import KnownTypes, naming_the_time
 from estero.language.check.problems import Problems
+from estero.language.check.set_predicates import known_predicates
 from estero.language.tree import expressions as e
 from estero.language.tree import query as q
-from estero.language.tree.functions import AGGREGATES
+from estero.language.tree.functions import AGGREGATES, SCALAR_FUNCTIONS
 from estero.language.tree.marks import marks_of
 from estero.language.tree.names import listed, some, suggestion
 from estero.language.tree.paths import column_of
@@ -124,15 +125,23 @@ class _SelectChecker(VariablesChecker):
             )
 
     def kind(self, node: e.Node) -> Kind | None:
+        if isinstance(node, e.SetPredicate) and node.name not in known_predicates():
+            self._problems.add(
+                f"there is no function {node.name}",
+                self._name_of(node),
+                expected=some((*AGGREGATES, *SCALAR_FUNCTIONS), 5),
+                hint=suggestion(node.name, (*AGGREGATES, *SCALAR_FUNCTIONS))
+                or "what these cannot say is computed from the answer: SELECT the values that it takes",
+            )
+            return None
         if isinstance(node, e.EventFilter | e.SetPredicate | e.Previous):
-            near = suggestion(node.name, AGGREGATES) if isinstance(node, e.SetPredicate) else ""
             self._problems.add(
                 "prev(…) is for conditions, which are asked of each event"
                 if isinstance(node, e.Previous)
                 else "a condition on sets of events is no value",
                 node.span,
                 expected="aggregates such as count(X), attributes X.a, constants and operators",
-                hint=near or "what has to hold goes to FILTER",
+                hint="what has to hold goes to FILTER",
             )
             return None
         return super().kind(node)
