@@ -108,7 +108,7 @@ def test_a_time_inside_of_an_object_of_json_is_one_in_a_relation(
     file = tmp_path / "e.jsonl"
     times = {"A": first, "B": "2026-01-01T11:00:00"}
     file.write_text("\n".join(json.dumps({"event": {"outcome": k, "at": at}}) for k, at in times.items()))
-    layout = {"type": "event.outcome", "time": "event.at"}
+    layout: dict[str, Any] = {"type": "event.outcome", "time": "event.at"}
     with pytest.raises(estero.DataError, match=said) as caught:
         QUERY.run(str(file), **layout).count()
     assert caught.value.hint.startswith(
