@@ -35,6 +35,7 @@ from estero.engine.runs.joined.chain_runs import ChainRuns
 from estero.engine.runs.joined.pcea_runs import PceaRuns
 from estero.engine.runs.plain_runs import PlainRuns
 from estero.engine.runs.spans.span_runs import SpanRuns
+from estero.engine.runs.split.split_runs import SplitRuns
 from estero.engine.runs.starts.start_runs import StartRuns
 from estero.engine.tally import tally
 from estero.engine.tally.long_counts import LongCounts
@@ -66,16 +67,21 @@ class Watched:
     def __init__(self, plan: Plan, events: Sequence[pa.RecordBatch]) -> None:
         self.recognition = Recognition(plan, events[0].schema)
         self.runs: Runs = self.recognition.recognizer.runs
+        self._counts = plan.tree.limit is not None
         self._dropped = 0
 
     @property
     def made(self) -> int:
-        """Nodes, entries and products ever made, and how often entries were looked at."""
-        return self._dropped + in_use(self.runs)
+        """Nodes, entries and products ever made, how often entries were looked at, and nodes were counted.
+
+        What LIMIT … PER leaves out is counted: nodes below which some complex events have left the window.
+        """
+        counted = self.runs.counter.steps if self._counts else 0
+        return self._dropped + in_use(self.runs) + counted
 
     @property
     def states(self) -> int:
-        """In how many states an automaton has runs now, or in those of all spans: what an event may move."""
+        """States in which an automaton has runs, or those of all spans, or how many runs are told apart."""
         match self.runs:
             case PlainRuns() | AgedRuns():
                 pool = self.runs._entries  # noqa: SLF001 - a snapshot would go through all nodes
@@ -86,6 +92,9 @@ class Watched:
             case SpanRuns():
                 members = self.runs._members  # noqa: SLF001 - the same
                 return int(members.next.size - members.free[1])
+            case SplitRuns():
+                elements = self.runs._elements  # noqa: SLF001 - the same
+                return int(elements.next.size - elements.free[1])
             case _:
                 return 0
 
@@ -106,7 +115,8 @@ class Watched:
         with mock.patch.multiple(self.runs, load=loaded, make_room=with_room):
             for batch in events:
                 for ended in self.recognition.recognize(batch):
-                    yield ended.roots
+                    if ended.sifted is None:  # else it was listed to choose among it
+                        yield ended.roots
 
     def read(self, roots: Roots) -> tuple[int, int]:
         """Steps to the first two complex events, and their items."""
@@ -205,7 +215,7 @@ def recognized(row: Row, size: int) -> Point:
 
 def classified(row: Row, count: int, size: int) -> tuple[Plan, list[pa.RecordBatch]]:
     """The plan of a query, and so many events as its classification has them."""
-    source = open_source(row.events(count, size), EventLayout.of(type="kind"))
+    source = open_source(row.events(count, size), EventLayout.of(**row.columns))
     plan = estero.query(row.text(size)).plan(source.layout)
     events = list(source.read(plan.classification))
     if sum(batch.num_rows for batch in events) < count:
@@ -272,7 +282,7 @@ def counted(row: Row, size: int) -> Point:
 def words_and_seconds(row: Row, size: int, count: int) -> tuple[int, float]:
     """Of the number of an answer over so many events."""
     table, query = row.events(count, size), estero.query(row.text(size))
-    answer = query.run(table, type="kind")
+    answer = query.run(table, **row.columns)
     Remembered.known.clear()
     with mock.patch.object(tally, "LongCounts", Remembered):
         began = time.perf_counter()
@@ -288,11 +298,12 @@ def words_and_seconds(row: Row, size: int, count: int) -> tuple[int, float]:
 
 def rate(row: Row, count: int) -> float:
     """Events a second from the text and a table in memory, classification included, to the last of them."""
-    table, query = row.events(count, count), estero.query(row.text(min(WINDOW, count)))
+    table = row.events(count, count)
+    query = estero.query(row.text(min(WINDOW, row.largest, count)))
     began = time.perf_counter()
-    answer = query.run(table, type="kind")
+    answer = query.run(table, **row.columns)
     if row.asked == "recognize":
-        recognizer = query.recognizer(table, type="kind")
+        recognizer = query.recognizer(table, **row.columns)
         for batch in table.to_batches(max_chunksize=1 << 16):
             recognizer.push(batch)
     else:
@@ -306,7 +317,7 @@ def measured(row: Row, largest: int) -> dict[str, Any]:
     point = recognized if row.asked == "recognize" else counted
     point(row, SIZES[0])
     points = []
-    for size in (size for size in SIZES if size <= largest):
+    for size in (size for size in SIZES if size <= min(largest, row.largest)):
         points.append(point(row, size))
         print(f"{row.name}, {size:,}: {points[-1]}", flush=True)
     plan, _ = classified(row, 10, 10)
@@ -316,7 +327,7 @@ def measured(row: Row, largest: int) -> dict[str, Any]:
         "asked": row.asked,
         "over": "w" if row.windowed else "n",
         "shape": row.shape or PROMISED[plan.kernels],
-        "rate": round(rate(row, largest)),
+        "rate": round(rate(row, largest if row.largest >= largest else min(largest, LEAST))),
         "points": [each._asdict() for each in points],
     }
 

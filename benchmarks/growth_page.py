@@ -38,6 +38,7 @@ SHAPES: dict[str, Callable[[float], float]] = {
     "flat": lambda _: 0.0,
     "log n": math.log2,
     "log² n": lambda size: math.log2(size) ** 2,
+    "n": float,
 }
 
 
@@ -99,6 +100,7 @@ PLANS = {
     "cea-spans": "CEA + tECS, spans",
     "cea-aged": "CEA + tECS, ages",
     "cea-starts": "sets of starts",
+    "cea-split": "CEA + tECS with registers",
     "chain-ed-index": "chain + ED-index",
     "pcea-heap": "PCEA + heap",
     "pcea-ordered-index": "PCEA + ordered index",
@@ -119,7 +121,8 @@ COUNTED = """\
 What is counted is the same on every machine. Times are not; they also grow where what waits no longer
 fits the caches, whatever the shape of the work. What is counted for an event:
 
-- CEA + tECS: nodes made, and states in which runs are; with spans, those of all spans
+- CEA + tECS: nodes made, and states in which runs are; with spans, those of all spans; with registers, runs
+  that are told apart; with `LIMIT … PER`, also nodes that are counted anew at the ends of complex events
 - sets of starts: nodes made as what is given is read once more, and states in which starts are
 - chain + ED-index: run nodes and entries made, and entries looked at
 - PCEA: products and heap nodes made
@@ -135,15 +138,16 @@ LISTED = 20_000
 READ_SO = f"""
 “Measured” is the first shape whose best curve, by least squares over all sizes, is off by {CLOSE:.0%} at
 most; the promise is kept where that is the promised one or flatter. From 100 to 1,000,000 what is
-proportional to log n grows ×3, and what is to log² n ×9. “At most” is for one of the last 512 events;
+proportional to log n grows ×3, and what is to log² n ×9; rows of what is proportional to n end at smaller
+windows. “At most” is for one of the last 512 events;
 “steps” are nodes visited for an item of an answer, for the first two complex events of each end; “widest gap”
 is the most that are visited from one complex event to the next, for an item of the latter and one more, where
 the last ends are listed in full, or up to {LISTED:,} complex events. A single event can make more than others
 do: runs that grow too old together leave with one event, and a start that is decided is read once more; that
 is amortised, as the average shows. “ns” are of recognition, or of the whole number, for
 an event in a window or stream of that size. “Events/s” are counted from the text of the query and a table
-in memory on, over as many events as the longest stream has, classification included; with windows of
-10,000 events.
+in memory on, over as many events as the longest stream has (100,000 where rows end at smaller windows),
+classification included; with windows of 10,000 events, or the largest of the row.
 """
 
 

@@ -58,7 +58,7 @@ STATES_OF_AND = (
     [
         (
             "B ; ((A{1000}){1000} OR C)",
-            "50,000 automaton states; what grows is A{1000}{1000}: give its iterations smaller upper bounds",
+            "50,000 automaton states; what grows is A{1000}{1000}: give its iterations smaller bounds",
         ),
         (
             "B : (A" + " ; B?" * 1_000 + ")",

@@ -11,8 +11,8 @@ import pytest
 sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.growth import Watched, classified, counted, in_use, pieces, recognized
-from benchmarks.growth_page import fitted, page, picture, shape_of
-from benchmarks.growth_rows import ROWS, Row, check
+from benchmarks.growth_page import PLANS, fitted, page, picture, shape_of
+from benchmarks.growth_rows import PROMISED, ROWS, Row, check
 
 SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
 SETS = Row("A ; B+ ; C WITHIN w EVENTS")
@@ -54,6 +54,18 @@ def test_a_window_of_any_length_costs_the_same_in_nodes_of_sets() -> None:
     assert max(few.steps, many.steps) < 3
 
 
+def test_what_limits_count_and_what_registers_tell_apart_grows_with_the_window() -> None:
+    for row in ROWS:
+        if row.shape == "n" or (row.shape is None and "LONGEST" in row.select and "a.m < b.m" in row.pattern):
+            few, many = recognized(row, 100), recognized(row, 300)
+            assert many.nodes == pytest.approx(3 * few.nodes, rel=0.1)
+
+
+def test_the_rows_have_every_kind_of_plan() -> None:
+    kinds = {classified(row, 10, 10)[0].kernels for row in ROWS}
+    assert kinds == set(PROMISED) == set(PLANS)
+
+
 def test_events_that_do_not_matter_are_refused() -> None:
     with pytest.raises(ValueError, match="some events do not matter"):
         recognized(Row("A ; B WITHIN w EVENTS"), 100)
@@ -71,6 +83,7 @@ def test_longer_numbers_have_more_words() -> None:
         ([3.0] * 5, "flat"),
         ([2 + 0.5 * math.log2(size) for size in SIZES], "log n"),
         ([1 + 0.2 * math.log2(size) ** 2 for size in SIZES], "log² n"),
+        ([5 + 0.6 * size for size in SIZES], "n"),
         ([size**0.5 for size in SIZES], "steeper"),
     ],
 )

@@ -99,6 +99,25 @@ def test_a_path_that_leads_nowhere_is_refused() -> None:
         QUERY.run(EVENTS, type="event.outcome", time="n.t")
 
 
+@pytest.mark.parametrize(
+    ("first", "said"), [("2026-01-01T10:00:00", "holds a string"), ("noon", "'noon' is not")]
+)
+def test_a_time_inside_of_an_object_of_json_is_one_in_a_relation(
+    tmp_path: Path, first: str, said: str
+) -> None:
+    file = tmp_path / "e.jsonl"
+    times = {"A": first, "B": "2026-01-01T11:00:00"}
+    file.write_text("\n".join(json.dumps({"event": {"outcome": k, "at": at}}) for k, at in times.items()))
+    layout: dict[str, Any] = {"type": "event.outcome", "time": "event.at"}
+    with pytest.raises(estero.DataError, match=said) as caught:
+        QUERY.run(str(file), **layout).count()
+    assert caught.value.hint.startswith(
+        "in JSON, strings inside of objects stay strings; the relation duckdb"
+    )
+    if first != "noon":
+        assert spans(QUERY.run(duckdb.read_json(str(file)), **layout)) == [(0, 1)]
+
+
 @pytest.mark.parametrize("pushed", ["dicts", "tuples", "tables", "together"])
 def test_recognizers_know_fields_too(pushed: str) -> None:
     layout = {**LAYOUT, "order": []}

@@ -179,3 +179,23 @@ def test_a_funnel_by_attributes_is_of_those_of_the_first_event() -> None:
         answer.funnel(by=["varant"])
     with pytest.raises(TypeError, match=r'by is a list of attributes: write by=\["variant"\]'):
         answer.funnel(by="variant")
+
+
+def test_a_funnel_may_be_by_fields_of_structs() -> None:
+    rows = [
+        {"type": "visit", "user": "ann", "page": {"variant": "A", "place": {"shelf": 1}}},
+        {"type": "visit", "user": "bob", "page": {"variant": "B", "place": None}},
+        {"type": "basket", "user": "ann", "page": {"variant": "B", "place": {"shelf": 2}}},
+    ]
+    shop = pa.Table.from_pylist([{**row, "time": place} for place, row in enumerate(rows)])
+    answer = estero.query("SELECT * WHERE visit ; basket PARTITION BY [user] WITHIN 9 [time]").run(
+        shop, type="type", time="time"
+    )
+    by = ["page.variant", "page.place.shelf"]
+    found = answer.funnel(by=by).to_arrow().select([*by, "step", "starts"]).to_pylist()
+    assert [tuple(row.values()) for row in found] == [
+        *(("A", 1, 1, 1), ("A", 1, 2, 1), ("B", None, 1, 1), ("B", None, 2, 0))
+    ]
+    for wrong in ("page.varian", "user.name", "page.variant.x"):
+        with pytest.raises(ValueError, match=f"the first step has an attribute {wrong}: "):
+            answer.funnel(by=[wrong])

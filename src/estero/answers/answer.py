@@ -192,7 +192,7 @@ class Answer:
         """How many starts come how far: one row for each part of the sequence that must be there.
 
         These rows are there for each partition, or for each value of the attributes `by` of the first event,
-        if that is asked for.
+        such as ``variant`` or ``page.variant``, if that is asked for.
 
         A start reaches a step if a complex event of the parts up to it starts there, inside the window;
         filters ask what they can of these parts. Which complex events strategy and LIMIT choose does not

@@ -29,7 +29,7 @@ def too_large(cap: int, of: str, inside: Sequence[Pattern]) -> LimitExceeded:
     `inside` are the parts of the pattern that are under construction, the smallest one last.
     """
     part = f"; what grows is {shortened(inside[-1])}" if inside else ""
-    remedy = _remedy(inside[-1]) if inside else "give its iterations smaller upper bounds"
+    remedy = _remedy(inside[-1]) if inside else "give its iterations smaller bounds"
     return LimitExceeded(f"the pattern needs more than {cap:,} automaton {of}{part}: {remedy}")
 
 
@@ -44,7 +44,7 @@ def _remedy(part: Pattern) -> str:
         case Filter():
             return "use fewer ORs between different variables, or one query for each case"
         case Iteration():
-            return "give its iterations smaller upper bounds"
+            return "give its iterations smaller bounds"
         case Succession(parts) if any(isinstance(each, Optional) for each in parts):
             return "make fewer of its parts optional"
         case _:

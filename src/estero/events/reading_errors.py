@@ -129,8 +129,11 @@ def _first_sentence(text: str) -> str:
     return _PREFIX.sub("", lines[0]) if lines else "no reason is given"
 
 
-def how_to_have_timestamps(file: str | None, column: str, kind: Kind) -> str:
-    """The hint for a time column that holds none: for what the events are in, a `file` or a frame."""
+def how_to_have_timestamps(file: str | None, column: str, kind: Kind, *, nested: bool = False) -> str:
+    """The hint for a time column that holds none: for what the events are in, a `file` or a frame.
+
+    `nested`: what is called so is a field inside of a column.
+    """
     if file is None and kind is Kind.FLOAT:
         return f'convert it to timestamps, pandas.to_datetime(df["{column}"], unit="s"), or integers'
     if file is None:
@@ -143,5 +146,10 @@ def how_to_have_timestamps(file: str | None, column: str, kind: Kind) -> str:
     if any(suffix in Path(file).name.lower() for suffix in (".csv", ".tsv", ".txt")):
         return "csv_options={'timestampformat': …} (--timestamp-format) says how times are written"
     if any(suffix in Path(file).name.lower() for suffix in (".json", ".ndjson")):
+        if nested:
+            return (
+                "in JSON, strings inside of objects stay strings; the relation duckdb.read_json(…) has "
+                "timestamps there, and an integer with its time_unit is read anywhere"
+            )
         return "in JSON a timestamp is written '2024-01-31 12:00:00', or as an integer with its time_unit"
     return "write the column as timestamps, or as integers with their time_unit"

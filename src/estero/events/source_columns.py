@@ -76,6 +76,10 @@ class SourceColumns:
         """The names of the columns of each input."""
         return [list(columns) for columns in self._tables.values()]
 
+    def is_nested(self, name: str) -> bool:
+        """Whether what is called so is a field of a struct in a file, and no column of it."""
+        return any(name in each.made for each in self._inputs.values())
+
     @property
     def zone(self) -> str | None:
         """The zone of the time column, None where it has none or there is no time."""
@@ -111,7 +115,7 @@ class SourceColumns:
                 f"the time column holds {column.kind.value}; it must hold timestamps or integers",
                 file=self.file,
                 column=time,
-                hint=how_to_have_timestamps(self.file, time, column.kind),
+                hint=how_to_have_timestamps(self.file, time, column.kind, nested=self.is_nested(time)),
             )
         if unit is not None:
             raise DataError(

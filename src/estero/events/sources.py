@@ -395,7 +395,9 @@ class Source:
                 file=self.file,
                 row=row,
                 column=name,
-                hint=how_to_have_timestamps(self.file, name, Kind.STRING),
+                hint=how_to_have_timestamps(
+                    self.file, name, Kind.STRING, nested=self._columns.is_nested(name)
+                ),
             )
 
     # --------------------------------------------------------------------------------- running

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -19,9 +19,9 @@ from estero.events.sources import Source
 from estero.events.tables.shown_types import plain
 from estero.language.tree.levels import levels_of, prefix_query
 from estero.language.tree.names import some, suggestion
-from estero.language.tree.paths import is_path
+from estero.language.tree.paths import field_of, is_path
 from estero.language.tree.pattern import EventType
-from estero.language.tree.schema import Kind, type_names
+from estero.language.tree.schema import Kind, Nested, type_names
 from estero.language.tree.words import named
 from estero.plan.levels import LevelsPlan
 from estero.plan.plan import Classification
@@ -45,14 +45,15 @@ def funnel_table(
 ) -> pa.Table:
     """The columns of `estero.answers.funnel.Funnel`, in the order of partitions, attributes and steps.
 
-    Attributes are those of starts. Raises ValueError for one that no event of the first step has.
+    Attributes are those of starts, fields of structs among them, ``process.name``. Raises ValueError for one
+    that no event of the first step has.
     """
     asked = _starting(plan, by)
     reached = levels_reached(plan, source, until, consumed=consumed_by(plan.consuming, source))
     levels = [level_column(level) for level in range(1, len(plan.parts) + 1)]
     reached = reached.filter(pc.is_valid(pc.coalesce(*(reached[name] for name in levels))))
     names = [name for name in reached.column_names[2:] if name not in levels] if by_partition else []
-    grouped = [reached[name] for name in names] + _attributes(asked, source, reached[START].to_numpy(), by)
+    grouped = [reached[name] for name in names] + _attributes(asked, source, reached[START].to_numpy())
     keys = [f"k{number}" for number in range(len(grouped))]
     columns = [*keys, *(f"r{number}" for number in range(len(levels)))]
     levels_table = pa.table([*grouped, *(reached[name] for name in levels)], columns)
@@ -61,7 +62,7 @@ def funnel_table(
         found = connection.sql(_statement(len(levels), keys)).to_arrow_table()
     clock = time_type(source)
     taken = {"step", "part", "starts", "share", "median_wait"}
-    all_names = [untaken(name, taken) for name in (*names, *map(named, by))]
+    all_names = [untaken(name, taken) for name in (*names, *map(named, asked.payload))]
     shown = {name: found[key] for name, key in zip(all_names, keys, strict=True)}
     shown["step"] = found["step"].cast(pa.int64())
     shown["part"] = pa.array([plan.parts[step - 1] for step in found["step"].to_pylist()], pa.string())
@@ -77,29 +78,47 @@ def _starting(plan: LevelsPlan, by: Sequence[str]) -> Classification:
     first = prefix_query(plan.tree, levels_of(plan.tree.pattern)[0])
     atoms = [each for each in first.pattern.walk() if isinstance(each, EventType)]
     classification = plan.by_level[-1].classification
+    schema = classification.schema
     known: dict[str, Kind] = {}
     for atom in atoms:
-        read = classification.schema.attributes_read(atom, plan.tree.streams) or {}
+        read = schema.attributes_read(atom, plan.tree.streams) or {}
         known |= {name: kind for name, kind in read.items() if not is_path(name)}
-    for name in by:
-        if name not in known:
+    inside = {name: each for name, each in schema.nested.items() if name in known}
+    asked = [name if name in known else _path_to(name, inside) for name in by]
+    for name, path in zip(by, asked, strict=True):
+        if path is None:
             near = suggestion(name, tuple(known)) or f"there are {some(tuple(known), word='and')}"
             raise ValueError(f"no event of the first step has an attribute {name}: {near}")
+    payload = tuple(path for path in asked if path is not None)
     types = [name for atom in atoms for name in type_names(atom, plan.tree.streams)]
     return replace(
         classification,
+        schema=schema.reading(filter(is_path, payload)),
         predicates=(EventPredicate(tuple(dict.fromkeys(types))),),
         keep_all=False,
-        payload=tuple(by),
+        payload=payload,
         values=(),
     )
 
 
-def _attributes(
-    asked: Classification, source: Source, starts: NDArray[np.int64], by: Sequence[str]
-) -> list[pa.ChunkedArray]:
+def _path_to(name: str, fields: Mapping[str, Nested]) -> str | None:
+    """The path of ``process.name`` where `fields` has a struct ``process`` with a field ``name``, else None.
+
+    >>> _path_to("a.b", {"a": Nested(Kind.OPAQUE, {"b": Nested(Kind.INT)})}) == field_of("a", "b")
+    True
+    """
+    for first, nested in fields.items():
+        rest = name.removeprefix(f"{first}.")
+        if rest != name and nested.fields is not None:
+            inner = rest if rest in nested.fields else _path_to(rest, nested.fields)
+            if inner is not None:
+                return field_of(first, inner)
+    return None
+
+
+def _attributes(asked: Classification, source: Source, starts: NDArray[np.int64]) -> list[pa.ChunkedArray]:
     """The attributes of the events at these positions."""
-    if not by:
+    if not asked.payload:
         return []
     wanted, places = np.unique(starts, return_inverse=True)
     events = source.classified_schema(asked)
@@ -108,7 +127,8 @@ def _attributes(
         here = np.isin(numbers_of(batch, POSITION), wanted)
         found.append(pa.Table.from_batches([batch.filter(pa.array(here))]))
     rows = pa.concat_tables(found)
-    return [plain(rows[event_column(name)].combine_chunks()).take(pa.array(places)) for name in by]
+    columns = (rows[event_column(name)].combine_chunks() for name in asked.payload)
+    return [plain(column).take(pa.array(places)) for column in columns]
 
 
 def _statement(levels: int, keys: Sequence[str]) -> str:
