@@ -15,24 +15,17 @@ from typing import Any
 os.environ["NUMBA_OPT"] = "0"  # optimised once, with all that it calls, for the processors that it is for
 
 from llvmlite import ir
-from numba import cfunc, njit, types
-from numba.core import cgutils
-from numba.core.imputils import impl_ret_untracked
-from numba.core.typing.templates import (
-    AbstractTemplate,
-    AttributeTemplate,
-    infer_getattr,
-    infer_global,
-    signature,
-)
+from numba import cfunc, from_dtype, njit, types
+from numba.core.typing.templates import AttributeTemplate  # what `infer_getattr` asks for
 from numba.extending import (
+    infer_getattr,
     lower_builtin,
     lower_getattr_generic,
     lower_setattr_generic,
     models,
     register_model,
+    type_callable,
 )
-from numba.np.numpy_support import from_dtype
 
 from estero.engine import kernels
 
@@ -177,35 +170,35 @@ class _ColumnAttribute(AttributeTemplate):
 
 
 @lower_getattr_generic(ColumnType)
-def _lengths(context: Any, builder: Any, kind: Any, column: Any, name: str) -> Any:  # noqa: ARG001
+def _lengths(context: Any, builder: Any, kind: Any, column: Any, name: str) -> Any:
     lengths = [_word(builder, column, 1 + axis) for axis in range(kind.ndim)]
     if name == "shape":
-        return cgutils.pack_array(builder, lengths)
+        return context.make_tuple(builder, types.UniTuple(types.intp, kind.ndim), lengths)
     size = lengths[0]
     for length in lengths[1:]:
         size = builder.mul(size, length)
     return size
 
 
-@infer_global(operator.getitem)
-class _GetItem(AbstractTemplate):
-    def generic(self, args: Any, kws: Any) -> Any:  # noqa: ARG002
-        column, index = args
-        if isinstance(column, ColumnType) and _is_index(column, index):
-            return signature(column.dtype, column, types.unliteral(index))
-        return None
+@type_callable(operator.getitem)
+def _type_of_item(context: Any) -> Any:  # noqa: ARG001
+    def item(column: Any, index: Any) -> Any:
+        return column.dtype if _is_index(column, index) else None
+
+    return item
 
 
-@infer_global(operator.setitem)
-class _SetItem(AbstractTemplate):
-    def generic(self, args: Any, kws: Any) -> Any:  # noqa: ARG002
-        column, index, value = args
-        if isinstance(column, ColumnType) and _is_index(column, index):
-            return signature(types.none, column, types.unliteral(index), types.unliteral(value))
-        return None
+@type_callable(operator.setitem)
+def _type_of_put_item(context: Any) -> Any:  # noqa: ARG001
+    def put_item(column: Any, index: Any, value: Any) -> Any:  # noqa: ARG001
+        return types.none if _is_index(column, index) else None
+
+    return put_item
 
 
-def _is_index(column: ColumnType, index: Any) -> bool:
+def _is_index(column: Any, index: Any) -> bool:
+    if not isinstance(column, ColumnType):
+        return False
     if column.ndim == 1:
         return isinstance(index, types.Integer)
     return (
@@ -220,7 +213,7 @@ def _item(builder: Any, context: Any, kind: ColumnType, column: Any, index_kind:
     if kind.ndim == 1:
         place = _as_word(builder, index_kind, index)
     else:
-        parts = cgutils.unpack_tuple(builder, index, kind.ndim)
+        parts = [builder.extract_value(index, axis) for axis in range(kind.ndim)]
         place = _as_word(builder, index_kind[0], parts[0])
         for axis in range(1, kind.ndim):
             place = builder.mul(place, _word(builder, column, 1 + axis))
@@ -240,8 +233,7 @@ def _as_word(builder: Any, kind: Any, index: Any) -> Any:
 def _get(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     kind, index_kind = sig.args
     place = _item(builder, context, kind, args[0], index_kind, args[1])
-    item = context.data_model_manager[kind.dtype].from_data(builder, builder.load(place))
-    return impl_ret_untracked(context, builder, sig.return_type, item)
+    return context.data_model_manager[kind.dtype].from_data(builder, builder.load(place))
 
 
 @lower_builtin(operator.setitem, ColumnType, types.Any, types.Any)
@@ -277,7 +269,6 @@ class Lowering:
                 forceinline=function.is_inlined,
                 no_cpython_wrapper=True,
                 no_cfunc_wrapper=True,
-                _nrt=False,
             )
         return self._steps[function]
 
