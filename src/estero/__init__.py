@@ -22,6 +22,7 @@ from estero.errors import (
 if TYPE_CHECKING:
     from estero.answers.answer import Answer
     from estero.answers.complex_event import ComplexEvent
+    from estero.events.scan import Scan, scan
     from estero.language.builder.conditions import (
         aggregate,
         attribute,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from estero.queries.predicates import predicate
     from estero.queries.query import Query
     from estero.queries.selected import select
-    from estero.queries.texts import check, conjunctive, query, query_of_text, restore
+    from estero.queries.texts import check, conjunctive, query, restore
     from estero.recognize.continuous import ContinuousRecognizer
 
 __version__ = "0.1.0"
@@ -60,6 +61,7 @@ __all__ = [
     "LimitExceeded",
     "Query",
     "QueryError",
+    "Scan",
     "absent",
     "aggregate",
     "attribute",
@@ -85,8 +87,8 @@ __all__ = [
     "predicate",
     "prev",
     "query",
-    "query_of_text",
     "restore",
+    "scan",
     "select",
     "var",
 ]
@@ -96,6 +98,7 @@ _HOMES = {
     "ComplexEvent": "estero.answers.complex_event",
     "ContinuousRecognizer": "estero.recognize.continuous",
     "Query": "estero.queries.query",
+    "Scan": "estero.events.scan",
     "absent": "estero.language.builder.queries",
     "aggregate": "estero.language.builder.conditions",
     "attribute": "estero.language.builder.conditions",
@@ -121,8 +124,8 @@ _HOMES = {
     "prev": "estero.language.builder.conditions",
     "predicate": "estero.queries.predicates",
     "query": "estero.queries.texts",
-    "query_of_text": "estero.queries.texts",
     "restore": "estero.queries.texts",
+    "scan": "estero.events.scan",
     "select": "estero.queries.selected",
     "var": "estero.language.builder.conditions",
 }

@@ -142,8 +142,8 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "prev": (lambda: estero.prev, (var("a").k,), {}),
     "query": (lambda: estero.query, (TEXT,), {}),
     "Query": (lambda: estero.Query, (TEXT,), {}),
-    "query_of_text": (lambda: estero.query_of_text, (TEXT,), {}),
     "restore": (lambda: estero.restore, (TEXT, b"none"), {"key": None, "partials": False}),
+    "scan": (lambda: estero.scan, (STREAM,), LAYOUT),
     "select": (lambda: estero.select, (event("A"),), {}),
     "var": (lambda: estero.var, ("a",), {}),
     "var[…]": (lambda: var("a").__getitem__, ("k",), {}),
@@ -272,7 +272,8 @@ ON_SPARK: dict[str, tuple[Callable[[Any], Any], tuple[str, ...], dict[str, Any]]
         },
     ),
     "recognize a frame": (lambda _: lambda frame: estero.spark.recognize(frame, TEXT), (), {"frame": None}),
-    "match_count": (lambda frame: partial(estero.spark.match_count, frame), (), {"query": None}),
+    "check": (lambda frame: partial(estero.spark.check, frame), (), {"query": None}),
+    "count": (lambda frame: partial(estero.spark.count, frame), (), {"query": None}),
     "explain": (lambda frame: partial(estero.spark.explain, frame), (TEXT,), {"positions": True}),
     "why_not": (
         lambda frame: partial(estero.spark.why_not, frame),
@@ -382,7 +383,7 @@ def _raw(function: Callable[[], Any], arguments: tuple[Any, ...], named: dict[st
 
 def test_every_public_function_is_tried() -> None:
     tried = {name.rpartition(".")[2] for name in CALLS}
-    untried = {"Answer", "ComplexEvent", "ContinuousRecognizer"}  # these are not made by users
+    untried = {"Answer", "ComplexEvent", "ContinuousRecognizer", "Scan"}  # these are not made by users
     public = {name for name in estero.__all__ if not _is_error(name)}
     assert public - tried == untried
     assert {*plots.__all__, *estero.testing.__all__} <= tried

@@ -11,7 +11,6 @@ from estero.automata.compile.compile_pattern import Compiled, compile_pattern
 from estero.errors import LimitExceeded, QueryError, warn
 from estero.language.builder.queries import Built, tree_of
 from estero.language.check.queries import check_query
-from estero.language.syntax.languages import not_ceql
 from estero.language.syntax.parser import parse_query
 from estero.language.syntax.recover import read
 from estero.language.tree.pattern import EventType
@@ -93,9 +92,6 @@ def pattern_statement(text: str | Built) -> PatternStatement:
 @lru_cache(maxsize=256)
 def _statement_of(text: str) -> PatternStatement:
     """The statement of a text, remembered: some ask it for every few events, and to read it takes as long."""
-    other = not_ceql(text)
-    if other is not None:
-        raise other
     reading = read(text)
     if reading.tree is None:
         raise_first(reading.errors)

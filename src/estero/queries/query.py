@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from estero.arguments import checked
 from estero.errors import LimitExceeded, QueryError, legible, warn
+from estero.events.scan import Scan
 from estero.language.builder.queries import Built
 from estero.language.check.notes import notes
 from estero.language.syntax.languages import is_conjunctive
@@ -50,9 +52,10 @@ class Query:
     The arguments that say how events are laid out mean the same everywhere: `type` is the column with
     the event type (without it there is one type, named after FROM, or ``Event``), `time` the time column,
     `order` columns that break ties of time, `time_unit` the length of a tick of an integer time column
-    ("ns", "us", "ms", "s", "min", "h", "d"). A type of the query of which there are no events is no error,
-    but an `EsteroWarning`; `types`, a list of the types there may be, beside those that occur, makes it a
-    `QueryError`. `csv_options` are passed to the reader of CSV files.
+    ("ns", "us", "ms", "s", "min", "h", "d"). `estero.scan` names them once, with the events, and is taken
+    wherever events are; then these arguments are left out. A type of the query of which there are no events
+    is no error, but an `EsteroWarning`; `types`, a list of the types there may be, beside those that occur,
+    makes it a `QueryError`. `csv_options` are passed to the reader of CSV files.
     """
 
     def __init__(self, query: str | Built | Statement) -> None:
@@ -162,7 +165,8 @@ class Query:
 
         `events` is a path, directory or glob (Parquet, CSV, JSON lines, Arrow), a list of these, of whatever
         formats, anything with the Arrow C stream interface, a pandas frame, an iterator of record batches, or
-        a mapping of type name to any of these.
+        a mapping of type name to any of these; or an `estero.scan` of these, which names the columns. Of a
+        DataFrame of Spark the answer is a DataFrame, that of `estero.spark.recognize`, by the same arguments.
         `until` is for queries that end with ``NOT(…) FOR d``, and for partial matches: the time up to which
         events are known, that of the last one unless it is given, or "end" where nothing comes any more.
         With `distinct` only the marks of complex events tell them apart (`with_distinct`).
@@ -173,26 +177,20 @@ class Query:
 
         Raises `QueryError` where the query does not fit the events and `DataError` where they cannot be read.
         """
+        scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
         if distinct is not None:
             asked = self.with_distinct(distinct)
-            return asked.run(
-                events,
-                type=type,
-                time=time,
-                order=order,
-                time_unit=time_unit,
-                types=types,
-                csv_options=csv_options,
-                until=until,
-                partials=partials,
-                progress=progress,
-            )
-        layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
+            return asked.run(scan, until=until, partials=partials, progress=progress)
+        if scan.is_of_spark:
+            if progress is not None:
+                raise ValueError("progress is for events in this process: leave it out for Spark")
+            matches: Answer = on_spark().recognize(scan, self, until=until, partials=partials)
+            return matches
         from estero.answers.answer import Answer
         from estero.recognize.in_process import InProcessRun, Progress
 
-        source = self._open(events, layout, csv_options)
-        plan = self._checked_plan(source, layout)
+        source = _opened(scan)
+        plan = self._checked_plan(source, scan.layout)
         source.run_relations()
         told = None if progress is None else Progress(progress)
         known = None
@@ -269,18 +267,19 @@ class Query:
         """What recognizes this query over events that are pushed, batch after batch without an end.
 
         `schema` has the columns of events: a `pyarrow.Schema`, or anything that `run` takes, whose events do
-        not matter, or a mapping of type name to these where each type has its own table. `lateness` is how
-        long to wait for events that come out of order ("5 seconds", or a number of ticks); none by default.
-        With `distinct` only the marks of complex events tell them apart (`with_distinct`). With `partials`
-        answers have partial matches, too: see `PartialsRecognizer`.
+        not matter, or a mapping of type name to these where each type has its own table; or an `estero.scan`
+        of these, which names the columns. `lateness` is how long to wait for events that come out of order
+        ("5 seconds", or a number of ticks); none by default. With `distinct` only the marks of complex events
+        tell them apart (`with_distinct`). With `partials` answers have partial matches, too: see
+        `PartialsRecognizer`.
 
         Raises `QueryError` where the query does not fit the columns, and for partial matches of a query
         without a window or of a pattern that is no sequence; ValueError for what is no lateness.
         """
-        layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
+        scan = Scan.of(schema, type, time, order, time_unit, types, only_type=self.only_type)
         from estero.events.streams.stream_layout import layout_of
 
-        laid_out = layout_of(schema, layout, lateness)
+        laid_out = layout_of(scan, lateness)
         asked = self if distinct is None else self.with_distinct(distinct)
         return asked.partials_recognizer_of(laid_out) if partials else asked.recognizer_of(laid_out)
 
@@ -324,9 +323,12 @@ class Query:
 
         A query that fits but can never match is warned of, with an `EsteroWarning`.
         """
-        layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
-        source = self._open(events, layout, csv_options)
-        errors = self._unfit(source, self._schema(source, layout))
+        scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
+        if scan.is_of_spark:
+            errors: list[QueryError] = on_spark().check(scan, self)
+            return errors
+        source = _opened(scan)
+        errors = self._unfit(source, self._schema(source, scan.layout))
         if not errors:
             self.statement.warn_if_never()
         return errors
@@ -348,11 +350,14 @@ class Query:
         """
         from estero.queries.explanation import Explanation
 
-        layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
+        scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
         if events is None:
             return Explanation(self.statement.plan(UNKNOWN))
-        source = self._open(events, layout, csv_options)
-        plan = self._checked_plan(source, layout)
+        if scan.is_of_spark:
+            explanation: Explanation = on_spark().explain(scan, self)
+            return explanation
+        source = _opened(scan)
+        plan = self._checked_plan(source, scan.layout)
         read = tuple(source.reading_lines(plan.classification))
         return Explanation(plan, source.sql(plan.classification), read=read)
 
@@ -384,11 +389,6 @@ class Query:
         """The plan where the last one was for events that are laid out so."""
         planned = self._planned
         return planned[1] if planned is not None and planned[0] == _asked(layout) else None
-
-    def _open(self, events: object, layout: EventLayout, csv_options: Mapping[str, object] | None) -> Source:
-        from estero.events.sources import open_source
-
-        return open_source(events, layout, csv_options, declared=False)
 
     def _checked_plan(self, source: Source, layout: EventLayout) -> Plan:
         if source.waits_for_columns and not self.statement.errors(source.schema, source.type_column):
@@ -431,6 +431,17 @@ class Query:
             for names in dict.fromkeys(missing):
                 warn(_without_events(names[0], known, layout.type if none else None))
         return schema
+
+
+def on_spark() -> Any:
+    """The room of Spark, which stands above this one; so it is imported by its name, once Spark is asked."""
+    return import_module("estero.spark")
+
+
+def _opened(scan: Scan) -> Source:
+    from estero.events.sources import open_source
+
+    return open_source(scan.events, scan.layout, scan.csv_options, declared=False)
 
 
 def _asked(layout: Layout) -> object:

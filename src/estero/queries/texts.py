@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from estero.arguments import checked
 from estero.errors import QueryError
+from estero.events.scan import Scan
 from estero.language.builder.queries import Built
 from estero.language.syntax.languages import is_conjunctive
 from estero.language.syntax.recover import read
-from estero.queries.pattern_statement import PatternStatement, pattern_statement
+from estero.queries.pattern_statement import PatternStatement
 from estero.queries.query import Distinct, Query
 from estero.queries.statement import Statement
 
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
 
 @checked
 def query(text: str | Built) -> Query:
-    """The query of a CEQL text, or of what the builder has made: a query, or a pattern for all it finds.
+    """The query of a text, in CEQL or conjunctive, or of what the builder has made.
+
+    A pattern of the builder is the query for all its complex events. `conjunctive` says what a conjunctive
+    text may say.
 
     Raises `QueryError`, with the place in the text, for everything that is wrong whatever the events are.
     """
-    return Query(pattern_statement(text))
+    return Query(text)
 
 
 @checked
@@ -54,15 +58,6 @@ def conjunctive(query: str | ConjunctiveTree) -> Query:
     from estero.queries.conjunctive_statement import conjunctive_statement
 
     return Query(conjunctive_statement(str(query)))
-
-
-@checked
-def query_of_text(text: str) -> Query:
-    """The query of a text, as `estero.query` or `estero.conjunctive` makes it.
-
-    Raises `QueryError`, with the place in the text, for everything that is wrong whatever the events are.
-    """
-    return Query(text)
 
 
 @overload
@@ -144,15 +139,15 @@ def check(
     warned of, as by `Query.run`, and so is a query that can never match. Raises `DataError` where the events
     cannot be read.
     """
+    scan = Scan.of(events, type, time, order, time_unit, types, csv_options)
 
     def unfit(statement: Statement) -> list[QueryError]:
-        if events is None:
+        if scan.events is None:
             errors = statement.errors()
             if not errors:
                 statement.warn_if_never()
             return errors
-        asked, columns = Query(statement), {"type": type, "time": time, "time_unit": time_unit}
-        return asked.check(events, **columns, order=order, types=types, csv_options=csv_options)
+        return Query(statement).check(scan)
 
     if is_conjunctive(text):
         from estero.queries.conjunctive_statement import ConjunctiveStatement
