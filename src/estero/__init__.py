@@ -132,16 +132,16 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Imports what is asked for when it is asked for: the parser, Arrow and DuckDB take their time."""
+    """Imports a public name at its first use: the parser, Arrow and DuckDB take their time."""
     if name == "testing":
         return import_module("estero.testing")
     if name not in _HOMES:
         raise AttributeError(f"module 'estero' has no attribute {name!r}")
-    found: object = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = found
-    return found
+    value: object = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    """All public names, whether they were asked for or not, so that completion finds them."""
+    """All public names, imported or not, so that completion shows them."""
     return sorted({*globals(), *__all__})

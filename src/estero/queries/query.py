@@ -43,11 +43,11 @@ Distinct = Literal["marks"]
 
 @checked
 class Query:
-    """A query. It knows no events; `run`, `explain` and `check` are given them.
+    """A query. It has no events of its own; `run`, `explain` and `check` are given them.
 
     ``Query(text)`` is the query of a text in CEQL, of a conjunctive one, or of what the builder has made. It
-    raises `QueryError`, with the place in the text, for everything that is wrong whatever the events are.
-    `statement` is what the query says.
+    raises `QueryError`, with the place in the text, for all mistakes that do not depend on the events.
+    `statement` is the content of the query.
 
     The arguments that say how events are laid out mean the same everywhere: `type` is the column with
     the event type (without it there is one type, named after FROM, or ``Event``), `time` the time column,
@@ -78,8 +78,8 @@ class Query:
     def _repr_html_(self) -> str:
         from html import escape
 
-        said = "".join(f"<p>{escape(legible(each))}</p>" for each in self.notes())
-        return f"<pre>{escape(legible(str(self), lines=True))}</pre>{said}"
+        notes = "".join(f"<p>{escape(legible(note))}</p>" for note in self.notes())
+        return f"<pre>{escape(legible(str(self), lines=True))}</pre>{notes}"
 
     def __eq__(self, other: object) -> bool:
         return self.statement == other.statement if isinstance(other, Query) else NotImplemented
@@ -89,17 +89,17 @@ class Query:
 
     @property
     def tree(self) -> QueryTree:
-        """The clauses and the labels, and a pattern of the same types of events."""
+        """The tree of the clauses and labels, and of a pattern with the same types of events."""
         return self.statement.tree
 
     @property
     def only_type(self) -> str:
-        """The type of all events where no column says it."""
+        """The type of all events if no column has it."""
         return self.tree.streams[0] if self.tree.streams else "Event"
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters, ``$name`` in the text, that have no value yet."""
+        """The names of the parameters, ``$name`` in the text, without a value."""
         return self.statement.parameters
 
     def bind(self, values: Mapping[str, object] | None = None, /, **named: object) -> Query:
@@ -121,7 +121,7 @@ class Query:
         return Query(self.statement.bound({**(values or {}), **named}))
 
     def with_distinct(self, distinct: Distinct) -> Query:
-        """The query whose complex events are told apart by their marks alone: ``"marks"``.
+        """The query whose complex events differ by their marks alone: ``"marks"``.
 
         Two of them with the same end and the same marks are one, wherever their runs began. It starts at the
         first event that it marks, and if it marks none, at its end. That happens last but for LIMIT: the
@@ -136,9 +136,9 @@ class Query:
         return Query(replace(self.statement, distinct=True))
 
     def notes(self) -> list[str]:
-        """What this query says that is easily misread, a line each; `explain` and ``estero check`` say it.
+        """Lines on parts of this query that are easily misread, as `explain` and ``estero check`` have them.
 
-        None of it is wrong: that LIMIT is for each end, or that events of other keys count in a window.
+        They are no mistakes: LIMIT is for each end, for instance, and events of other keys count in a window.
         """
         said = list(notes(self.tree))
         if may_list_many(self.tree):
@@ -146,7 +146,7 @@ class Query:
                 said += many_candidates(self.statement.plan(UNKNOWN))
         return said
 
-    def run(  # noqa: PLR0913 (each says one thing that a user may have to say)
+    def run(  # noqa: PLR0913 (what users may have to say)
         self,
         events: object,
         *,
@@ -175,7 +175,7 @@ class Query:
         While the answer is read, `progress` is called now and then with how many events are read, and how
         many there are (None where that is not known before).
 
-        Raises `QueryError` where the query does not fit the events and `DataError` where they cannot be read.
+        Raises `QueryError` if the query does not fit the events, and `DataError` if they cannot be read.
         """
         scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
         if distinct is not None:
@@ -251,7 +251,7 @@ class Query:
         partials: bool,
     ) -> StreamRecognizer: ...
 
-    def recognizer(  # noqa: PLR0913 (each says one thing that a user may have to say)
+    def recognizer(  # noqa: PLR0913 (what users may have to say)
         self,
         schema: object,
         *,
@@ -264,7 +264,7 @@ class Query:
         distinct: Distinct | None = None,
         partials: bool = False,
     ) -> StreamRecognizer:
-        """What recognizes this query over events that are pushed, batch after batch without an end.
+        """A recognizer of this query for events that are pushed, batch after batch, without an end.
 
         `schema` has the columns of events: a `pyarrow.Schema`, or anything that `run` takes, whose events do
         not matter, or a mapping of type name to these where each type has its own table; or an `estero.scan`
@@ -284,7 +284,7 @@ class Query:
         return asked.partials_recognizer_of(laid_out) if partials else asked.recognizer_of(laid_out)
 
     def partials_recognizer_of(self, layout: StreamLayout, state: State | None = None) -> PartialsRecognizer:
-        """The recognizer with partial matches; with a `state`, it goes on from there."""
+        """The recognizer with partial matches for events of a layout; it goes on from a `state`, if any."""
         from estero.plan.levels import partials_plan
         from estero.recognize.partials_recognizer import PartialsRecognizer
         from estero.recognize.state_bytes import sound_content
@@ -298,7 +298,7 @@ class Query:
         return PartialsRecognizer(partials_plan(plan.tree, laid_out), layout, source, state=state)
 
     def recognizer_of(self, layout: StreamLayout, state: State | None = None) -> ContinuousRecognizer:
-        """The recognizer of events that are laid out so; with a `state`, it goes on from there."""
+        """The recognizer for events of a layout; it goes on from a `state`, if any."""
         from estero.recognize.continuous import ContinuousRecognizer
         from estero.recognize.state_bytes import sound_content
 
@@ -319,7 +319,7 @@ class Query:
         types: Sequence[str] = (),
         csv_options: Mapping[str, object] | None = None,
     ) -> list[QueryError]:
-        """Everything in which this query does not fit the events, in order of place; empty if it does.
+        """All errors of this query for these events, in order of place; none if it fits them.
 
         A query that fits but can never match is warned of, with an `EsteroWarning`.
         """
@@ -344,9 +344,9 @@ class Query:
         types: Sequence[str] = (),
         csv_options: Mapping[str, object] | None = None,
     ) -> Explanation:
-        """The plan, its guarantee, what is filtered where, the automaton and, with events, the SQL.
+        """The plan, its guarantee, where filters are checked, the automaton and, with events, the SQL.
 
-        It prints well and renders in a notebook; `svg()` is the picture of the automaton, or of what joins.
+        It prints well and renders in a notebook; `svg()` is the picture of the automaton, or of the join.
         """
         from estero.queries.explanation import Explanation
 
@@ -362,14 +362,14 @@ class Query:
         return Explanation(plan, source.sql(plan.classification), read=read)
 
     def automaton(self, events: object = None, **layout: Any) -> Automaton:
-        """What finds the complex events: a CEA, chain-CEA or PCEA, and the filters that it leaves over.
+        """The automaton of this query: a CEA, chain-CEA or PCEA, and the filters beside it.
 
         The arguments are those of `explain`. Without events it is the automaton for columns of unknown types.
         """
         return self.explain(events, **layout).automaton
 
     def plan(self, layout: Layout) -> Plan:
-        """The plan for events that are laid out so; raises `QueryError` where the query does not fit them."""
+        """The plan for events of a layout; raises `QueryError` if the query does not fit them."""
         raise_first(self.statement.errors(layout.schema, layout.type_column))
         return self._fitting_plan(layout)
 
@@ -386,7 +386,7 @@ class Query:
         return plan
 
     def _remembered(self, layout: Layout) -> Plan | None:
-        """The plan where the last one was for events that are laid out so."""
+        """The last plan, if it was for events of this layout."""
         planned = self._planned
         return planned[1] if planned is not None and planned[0] == _asked(layout) else None
 
@@ -400,7 +400,7 @@ class Query:
         return self._fitting_plan(asked)
 
     def _unfit(self, source: Source, schema: Schema) -> list[QueryError]:
-        """Everything in which the query does not fit these events; hints name the values behind it."""
+        """All errors of the query for these events; hints name the values that cause them."""
         errors = self.statement.errors(schema, source.type_column)
         for error in errors:
             words = set(re.findall(r"\w+", error.text[error.span.start : error.span.end]))
@@ -434,7 +434,7 @@ class Query:
 
 
 def on_spark() -> Any:
-    """The room of Spark, which stands above this one; so it is imported by its name, once Spark is asked."""
+    """The module `estero.spark`: it stands above this one, so it is imported by its name when needed."""
     return import_module("estero.spark")
 
 
@@ -445,18 +445,18 @@ def _opened(scan: Scan) -> Source:
 
 
 def _asked(layout: Layout) -> object:
-    """What a plan is made for: answers show attributes in the order of the columns, which == does not see."""
+    """The key of a plan: a layout, and the order of its columns, which == does not see."""
     schema = layout.schema
     order = [(name, list(attributes)) for name, attributes in schema.types.items()]
     return layout, order, list(schema.shared or ()), schema.untyped
 
 
 def _warn_of_other_names(plan: Plan, *, timed: bool) -> None:
-    """Warns of keys and labels that are not the names of their columns, as these are taken."""
+    """Warns of keys and labels whose columns have other names, because theirs are taken."""
     from estero.answers.report import column_names
 
     keys = [named(alternatives[0]) for alternatives in plan.shown_keys]
-    labels = [each.label for each in plan.shown]
+    labels = [selected.label for selected in plan.shown]
     further = {"suppressed": plan.interval is not None, "waits": plan.wait is not None}
     columns = column_names(keys, labels, timed=timed, **further)
     for place, (name, column) in enumerate(zip((*keys, *labels), columns, strict=True)):
@@ -466,7 +466,7 @@ def _warn_of_other_names(plan: Plan, *, timed: bool) -> None:
 
 
 def _without_events(name: str, known: Sequence[str], column: str | None) -> str:
-    """A line on a type that does not occur; `column` is that of the types where none of the query does."""
+    """The warning of a type without events; `column` is that of types, if no type of the query has any."""
     there = f"there are no events of type {name}, only of {some(known, word='and')}"
     near = suggestion(name, known)
     if near:

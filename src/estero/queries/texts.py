@@ -1,4 +1,4 @@
-"""A text in CEQL, or a conjunctive query: the query that it is, or all that is wrong with it."""
+"""The functions that take the text of a query, in either language, and give the query or its errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def query(text: str | Built) -> Query:
     A pattern of the builder is the query for all its complex events. `conjunctive` says what a conjunctive
     text may say.
 
-    Raises `QueryError`, with the place in the text, for everything that is wrong whatever the events are.
+    Raises `QueryError`, with the place in the text, for all mistakes that do not depend on the events.
     """
     return Query(text)
 
@@ -102,7 +102,7 @@ def restore(
     partials: bool = False,
     distinct: Distinct | None = None,
 ) -> StreamRecognizer:
-    """The recognizer of `query` that goes on from a snapshot: it finds what the one before would have found.
+    """The recognizer of `query` that goes on from a snapshot as if it had never stopped.
 
     How events are laid out and how late they may be is in the snapshot. A snapshot that was written with a
     `key` is read with it, and no other is; that of a recognizer with `partials`, or with `distinct`, is
@@ -114,10 +114,12 @@ def restore(
 
     asked = Query(query) if isinstance(query, str) else query
     asked = asked if distinct is None else asked.with_distinct(distinct)
-    found = read(state, key)
+    snapshot = read(state, key)
     kind = partials_recognizer.KIND if partials else continuous.KIND
-    layout = continuous.layout_in(found, str(asked), kind)
-    return asked.partials_recognizer_of(layout, found) if partials else asked.recognizer_of(layout, found)
+    layout = continuous.layout_in(snapshot, str(asked), kind)
+    if partials:
+        return asked.partials_recognizer_of(layout, snapshot)
+    return asked.recognizer_of(layout, snapshot)
 
 
 @checked
@@ -132,10 +134,10 @@ def check(
     types: Sequence[str] = (),
     csv_options: Mapping[str, object] | None = None,
 ) -> list[QueryError]:
-    """Everything that is wrong with a text, in order of place; with `events`, what does not fit them.
+    """All errors of a text, in order of place; with `events`, also those of a query that does not fit them.
 
-    The text is a query in CEQL or, with a head and ``<-``, a conjunctive one. Where parts of a query in CEQL
-    cannot be read, they have an error each, and the rest is checked without them. Types without events are
+    The text is a query in CEQL or, with a head and ``<-``, a conjunctive one. Parts of a query in CEQL that
+    cannot be read have an error of their own, and the rest is checked without them. Types without events are
     warned of, as by `Query.run`, and so is a query that can never match. Raises `DataError` where the events
     cannot be read.
     """

@@ -75,7 +75,7 @@ require("spark", "Estero on Spark")
 
 
 def __getattr__(name: str) -> object:
-    """Imports what is asked for when it is asked for, as `estero` does."""
+    """Imports a public name at its first use, as `estero` does."""
     if name not in _HOMES:
         raise AttributeError(f"module 'estero.spark' has no attribute {name!r}")
     value: object = getattr(import_module(f"estero.spark.{_HOMES[name]}"), name)
@@ -84,12 +84,12 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """All public names, whether they were asked for or not."""
+    """All public names, imported or not."""
     return sorted({*globals(), *__all__})
 
 
 @checked
-def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say)
+def recognize(  # noqa: PLR0913 (what users may have to say)
     df: DataFrame | Scan,
     query: Query | QueryTree | Pattern | str,
     *,
@@ -273,7 +273,7 @@ def explain(
     positions: bool = False,
     partials: bool = False,
 ) -> Explanation:
-    """What `recognize` would do, with the same arguments: no job is started, and nothing is read.
+    """The plan of `recognize` for the same arguments: no job is started, and nothing is read.
 
     Its line ``on Spark`` says how tasks divide the work, of a batch or of a stream, as `df` is. Where one
     task has to see all events in order, ``one ordered task`` is in it, and why.
@@ -305,11 +305,11 @@ def check(
     order: Sequence[str] = (),
     time_unit: str | None = None,
 ) -> list[QueryError]:
-    """Everything in which `query` does not fit the columns of `df`, in order of place; empty if it does.
+    """All errors of `query` for the columns of `df`, in order of place; none if it fits them.
 
-    As `Query.check`, but no job is started, so types of events that do not occur are not known. Raises
-    `QueryError` for a text that is wrong whatever the events are, and `DataError` for a column that is
-    missing or of a wrong kind.
+    As `Query.check`, but no job is started, so nothing is known of types that do not occur. Raises
+    `QueryError` for a text with mistakes that do not depend on the events, and `DataError` for a column that
+    is missing or of a wrong kind.
     """
     df, columns = _scanned(df, type, time, order, time_unit)
     asked = _query(query)
@@ -332,7 +332,7 @@ def why_not(
     sample: int = 1_000_000,
     seconds: float | None = None,
 ) -> WhyNot:
-    """Why `recognize` does not find more in a batch: how far the sequence comes, and what keeps events away.
+    """The reasons why `recognize` finds no more in a batch: how far the sequence comes, and what stops it.
 
     The first `sample` events in the order of time are brought to the driver, and looked at there
     (`Answer.why_not`, some `seconds` at most); to look at others, leave events out of `df`, or keep those of
@@ -360,13 +360,13 @@ def why_not(
 
 
 _MOST_ROWS = 100_000_000
-"""More rows are not brought to the driver."""
+"""Most rows that are brought to the driver."""
 _MOST_TASKS = 100_000
-"""Spark plans and counts each task on the driver: with more it does not get to the work."""
+"""Most tasks of a job: Spark plans and counts them on the driver, and with more it never gets to work."""
 
 
 def _check_number(name: str, number: object, most: int) -> None:
-    """Raises TypeError for what is no whole number, ValueError for one out of range; None passes."""
+    """Raises TypeError for anything but a whole number, ValueError for one out of range; None passes."""
     if number is None:
         return
     said = f"{name} is a whole number from 1 to {most:,}, not {number!r}"
@@ -405,7 +405,7 @@ def _laid_out(df: DataFrame, columns: EventLayout, query: Query) -> tuple[DataFr
 
 
 def _partials_plan(plan: Plan, layout: Layout) -> PartialsPlan:
-    """How partial matches of a planned query are found, by the keys that it writes or its events share."""
+    """The plan for the partial matches of a planned query, by its keys or those that its events share."""
     plan.refuse_distinct()
     from estero.plan.levels import partials_plan
     from estero.plan.shared_by_levels import with_shared_key
@@ -415,7 +415,7 @@ def _partials_plan(plan: Plan, layout: Layout) -> PartialsPlan:
 
 
 def _query(asked: Query | QueryTree | Pattern | str, distinct: Distinct | None = None) -> Query:
-    """The query of a text in either language, or of a tree; a query is what it is."""
+    """The query of a text in either language, or of a tree; a query as it is."""
     from estero.queries.query import Query
 
     query = asked if isinstance(asked, Query) else Query(asked)
