@@ -70,7 +70,7 @@ def test_a_mapping_of_types_is_scanned_as_a_whole() -> None:
     }
     stream = estero.scan(tables, time="ts", order=["id"])
     assert _matches(estero.query(QUERY).run(stream)) == MATCHES
-    with pytest.raises(estero.DataError, match="a list or a mapping of events contains a scan"):
+    with pytest.raises(estero.DataError, match="where plain events are expected"):
         estero.query(QUERY).run({name: estero.scan(table) for name, table in tables.items()}, time="ts")
 
 
@@ -97,6 +97,8 @@ def test_the_short_form_of_order_is_one_name() -> None:
 @pytest.mark.parametrize("schema", [TRADES.schema, TRADES, pl.from_arrow(TRADES)])
 def test_a_recognizer_takes_a_scan_of_a_schema(schema: object) -> None:
     recognizer = estero.query(QUERY).recognizer(estero.scan(schema, **LAYOUT), lateness="1 second")
+    with pytest.raises(estero.DataError, match="push events as they are"):
+        recognizer.push(estero.scan(TRADES, **LAYOUT))
     matches = [*recognizer.push(TRADES), *recognizer.close()]
     assert _matches(matches) == MATCHES
 

@@ -155,11 +155,11 @@ def open_input(events: object, csv_options: Mapping[str, object] | None = None) 
 
 
 def _refuse_misplaced(events: object) -> None:
-    """Raises `DataError` for a scan inside of other events, a class, and a DataFrame of Spark."""
+    """Raises `DataError` for a scan where events are plain, a class, and a DataFrame of Spark."""
     if isinstance(events, Scan):
         raise DataError(
-            "a list or a mapping of events contains a scan",
-            hint="scan the whole: estero.scan({'A': a, 'B': b}, time=…)",
+            "estero.scan(…) is given where plain events are expected",
+            hint="scan a mapping as a whole, estero.scan({'A': a, 'B': b}, time=…); push events as they are",
         )
     if isinstance(events, type):
         raise DataError(f"the class {events.__name__} has no events", hint=f"pass {_ACCEPTED}")
