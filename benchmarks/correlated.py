@@ -64,7 +64,7 @@ class Case:
 
     def query(self) -> Query:
         """The query."""
-        return estero.conjunctive(self.text) if "<-" in self.text else estero.query(self.text)
+        return estero.query(self.text)
 
     def table(self, events: int, *, keys: int | None = None) -> pa.Table:
         """Seeded events, drawn evenly; `m` is one of ten values."""

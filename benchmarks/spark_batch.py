@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 
 import estero
 from estero.language.tree.schema import EventLayout
-from estero.spark import local_session, match_count, recognize, register
+from estero.spark import count, local_session, recognize, register
 from estero.spark.batch.distribute import distribute
 from estero.spark.work import Work, layout_of_schema
 
@@ -77,8 +77,8 @@ CASES = [
     Case("1,000 keys", "k", "60 SECONDS", target=True),
     Case("one order", None, "300 MILLISECONDS", target=True),
     Case("a key with 80 % of the events", "hot", "300 MILLISECONDS"),
-    Case("1,000 keys, counted", "k", "60 SECONDS", how="match_count"),
-    Case("one order, counted", None, "300 MILLISECONDS", how="match_count"),
+    Case("1,000 keys, counted", "k", "60 SECONDS", how="count"),
+    Case("one order, counted", None, "300 MILLISECONDS", how="count"),
     Case("1,000 keys, table function of SQL", "k", "60 SECONDS", how="sql", part=25),
 ]
 
@@ -123,8 +123,8 @@ def sums_in_process(case: Case, path: Path) -> Sums:
 
 def sums_of_spark(case: Case, df: DataFrame) -> Sums:
     """The same of what Spark finds."""
-    if case.how == "match_count":
-        return match_count(df, case.text, type="type", time="ts"), 0, 0
+    if case.how == "count":
+        return count(df, case.text, type="type", time="ts"), 0, 0
     (row,) = (
         found_by(case, df)
         .selectExpr(
@@ -139,7 +139,7 @@ def sums_of_spark(case: Case, df: DataFrame) -> Sums:
 
 def check(case: Case, df: DataFrame, expected: Sums) -> None:
     """Raises where Spark finds something else."""
-    wanted = (expected[0], 0, 0) if case.how == "match_count" else expected
+    wanted = (expected[0], 0, 0) if case.how == "count" else expected
     found = sums_of_spark(case, df)
     if found != wanted or not wanted[0]:
         raise ValueError(f"{case.name}: Spark finds {found}, this process {wanted}")
@@ -188,8 +188,8 @@ def crossing(case: Case, df: DataFrame) -> int:
 
 def recognized(case: Case, df: DataFrame) -> None:
     """Finds all answers and throws them away, or counts them."""
-    if case.how == "match_count":
-        match_count(df, case.text, type="type", time="ts")
+    if case.how == "count":
+        count(df, case.text, type="type", time="ts")
     else:
         thrown_away(found_by(case, df))
 

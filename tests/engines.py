@@ -46,7 +46,7 @@ class InProcess(Engine):
 
     def rows(self, query: str, events: pa.Table, layout: Layout) -> list[Row]:
         """The rows of the answer; as many as are counted."""
-        answer = estero.query_of_text(query).run(events, **layout)
+        answer = estero.query(query).run(events, **layout)
         rows: list[Row] = answer.to_arrow().to_pylist()
         assert answer.count() == len(rows)
         return rows
@@ -57,7 +57,7 @@ class Pushed(Engine):
 
     def rows(self, query: str, events: pa.Table, layout: Layout) -> list[Row]:
         """The rows of the answers of all pushes."""
-        asked = estero.query_of_text(query)
+        asked = estero.query(query)
         recognizer = asked.recognizer(events.schema, **layout)
         rows: list[Row] = []
         for piece in cut(events, seed=1, most=MOST_IN_A_PIECE):
@@ -77,7 +77,7 @@ class PushedOneByOne(Engine):
 
     def rows(self, query: str, events: pa.Table, layout: Layout) -> list[Row]:
         """The rows of the answers of all pushes."""
-        recognizer = estero.query_of_text(query).recognizer(events.schema, **layout)
+        recognizer = estero.query(query).recognizer(events.schema, **layout)
         rows: list[Row] = []
         for piece in cut(events, seed=3, most=2):
             for each in (piece,) if piece.num_rows > 1 else _in_some_form(piece, recognizer.position):

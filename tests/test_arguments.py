@@ -30,8 +30,8 @@ WRONG: dict[str, Callable[[], object]] = {
     "sample() takes an integer as k, not '1'": lambda: any_of(answer().sample, "1"),
     "conjunctive() takes a string as query, not None": lambda: any_of(estero.conjunctive, None),
     "check() takes a string as text, not a Query": lambda: any_of(estero.check, estero.query(QUERY)),
-    'contains() takes a query or a pattern such as event("A") or a string as larger, not 1': lambda: any_of(
-        estero.contains, 1, QUERY
+    'missing() takes a query or a pattern such as event("A") or a string as larger, not 1': lambda: any_of(
+        estero.missing, 1, QUERY
     ),
     (
         'then() takes a pattern such as event("A") or absent("A").within("1 hour") as others, not \'B\''
@@ -144,4 +144,4 @@ def test_control_characters_of_values_are_escaped_in_every_picture() -> None:
 
 def test_queries_that_were_built_are_compared_as_texts_are() -> None:
     built = estero.select(estero.event("A").then(estero.event("B")))
-    assert estero.equivalent(built, "SELECT * WHERE A ; B") is None
+    assert estero.equivalent(built, "SELECT * WHERE A ; B")

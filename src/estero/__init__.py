@@ -22,6 +22,7 @@ from estero.errors import (
 if TYPE_CHECKING:
     from estero.answers.answer import Answer
     from estero.answers.complex_event import ComplexEvent
+    from estero.events.scan import Scan, scan
     from estero.language.builder.conditions import (
         aggregate,
         attribute,
@@ -41,11 +42,11 @@ if TYPE_CHECKING:
     )
     from estero.language.builder.queries import absent, event
     from estero.queries.automaton_query import automaton
-    from estero.queries.decisions.equivalence import contains, equivalent
+    from estero.queries.decisions.equivalence import difference, equivalent, includes, missing
     from estero.queries.predicates import predicate
     from estero.queries.query import Query
     from estero.queries.selected import select
-    from estero.queries.texts import check, conjunctive, query, query_of_text, restore
+    from estero.queries.texts import check, conjunctive, query, restore
     from estero.recognize.continuous import ContinuousRecognizer
 
 __version__ = "0.1.0"
@@ -60,6 +61,7 @@ __all__ = [
     "LimitExceeded",
     "Query",
     "QueryError",
+    "Scan",
     "absent",
     "aggregate",
     "attribute",
@@ -71,20 +73,22 @@ __all__ = [
     "closed",
     "conjunctive",
     "constant",
-    "contains",
     "count",
     "decreasing",
+    "difference",
     "equivalent",
     "event",
     "holds",
+    "includes",
     "increasing",
+    "missing",
     "outside",
     "param",
     "predicate",
     "prev",
     "query",
-    "query_of_text",
     "restore",
+    "scan",
     "select",
     "var",
 ]
@@ -94,6 +98,7 @@ _HOMES = {
     "ComplexEvent": "estero.answers.complex_event",
     "ContinuousRecognizer": "estero.recognize.continuous",
     "Query": "estero.queries.query",
+    "Scan": "estero.events.scan",
     "absent": "estero.language.builder.queries",
     "aggregate": "estero.language.builder.conditions",
     "attribute": "estero.language.builder.conditions",
@@ -105,36 +110,38 @@ _HOMES = {
     "closed": "estero.language.builder.conditions",
     "conjunctive": "estero.queries.texts",
     "constant": "estero.language.builder.conditions",
-    "contains": "estero.queries.decisions.equivalence",
     "count": "estero.language.builder.conditions",
     "decreasing": "estero.language.builder.conditions",
+    "difference": "estero.queries.decisions.equivalence",
     "equivalent": "estero.queries.decisions.equivalence",
     "event": "estero.language.builder.queries",
     "holds": "estero.language.builder.conditions",
+    "includes": "estero.queries.decisions.equivalence",
     "increasing": "estero.language.builder.conditions",
+    "missing": "estero.queries.decisions.equivalence",
     "outside": "estero.language.builder.conditions",
     "param": "estero.language.builder.conditions",
     "prev": "estero.language.builder.conditions",
     "predicate": "estero.queries.predicates",
     "query": "estero.queries.texts",
-    "query_of_text": "estero.queries.texts",
     "restore": "estero.queries.texts",
+    "scan": "estero.events.scan",
     "select": "estero.queries.selected",
     "var": "estero.language.builder.conditions",
 }
 
 
 def __getattr__(name: str) -> object:
-    """Imports what is asked for when it is asked for: the parser, Arrow and DuckDB take their time."""
+    """Imports a public name at its first use: the parser, Arrow and DuckDB take their time."""
     if name == "testing":
         return import_module("estero.testing")
     if name not in _HOMES:
         raise AttributeError(f"module 'estero' has no attribute {name!r}")
-    found: object = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = found
-    return found
+    value: object = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    """All public names, whether they were asked for or not, so that completion finds them."""
+    """All public names, imported or not, so that completion shows them."""
     return sorted({*globals(), *__all__})

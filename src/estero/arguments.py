@@ -158,6 +158,7 @@ _SAID: Final = {
     "Variable": 'a variable such as var("x")',
     "Named": "count(…).named(…)",
     "Query": "a query",
+    "Scan": "estero.scan(…)",
     "Table": "an Arrow table",
     "datetime": "a datetime",
     "PathLike": "a path",

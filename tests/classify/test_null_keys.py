@@ -32,7 +32,7 @@ def expected_of(query: estero.Query) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("name", QUERIES)
 def test_null_keys_match_nothing_by_any_plan(name: str) -> None:
     text, attribute, _ = QUERIES[name]
-    query = estero.query_of_text(text)
+    query = estero.query(text)
     expected = expected_of(query)
     assert expected
     answers = [query.run(EVENTS, type="type", time="at")]

@@ -44,7 +44,7 @@ QUERIES = {
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_no_kernel_computes_with_narrow_numbers(name: str) -> None:
-    asked = estero.query_of_text(QUERIES[name])
+    asked = estero.query(QUERIES[name])
     with narrow_numbers_watched():
         answer = asked.run(EVENTS, type="type", time="time")
         found = answer.to_arrow()

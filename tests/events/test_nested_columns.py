@@ -146,10 +146,10 @@ def test_the_command_line_knows_fields(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_spark_knows_fields(spark: SparkSession) -> None:
-    from estero.spark import explain, match_count, recognize
+    from estero.spark import count, explain, recognize
 
     frame = spark.createDataFrame(EVENTS)
     rows = recognize(frame, QUERY, **LAYOUT, positions=True).orderBy("end").collect()
     assert [(row["start"], row["end"]) for row in rows] == FOUND
-    assert match_count(frame, QUERY, **LAYOUT) == 2
+    assert count(frame, QUERY, **LAYOUT) == 2
     assert "on Spark" in str(explain(frame, QUERY, **LAYOUT))

@@ -127,21 +127,23 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "closed": (lambda: estero.closed, (1, 2), {}),
     "conjunctive": (lambda: estero.conjunctive, ("Q(x) <- A(x), B(x)",), {}),
     "constant": (lambda: estero.constant, (1,), {}),
-    "contains": (lambda: estero.contains, (TEXT, TEXT), {}),
     "count": (lambda: estero.count, (var("a"),), {"distinct": False}),
     "decreasing": (lambda: estero.decreasing, (var("a").k,), {}),
+    "difference": (lambda: estero.difference, (TEXT, TEXT), {}),
     "equivalent": (lambda: estero.equivalent, (TEXT, TEXT), {}),
     "event": (lambda: estero.event, ("A",), {"stream": None}),
     "holds": (lambda: estero.holds, ("increasing", var("a").k), {}),
+    "includes": (lambda: estero.includes, (TEXT, TEXT), {}),
     "increasing": (lambda: estero.increasing, (var("a").k,), {}),
+    "missing": (lambda: estero.missing, (TEXT, TEXT), {}),
     "outside": (lambda: estero.outside, (var("a").k > 1,), {}),
     "param": (lambda: estero.param, ("p",), {}),
     "predicate": (lambda: estero.predicate, (), {"name": "near"}),
     "prev": (lambda: estero.prev, (var("a").k,), {}),
     "query": (lambda: estero.query, (TEXT,), {}),
     "Query": (lambda: estero.Query, (TEXT,), {}),
-    "query_of_text": (lambda: estero.query_of_text, (TEXT,), {}),
     "restore": (lambda: estero.restore, (TEXT, b"none"), {"key": None, "partials": False}),
+    "scan": (lambda: estero.scan, (STREAM,), LAYOUT),
     "select": (lambda: estero.select, (event("A"),), {}),
     "var": (lambda: estero.var, ("a",), {}),
     "var[…]": (lambda: var("a").__getitem__, ("k",), {}),
@@ -270,7 +272,8 @@ ON_SPARK: dict[str, tuple[Callable[[Any], Any], tuple[str, ...], dict[str, Any]]
         },
     ),
     "recognize a frame": (lambda _: lambda frame: estero.spark.recognize(frame, TEXT), (), {"frame": None}),
-    "match_count": (lambda frame: partial(estero.spark.match_count, frame), (), {"query": None}),
+    "check": (lambda frame: partial(estero.spark.check, frame), (), {"query": None}),
+    "count": (lambda frame: partial(estero.spark.count, frame), (), {"query": None}),
     "explain": (lambda frame: partial(estero.spark.explain, frame), (TEXT,), {"positions": True}),
     "why_not": (
         lambda frame: partial(estero.spark.why_not, frame),
@@ -380,7 +383,7 @@ def _raw(function: Callable[[], Any], arguments: tuple[Any, ...], named: dict[st
 
 def test_every_public_function_is_tried() -> None:
     tried = {name.rpartition(".")[2] for name in CALLS}
-    untried = {"Answer", "ComplexEvent", "ContinuousRecognizer"}  # these are not made by users
+    untried = {"Answer", "ComplexEvent", "ContinuousRecognizer", "Scan"}  # these are not made by users
     public = {name for name in estero.__all__ if not _is_error(name)}
     assert public - tried == untried
     assert {*plots.__all__, *estero.testing.__all__} <= tried

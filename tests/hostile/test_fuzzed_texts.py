@@ -82,7 +82,7 @@ def _mutated(pieces: list[str], others: list[str], random: Random) -> list[str]:
 def check_one(text: str) -> bool:
     """Whether a text is a query; fails where it is neither one that lasts nor has errors that help."""
     try:
-        query = estero.query_of_text(text)
+        query = estero.query(text)
     except estero.QueryError as first:
         errors = (first, *first.others)
     else:
@@ -97,7 +97,7 @@ def check_one(text: str) -> bool:
     if errors:
         return False
     printed = str(query)
-    again = estero.query_of_text(printed)
+    again = estero.query(printed)
     assert again == query
     assert str(again) == printed
     return True

@@ -1,4 +1,4 @@
-"""CEQL or a conjunctive query: texts are told apart, and the wrong door says which one is right."""
+"""CEQL or a conjunctive query: texts are told apart, and one function takes both."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest
 
 import estero
 from estero.language.syntax.languages import is_conjunctive
-from estero.queries.texts import query_of_text
 
 CONJUNCTIVE = [
     "Q(x) <- T(x)",
@@ -45,19 +44,6 @@ def test_anything_else_is_taken_for_ceql(text: str) -> None:
     assert not is_conjunctive(text)
 
 
-def test_estero_query_names_the_function_for_conjunctive_queries() -> None:
-    with pytest.raises(estero.QueryError) as caught:
-        estero.query("Q(x, y) <- T(x), S(x, y)")
-    assert str(caught.value) == (
-        "this is a conjunctive query, and CEQL is expected here\n"
-        "  1 | Q(x, y) <- T(x), S(x, y)\n"
-        "    |         ^^\n"
-        "    expected: SELECT … WHERE …\n"
-        "    hint: estero.conjunctive takes conjunctive queries"
-    )
-    assert caught.value.found == "<-"
-
-
 def test_estero_conjunctive_names_the_function_for_ceql() -> None:
     with pytest.raises(estero.QueryError) as caught:
         estero.conjunctive("-- frost\nselect * WHERE a ; b")
@@ -66,17 +52,18 @@ def test_estero_conjunctive_names_the_function_for_ceql() -> None:
         "  2 | select * WHERE a ; b\n"
         "    | ^^^^^^\n"
         "    expected: a head and atoms, as in Q(x, y) <- T(x), S(x, y)\n"
-        "    hint: estero.query takes queries in CEQL"
+        "    hint: estero.query takes queries in either language"
     )
     assert caught.value.found == "select"
 
 
-def test_a_text_in_either_language_is_the_query_that_its_own_function_makes() -> None:
+def test_estero_query_takes_texts_in_either_language_and_the_builder() -> None:
     joined, sequence = "Q(x) <- T(x), S(x)", "SELECT * WHERE T ; S"
-    assert query_of_text(joined) == estero.conjunctive(joined)
-    assert query_of_text(sequence) == estero.query(sequence)
+    assert estero.query(joined) == estero.Query(joined) == estero.conjunctive(joined)
+    assert str(estero.query(sequence)) == sequence
+    assert estero.query(estero.event("T").then(estero.event("S"))) == estero.query(sequence)
     with pytest.raises(estero.QueryError, match="the head lacks the variable x"):
-        query_of_text("Q() <- T(x)")
+        estero.query("Q() <- T(x)")
 
 
 def test_check_says_what_is_wrong_with_either() -> None:

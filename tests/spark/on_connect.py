@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import estero
 from estero.errors import DataError
-from estero.spark import collect, match_count, recognize, register
+from estero.spark import collect, count, recognize, register
 from estero.spark.sessions.java import find_java_home
 
 HOW: dict[str, Any] = {"type": "type", "time": "t"}
@@ -51,14 +51,14 @@ def main() -> None:
     spark = builder.getOrCreate()
     df = spark.createDataFrame(ROWS, "type string, t bigint, k bigint")
     rows = [recognize(df, query, **HOW, partitions=tasks).count() for query, tasks in TASKS]
-    counts = [match_count(df, query, **HOW, partitions=tasks) for query, tasks in TASKS[::2]]
+    counts = [count(df, query, **HOW, partitions=tasks) for query, tasks in TASKS[::2]]
     df.createOrReplaceTempView("events")
     register(spark)
     call = f"recognize(TABLE(events), '{TASKS[1][0]}', type => 'type', time => 't')"
     sql = spark.sql(f"SELECT * FROM {call}").count()
     timeless = spark.createDataFrame([("A", None)], "type string, t bigint")
     try:
-        match_count(timeless, AFTER, **HOW)
+        count(timeless, AFTER, **HOW)
         said = ""
     except DataError as error:
         said = str(error)

@@ -22,7 +22,7 @@ from estero.errors import DataError, QueryError
 from estero.language.tree.pattern import ending
 from estero.language.tree.query import Consume, QueryTree
 from estero.reference.queries import Event, is_answer
-from estero.spark import match_count, recognize, register
+from estero.spark import count, recognize, register
 from laws.evaluators import by_end, planned
 from spark.frames import in_any_order, without_positions
 from spark.simulated import Simulation
@@ -150,7 +150,7 @@ def test_a_job_decides_what_this_process_decides(spark: SparkSession, query: str
     assert in_any_order(batch.rows(query, table, LAYOUT)) == in_any_order(wanted)
     short = table.slice(0, 60)
     frame = batch.frame(short)
-    assert match_count(frame, query, **LAYOUT) == len(_wanted(query, short))  # type: ignore[arg-type]
+    assert count(frame, query, **LAYOUT) == len(_wanted(query, short))  # type: ignore[arg-type]
     if "decided_time" in wanted[0]:
         found = recognize(frame, query, until="end", **LAYOUT)  # type: ignore[arg-type]
         assert in_any_order(found.toArrow().to_pylist()) == in_any_order(_wanted(query, short, until="end"))

@@ -12,7 +12,7 @@ import pytest
 
 import estero
 from estero.errors import DataError, EsteroWarning, QueryError
-from estero.spark import match_count, recognize
+from estero.spark import count, recognize
 from estero.spark.failures import jobs
 from spark.frames import in_any_order, without_positions
 
@@ -249,7 +249,7 @@ def test_no_tasks_are_refused(spark: SparkSession) -> None:
 def test_a_streaming_frame_is_not_counted(spark: SparkSession) -> None:
     df = spark.readStream.format("rate").load()
     with pytest.raises(DataError, match="only batch DataFrames can be counted, and this one is streaming"):
-        match_count(df, "SELECT * WHERE Event AS e", time="timestamp")
+        count(df, "SELECT * WHERE Event AS e", time="timestamp")
 
 
 def test_a_type_that_cannot_cross_is_named(spark: SparkSession) -> None:

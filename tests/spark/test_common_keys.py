@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 @pytest.mark.parametrize("name", QUERIES)
 def test_null_keys_match_nothing_and_common_keys_are_shared(spark: SparkSession, name: str) -> None:
     text, attribute, common = QUERIES[name]
-    query = estero.query_of_text(text)
+    query = estero.query(text)
     expected = without_positions(query.run(EVENTS, type="type", time="at").to_arrow().to_pylist())
     frame = spark.createDataFrame(EVENTS)
     rows = recognize(frame, query, type="type", time="at", partitions=2).toArrow().to_pylist()

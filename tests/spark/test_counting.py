@@ -1,4 +1,4 @@
-"""`estero.spark.match_count`: the number of rows of the answer, without enumerating them."""
+"""`estero.spark.count`: the number of rows of the answer, without enumerating them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import estero
 from estero.errors import DataError
 from estero.language.tree.query import QueryTree
 from estero.reference.queries import Event, evaluate_query
-from estero.spark import match_count, recognize
+from estero.spark import count, recognize
 from estero.spark.batch.batch import count_frame
 from full_strategies import full_queries
 from laws.evaluators import planned
@@ -68,7 +68,7 @@ def test_as_many_as_the_engine_counts(spark: SparkSession, query: str, partition
     table = letters(160)
     expected = estero.query(query).run(table, **HOW).count()
     assert expected > 0
-    found = match_count(spark.createDataFrame(table), query, **HOW, partitions=partitions)
+    found = count(spark.createDataFrame(table), query, **HOW, partitions=partitions)
     assert found == expected
 
 
@@ -76,10 +76,10 @@ def test_counts_of_any_size_are_exact(spark: SparkSession) -> None:
     rows = [("A", n, n % 2) for n in range(400)] + [("B", 400, 0), ("B", 401, 1)]
     df = spark.createDataFrame(rows, "type string, t bigint, k bigint")
     query = "SELECT * WHERE (A AS a)+ ; B AS b"
-    assert match_count(df, f"{query} PARTITION BY [k]", **HOW) == 2 * (2**200 - 1)
-    assert match_count(df, query, **HOW) == 2 * (2**400 - 1)
+    assert count(df, f"{query} PARTITION BY [k]", **HOW) == 2 * (2**200 - 1)
+    assert count(df, query, **HOW) == 2 * (2**400 - 1)
     many = spark.createDataFrame([("A", n) for n in range(20_000)] + [("B", 20_000)], "type string, t bigint")
-    assert match_count(many, query, **HOW) == 2**20_000 - 1
+    assert count(many, query, **HOW) == 2**20_000 - 1
 
 
 def test_tasks_count_what_ends_in_their_ranges_or_keys(spark: SparkSession) -> None:
@@ -87,18 +87,18 @@ def test_tasks_count_what_ends_in_their_ranges_or_keys(spark: SparkSession) -> N
     for rest in ("PARTITION BY [k]", "WITHIN 12 [t]"):
         query = f"SELECT * WHERE A AS a ; B AS b {rest}"
         expected = recognize(df, query, **HOW).count()
-        assert [match_count(df, query, **HOW, partitions=n) for n in (1, 2, 7)] == 3 * [expected]
+        assert [count(df, query, **HOW, partitions=n) for n in (1, 2, 7)] == 3 * [expected]
 
 
 def test_nothing_to_count_is_zero(spark: SparkSession) -> None:
     df = spark.createDataFrame([], "type string, t bigint, k bigint")
-    assert match_count(df, "SELECT NONE WHERE A AS a ; B AS b", **HOW) == 0
-    assert match_count(df, "SELECT * WHERE A AS a PARTITION BY [k]", **HOW) == 0
+    assert count(df, "SELECT NONE WHERE A AS a ; B AS b", **HOW) == 0
+    assert count(df, "SELECT * WHERE A AS a PARTITION BY [k]", **HOW) == 0
 
 
 def test_what_is_wrong_with_an_event_is_an_error_of_the_count(spark: SparkSession) -> None:
     df = spark.createDataFrame([("A", None)], "type string, t bigint")
     with pytest.raises(DataError, match=r"^the time of an event is NULL$"):
-        match_count(df, "SELECT * WHERE A AS a", **HOW)
+        count(df, "SELECT * WHERE A AS a", **HOW)
     with pytest.raises(ValueError, match="partitions is a whole number from 1 to 100,000, not 0"):
-        match_count(df, "SELECT * WHERE A AS a", **HOW, partitions=0)
+        count(df, "SELECT * WHERE A AS a", **HOW, partitions=0)

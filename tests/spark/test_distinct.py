@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import estero
 from engines import SparkStream
-from estero.spark import match_count, recognize
+from estero.spark import count, recognize
 
 pytestmark = pytest.mark.spark
 
@@ -29,7 +29,7 @@ def test_a_job_merges_starts_as_this_process_does(spark: SparkSession, clauses: 
     rows = recognize(frame, query, **LAYOUT, positions=True, partitions=3, distinct="marks").collect()
     expected = sorted((each.start, each.end) for each in right)
     assert sorted((row["start"], row["end"]) for row in rows) == expected
-    assert match_count(frame, query, **LAYOUT, partitions=3, distinct="marks") == len(expected)
+    assert count(frame, query, **LAYOUT, partitions=3, distinct="marks") == len(expected)
 
 
 def test_a_stream_merges_starts(spark: SparkSession, tmp_path: Path) -> None:

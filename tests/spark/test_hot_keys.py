@@ -22,7 +22,7 @@ from estero.language.tree.query import Consume, KeyBracket, QueryTree
 from estero.language.tree.schema import EventLayout
 from estero.plan.plan import Window
 from estero.reference.queries import Event, evaluate_query
-from estero.spark import match_count, recognize
+from estero.spark import count, recognize
 from estero.spark.batch import ranges
 from estero.spark.batch.batch import recognize_frame
 from estero.spark.batch.distribute import Distributed, distribute
@@ -100,7 +100,7 @@ def test_a_key_in_ranges_finds_what_a_whole_key_finds(spark: SparkSession, query
     expected = estero.query(query).run(df.toArrow(), **HOW).to_arrow().to_pylist()
     found = recognize(df, query, **HOW, partitions=tasks).toArrow().to_pylist()
     assert in_any_order(found) == in_any_order(without_positions(expected))
-    assert match_count(df, query, **HOW, partitions=tasks) == len(expected)
+    assert count(df, query, **HOW, partitions=tasks) == len(expected)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import estero
-from estero.spark import collect, explain, match_count, recognize
+from estero.spark import collect, count, explain, recognize
 from spark.frames import in_any_order, without_positions
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def test_the_rows_are_those_of_one_process(spark: SparkSession, end: str) -> Non
     rows = without_positions(answer.to_arrow().to_pylist())
     assert rows
     assert in_any_order(found) == in_any_order(rows)
-    assert match_count(df, query, **LAYOUT) == len(rows)
+    assert count(df, query, **LAYOUT) == len(rows)
 
 
 def test_with_values_no_task_has_all_events(spark: SparkSession) -> None:

@@ -85,10 +85,8 @@ def test_of_a_long_stream_only_marked_events_are_shown() -> None:
 
 
 def test_the_stream_is_cut_everywhere() -> None:
-    table = events("A B C B")
-    named = [
-        way.name for way in ways(estero.Query("SELECT * WHERE A ; B"), table, {"type": "type"}, ["process"])
-    ]
+    stream = estero.scan(events("A B C B"), type="type")
+    named = [way.name for way in ways(estero.Query("SELECT * WHERE A ; B"), stream, ["process"])]
     assert named == [
         "in this process",
         "pushed one by one",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
+import estero
 from estero.cli.ending import (
     NOBODY_READS,
     drop_output,
@@ -88,8 +89,6 @@ app = typer.Typer(
 
 def _say_version(wanted: bool) -> None:
     if wanted:
-        import estero
-
         print(f"estero {estero.__version__}")
         raise typer.Exit
 
@@ -202,7 +201,7 @@ def run(
     parsed, meter = query_in(query, param), Meter()
     say = functools.partial(messages().print, markup=False) if explain else None
     if say is not None and not stream.is_of_spark:
-        say(str(parsed.explain(stream.path, **stream.arguments)))
+        say(str(parsed.explain(stream.scan)))
     found: Found
     if chosen_engine is Engine.SPARK:
         where = master or LOCAL
@@ -210,7 +209,7 @@ def run(
         found, undecided = _found_on_spark(parsed, stream, where, until=until, say=say, **asked)
     else:
         _do_without_pandas()
-        found = parsed.run(stream.path, **stream.arguments, until=until, partials=partials, progress=meter)
+        found = parsed.run(stream.scan, until=until, partials=partials, progress=meter)
         undecided = found.undecided().count
     if limit is not None:
         found = found.limit(limit)
@@ -245,7 +244,6 @@ def check(
 ) -> None:
     """Report everything that is wrong with a query, or easily misread; with events, whether it fits them."""
     load_predicates(predicates)
-    import estero
     from estero.cli.terminal import note
     from estero.queries.statement import raise_first
 
@@ -253,10 +251,10 @@ def check(
     if stream is None or param:
         raise_first(estero.check(text))
     else:
-        raise_first(estero.check(text, stream.path, **stream.arguments))
+        raise_first(estero.check(text, stream.scan))
     asked = with_values(estero.Query(text), param)
     if stream is not None and param:
-        raise_first(asked.check(stream.path, **stream.arguments))
+        raise_first(asked.check(stream.scan))
     for each in asked.notes():
         note(each)
     print(f"{query}: ok")
@@ -286,9 +284,9 @@ def explain(
             raise typer.BadParameter("why not more is asked of events", param_hint="--why-not")
         if svg is not None:
             raise typer.BadParameter("a picture of the plan is another call", param_hint="--svg")
-        print(parsed.run(stream.path, **stream.arguments).why_not())
+        print(parsed.run(stream.scan).why_not())
         return
-    explanation = parsed.explain() if stream is None else parsed.explain(stream.path, **stream.arguments)
+    explanation = parsed.explain() if stream is None else parsed.explain(stream.scan)
     if svg is not None:
         from estero.answers.output_file import output_file
 
@@ -308,7 +306,6 @@ def demo(
     debug: Debug = False,
 ) -> None:
     """Show a small stream, a query, its complex events, and a picture of them."""
-    import estero
     from estero import demo as night
     from estero.cli.terminal import output, remark, table_of, working
     from estero.errors import MissingPackage
@@ -376,22 +373,23 @@ def _found_on_spark(
 
     if not stream.is_of_spark:
         # Spark does not know which types occur, so what is wrong with the query is found here; and at once.
-        raise_first(query.check(stream.path, **stream.arguments))
-    from estero.spark import collect, explain, match_count, read_events, recognize
+        raise_first(query.check(stream.scan))
+    from estero.spark import collect, count, explain, read_events, recognize
 
     with working("starting Spark"):
         frame = read_events(stream.path, csv_options=stream.csv_options, master=master)
+    events = estero.scan(frame, **stream.layout)
     if stream.is_of_spark and say is not None:
-        say(str(explain(frame, query, **stream.layout, positions=positions, partials=partials)))
+        say(str(explain(events, query, positions=positions, partials=partials)))
     # Without a time, positions are what tells where a complex event is.
     placed = positions or stream.layout["time"] is None
-    matches = recognize(frame, query, **stream.layout, positions=placed, until=until, partials=partials)
+    matches = recognize(events, query, positions=placed, until=until, partials=partials)
 
     def undecided() -> int:
         if not any("estero:decided" in (each.metadata or {}) for each in matches.schema.fields):
             return 0
-        decided = match_count(frame, query, **stream.layout, until=until)
-        return match_count(frame, query, **stream.layout, until="end") - decided
+        decided = count(events, query, until=until)
+        return count(events, query, until="end") - decided
 
     return collect(matches, events=stream.path, csv_options=stream.csv_options), undecided
 

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+import estero
 from estero.cli.completion import column_names
 from estero.errors import legible
 from estero.events.files.temporary_files import is_pipe, named_by_content, named_for, spooled
 
 if TYPE_CHECKING:
-    from estero import Query
+    from estero import Query, Scan
 
 
 class Engine(StrEnum):
@@ -226,9 +227,9 @@ class Stream:
         return any(map(in_store, [self.path] if isinstance(self.path, str) else self.path))
 
     @property
-    def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of `Query.run` and its like."""
-        return {**self.layout, "csv_options": self.csv_options, "types": self.types}
+    def scan(self) -> Scan:
+        """The events as `Query.run` and its like take them."""
+        return estero.scan(self.path, **self.layout, csv_options=self.csv_options, types=self.types)
 
 
 def stream_of(
@@ -285,8 +286,6 @@ def with_event_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def query_in(file: Path, params: Sequence[str] | None = None) -> Query:
     """The query in a file, or from standard input, with values for its parameters."""
-    import estero
-
     return with_values(estero.Query(text_in(file)), params)
 
 

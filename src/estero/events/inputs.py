@@ -24,6 +24,7 @@ from estero.events.files.partitions import FILE, Partitions, partitions_of
 from estero.events.files.paths import as_file, files_of
 from estero.events.files.readers import NAMING, NO_HIVE, rows_of
 from estero.events.reading_errors import reading
+from estero.events.scan import Scan, is_of_spark
 from estero.events.tables.lazy_tables import Dataset, LazyFrame
 from estero.events.tables.pandas_frames import hint_at_index, table_of_frame
 from estero.events.tables.relations import Relation
@@ -127,8 +128,7 @@ class Input:
 
 def open_input(events: object, csv_options: Mapping[str, object] | None = None) -> Input:
     """The relation that `events` is; raises `DataError` where it cannot be one."""
-    if isinstance(events, type):
-        raise DataError(f"the class {events.__name__} has no events", hint=f"pass {_ACCEPTED}")
+    _refuse_misplaced(events)
     if isinstance(events, str | os.PathLike):
         return _open_path(os.fspath(events), csv_options)
     if csv_options:
@@ -152,6 +152,23 @@ def open_input(events: object, csv_options: Mapping[str, object] | None = None) 
     if isinstance(events, Iterator):
         return _of_iterator(events)
     raise DataError(f"events of type {type(events).__name__} cannot be read", hint=f"pass {_ACCEPTED}")
+
+
+def _refuse_misplaced(events: object) -> None:
+    """Raises `DataError` for a scan where events are plain, a class, and a DataFrame of Spark."""
+    if isinstance(events, Scan):
+        raise DataError(
+            "estero.scan(…) is given where plain events are expected",
+            hint="scan a mapping as a whole, estero.scan({'A': a, 'B': b}, time=…); push events as they are",
+        )
+    if isinstance(events, type):
+        raise DataError(f"the class {events.__name__} has no events", hint=f"pass {_ACCEPTED}")
+    if is_of_spark(events):
+        raise DataError(
+            "a DataFrame of Spark cannot be read in this process",
+            hint="query.run(frame) and estero.spark.recognize(frame, query) take one, batch or streaming; "
+            "frame.toArrow() is a table",
+        )
 
 
 def _scanned(events: Any, module: str) -> LazyFrame | Dataset | Relation | None:

@@ -50,7 +50,7 @@ def automaton(  # noqa: PLR0913  (one argument per clause)
     streams: str | Sequence[str] = (),
     distinct: Distinct | None = None,
 ) -> Query:
-    """The query that finds what an automaton finds.
+    """The query of an automaton that is given by its transitions.
 
     Each of `transitions` is ``(state, event, labels, state)``. States are any hashable values. The event
     is ``"SELL"``, ``"SELL[price > 10]"``, such texts with AND, OR and NOT, or ``"*"`` for any event
@@ -101,12 +101,12 @@ def automaton(  # noqa: PLR0913  (one argument per clause)
     SELECT * WHERE SELL AS a ; BUY AS b FILTER a[name = 'INTC'] AND b[price > 10] KEEP [a, b] WITHIN 10 EVENTS
     """
     given = list(transitions)
-    for each in given:
-        if not isinstance(each, str | tuple | list):
-            raise TypeError(f"a transition is (state, event, labels, state), not {shown(each)}")
+    for transition in given:
+        if not isinstance(transition, str | tuple | list):
+            raise TypeError(f"a transition is (state, event, labels, state), not {shown(transition)}")
     types = (types,) if isinstance(types, str) else types
     if types is not None and not types:
-        raise ValueError("types are the types of events that there are: one at least, or no types=")
+        raise ValueError("types is an empty list: name one type of events at least, or leave it out")
     machine: CEA | Chain | PCEA
     residuals: tuple[Residual, ...] = ()
     if compares_or_gathers(given):
@@ -137,14 +137,14 @@ def automaton(  # noqa: PLR0913  (one argument per clause)
         reason=reason,
     )
     raise_first(statement.errors())
-    found = Query(statement)
-    return found if distinct is None else found.with_distinct(distinct)
+    query = Query(statement)
+    return query if distinct is None else query.with_distinct(distinct)
 
 
 def _as_pattern(
     machine: CEA | Chain | PCEA, residuals: Sequence[Residual], types: Sequence[str] | None
 ) -> tuple[p.Pattern, str | None]:
-    """A pattern that finds the same; or one with the same types and labels, and why there is no other."""
+    """An equivalent pattern; or one that only has the same types and labels, and the reason for that."""
     if isinstance(machine, PCEA):
         return automaton_outline(skeleton(machine), types), _GATHERS
     try:
@@ -156,8 +156,10 @@ def _as_pattern(
     except (LimitExceeded, NoTypesError) as error:
         reason = str(error)
     outline = automaton_outline(machine if isinstance(machine, CEA) else skeleton(machine), types)
-    steps = [each.condition.distances for each in residuals if isinstance(each.condition, Apartness)]
-    apart = (p.Sequence((outline, outline), (p.Link(distances=each),)) for each in steps)
+    distances = [
+        residual.condition.distances for residual in residuals if isinstance(residual.condition, Apartness)
+    ]
+    apart = (p.Sequence((outline, outline), (p.Link(distances=step),)) for step in distances)
     return either([outline, *apart]), reason
 
 

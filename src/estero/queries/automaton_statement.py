@@ -28,9 +28,9 @@ from estero.queries.statement import raise_first
 
 @dataclass(frozen=True)
 class AutomatonStatement(PatternStatement):
-    """What an automaton says that was given directly; it prints as a query that finds the same.
+    """The statement of an automaton that was given directly; it prints as an equivalent query in CEQL.
 
-    Where there is none, or that would be too long, it prints as a list of the automaton's transitions, and
+    If there is none, or it would be too long, it prints as a list of the automaton's transitions, and
     `reason` says so. `residuals` are distances that its transitions ask for. If it is `filtered`, the filter
     around the pattern stands beside the automaton.
     """
@@ -64,13 +64,13 @@ class AutomatonStatement(PatternStatement):
         whole = (self.tree, self.automaton, self.residuals)
         tree, machine, residuals = bound(whole, values, self.tree.text)
         raise_first(check_query(tree))
-        found = replace(self, tree=tree, automaton=machine, residuals=residuals)
-        if isinstance(machine, PCEA) and not found.parameters:
+        statement = replace(self, tree=tree, automaton=machine, residuals=residuals)
+        if isinstance(machine, PCEA) and not statement.parameters:
             refuse_ambiguous(machine)
-        return found
+        return statement
 
     def compiled(self) -> Compiled:
-        """The automaton that was given; what it compares and gathers is left out."""
+        """The automaton that was given, without comparisons and the gathering of runs."""
         raise_first(refuse_open(self._whole, self.tree.text))
         machine = self.automaton if isinstance(self.automaton, CEA) else skeleton(self.automaton)
         interval = self.tree.strategy is Strategy.STRICT
@@ -78,16 +78,16 @@ class AutomatonStatement(PatternStatement):
         return Compiled(intervals_only(machine) if interval else machine, left)
 
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
-        """Everything in which the query does not fit a schema; without one, whatever the events are."""
-        found = super().errors(schema, type_column)
+        """All errors of the query for events of a schema; without one, those for any events."""
+        errors = super().errors(schema, type_column)
         if schema is None or isinstance(self.automaton, CEA) or self.reason is None:
-            return found  # a text has the comparisons in it
+            return errors  # a text has the comparisons in it
         unfit: dict[str, QueryError] = {}
         for pair in pairs_compared(self.automaton):
             for error in check_query(QueryTree(pair), schema):
                 message = f"transitions compare {pair.condition}: {error.message}"
                 unfit.setdefault(message, QueryError(message, expected=error.expected, hint=error.hint))
-        return [*found, *unfit.values()]
+        return [*errors, *unfit.values()]
 
     def _plan(self, layout: Layout) -> Plan:
         raise_first(refuse_open(self._whole, self.tree.text))

@@ -30,7 +30,7 @@ Clauses = tuple[tuple[str, object], ...]
 
 @dataclass(frozen=True)
 class Automaton:
-    """What finds the complex events of a query: a CEA, a chain-CEA or a PCEA.
+    """The automaton of a query: a CEA, a chain-CEA or a PCEA.
 
     `machine` is the automaton itself. `filters` are the conditions that are asked of complex events beside
     it, as texts. `transitions` and `clauses` together say all of it: the answers of
@@ -56,28 +56,32 @@ class Automaton:
         # Registers and ages are beside a CEA; a chain has its comparisons on its transitions.
         residuals = (*(plan.pushed if isinstance(machine, CEA) else ()), *plan.residuals)
         steps = steps_of(plan.pushed) if plan.forgets_by_age else {}
-        left = [each for each in residuals if each.place is None or Hidden(each.place) not in steps]
-        asked = conjoined(condition for each in left if (condition := _of_labels(each)) is not None)
+        left = [
+            residual
+            for residual in residuals
+            if residual.place is None or Hidden(residual.place) not in steps
+        ]
+        asked = conjoined(condition for residual in left if (condition := _of_labels(residual)) is not None)
         condition = None if asked is None else _as_written(asked, plan)
         unsaid = [
-            f"{plan.said(each)}: no labels say of which events it is asked"
-            for each in left
-            if _of_labels(each) is None
+            f"{plan.said(residual)}: no labels say of which events it is asked"
+            for residual in left
+            if _of_labels(residual) is None
         ]
         if condition is not None and parse_condition(str(condition)) != condition:
             unsaid.append(f"{condition}: its text does not say all of its values")
         marked = {label for transition in machine.transitions for label in transition.labels}
         unsaid += [
-            f"{plan.said(each)}: no transition marks an event as {variable}"
-            for each in left
-            if _of_labels(each) is not None
-            for variable, _ in each.bindings
+            f"{plan.said(residual)}: no transition marks an event as {variable}"
+            for residual in left
+            if _of_labels(residual) is not None
+            for variable, _ in residual.bindings
             if variable not in marked and variable not in (START_OF, END_OF)
         ]
         unsaid += [
-            f"{each}: what does not happen is no part of a transition"
+            f"{absence}: what does not happen is no part of a transition"
             for predicate in machine.predicates
-            for each in lacking(predicate)
+            for absence in lacking(predicate)
         ]
         unsaid += [
             f"the attributes of {atom} have names that only the events tell: query.automaton(events)"
@@ -121,7 +125,7 @@ class Automaton:
     def transitions(self) -> tuple[Given, ...]:
         """The transitions as `estero.automaton` takes them, to be given with `clauses`.
 
-        Raises ValueError where even both do not say what is found, with the reason.
+        Raises ValueError, with the reason, if even both do not describe the automaton in full.
         """
         self._refuse_unsaid()
         return self._given
@@ -154,8 +158,8 @@ class Automaton:
         clauses = [_in_words(name, value) for name, value in self.beside if name != "filter"]
         if self.strategy != "ALL":
             clauses.insert(0, f"strategy: {self.strategy}")
-        unsaid = [f"not in its transitions: {each}" for each in self.unsaid]
-        lines = [*lines, *(f"filter: {each}" for each in self.filters), *clauses, *unsaid]
+        filters = [f"filter: {condition}" for condition in self.filters]
+        lines = [*lines, *filters, *clauses, *(f"not in its transitions: {part}" for part in self.unsaid)]
         return legible("\n".join(lines), lines=True)
 
     def svg(self) -> str:
@@ -172,14 +176,14 @@ class Automaton:
 
 
 def _of_labels(residual: Residual) -> Node | None:
-    """What a filter asks of the events with some labels; None where it is asked of others, or of parts."""
+    """The condition of a filter on events with labels; None for one on other events, or on parts."""
     asks = isinstance(residual.condition, Node) and residual.place is None and residual.nearby is None
     by_label = all(variable == key for variable, key in residual.bindings)
     return residual.condition if asks and by_label and isinstance(residual.condition, Node) else None
 
 
 def _as_written(condition: Node, plan: Plan) -> Node:
-    """A filter in which values of the whole complex event have their names."""
+    """The filter with the names of values of the whole complex event."""
     keys = [bracket.alternatives for bracket in plan.tree.partition_by]
     return condition_as_written(condition, plan.classification.schema.time, keys)
 
@@ -193,7 +197,7 @@ def _in_words(name: str, value: object) -> str:
 
 
 def _clauses(plan: Plan, condition: Node | None) -> Iterator[tuple[str, object]]:
-    """What stands beside the transitions, as `estero.automaton` takes it."""
+    """The clauses beside the transitions, as `estero.automaton` takes them."""
     tree = plan.tree
     if isinstance(plan.machine, Chain) and plan.machine.anchored:
         yield "anchored", True

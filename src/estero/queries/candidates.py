@@ -17,15 +17,15 @@ UNKNOWN: Final = Layout(Schema(shared={}), type_column="type", tick_ns=1)
 
 
 def may_list_many(tree: QueryTree) -> bool:
-    """Whether a plan has to tell if there is such a filter."""
+    """Whether a query may have such a filter, so that its plan has to be asked."""
     chooses = tree.strategy not in (Strategy.ALL, Strategy.STRICT)
-    filters = (each.condition for each in tree.pattern.walk() if isinstance(each, Filter))
+    filters = (node.condition for node in tree.pattern.walk() if isinstance(node, Filter))
     return chooses and any(map(_is_of_sets, filters)) and leaving_out(tree) is not None
 
 
 def many_candidates(plan: Plan) -> Iterator[str]:
-    """A line for the first filter that is asked of each complex event before the strategy chooses."""
-    asked = next((each for each in plan.residuals if _is_of_sets(each.condition)), None)
+    """The note on the first filter that is checked on all complex events before the strategy chooses."""
+    asked = next((residual for residual in plan.residuals if _is_of_sets(residual.condition)), None)
     iteration = leaving_out(plan.tree)
     if asked is None or iteration is None or plan.chooses or not may_list_many(plan.tree):
         return
@@ -37,7 +37,7 @@ def many_candidates(plan: Plan) -> Iterator[str]:
 
 
 def _is_of_sets(condition: object) -> bool:
-    """Whether a condition is known only of all events of a variable: registers never check it."""
+    """Whether a condition needs all events of a variable, so that registers never check it."""
     return isinstance(condition, Node) and any(
-        isinstance(each, Aggregate | SetPredicate) for each in condition.walk()
+        isinstance(node, Aggregate | SetPredicate) for node in condition.walk()
     )

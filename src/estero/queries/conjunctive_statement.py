@@ -19,7 +19,7 @@ from estero.queries.statement import Statement, raise_first
 
 @dataclass(frozen=True)
 class ConjunctiveStatement(Statement):
-    """What a conjunctive query says.
+    """The statement of a conjunctive query.
 
     `conjunctive` is its tree. `tree` is that of a pattern with the same types, labels and clauses, which says
     nothing of what the atoms share.
@@ -30,7 +30,7 @@ class ConjunctiveStatement(Statement):
 
     @classmethod
     def of(cls, text: str) -> ConjunctiveStatement:
-        """The statement of a text, of which nothing but its form is checked."""
+        """The statement of a text; only its form is checked."""
         tree = parse_conjunctive(text)
         return cls(as_pattern_query(tree), tree)
 
@@ -58,7 +58,7 @@ class ConjunctiveStatement(Statement):
     def type_names(self) -> Sequence[tuple[str, ...]]:
         tree = self.conjunctive
         return [
-            type_names(each, tree.streams) for each in dict.fromkeys(atom.relation for atom in tree.atoms)
+            type_names(name, tree.streams) for name in dict.fromkeys(atom.relation for atom in tree.atoms)
         ]
 
 

@@ -1,4 +1,4 @@
-"""What Estero does with a query, in words a person can check: plan, filters, automaton, SQL."""
+"""The explanation of a query, in words a person can check: plan, filters, automaton, SQL."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from estero.queries.candidates import many_candidates
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The explanation of one query; `sql` is DuckDB's statement, None where no events were given.
+    """The explanation of one query.
 
-    `read` says what is read of them. `tasks` says how tasks on Spark divide the work where a DataFrame was
-    given, else it is that of a batch.
+    `sql` is the statement for DuckDB, and `read` says what is read of the events; without events there is
+    neither. `tasks` says how tasks on Spark divide the work on a DataFrame; without it, on a batch.
     """
 
     plan: Plan
@@ -58,11 +58,11 @@ class Explanation:
 
     @property
     def automaton(self) -> Automaton:
-        """What finds the complex events: a CEA, chain-CEA or PCEA, and the filters that it leaves over."""
+        """The automaton of the query: a CEA, chain-CEA or PCEA, and the filters beside it."""
         return Automaton.of(self.plan)
 
     def svg(self) -> str:
-        """The automaton as a picture, or the tree of what is joined."""
+        """The picture of the automaton, or of the q-tree of a join."""
         from estero.plots import plot_automaton
         from estero.plots.q_tree import plot_q_tree
 
@@ -81,7 +81,7 @@ class Explanation:
 
 
 def plan_lines(plan: Plan, tasks: str | None = None) -> Iterator[str]:
-    """The plan, why it is none that was asked before, and what it does with events, memory and tasks."""
+    """The plan, why earlier rules did not apply, and what it does with events, memory and tasks."""
     yield from plan.lines()
     yield plan.count_line()
     for title, reason in plan.refused:

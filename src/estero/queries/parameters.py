@@ -40,7 +40,7 @@ from estero.language.tree.schema import Kind
 Tree = TypeVar("Tree")
 
 FEW: Final = 1_000
-"""A list of up to so many values is written in the query; a longer one keeps its name when it prints."""
+"""The longest list whose values are printed with the query; of a longer one its name is."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ANOTHER: Final = {
@@ -53,15 +53,15 @@ _ANOTHER: Final = {
 
 
 def names_of(tree: object) -> tuple[str, ...]:
-    """The names of the parameters that have no value, each once, in the order of the tree."""
-    return tuple(dict.fromkeys(each.name for each in opened(tree)))
+    """The names of the parameters without a value, in the order of the tree."""
+    return tuple(dict.fromkeys(parameter.name for parameter in opened(tree)))
 
 
 def bound(tree: Tree, values: Mapping[str, object], text: str) -> Tree:
     """The tree with values in the place of parameters; others stay open.
 
-    Raises `QueryError`, with the place in `text`, for a value that cannot stand where its parameter does,
-    and for one that the query has no parameter for.
+    Raises `QueryError`, with the place in `text`, for a value that cannot take the place of its parameter,
+    and for the name of an unknown parameter.
     """
     known = names_of(tree)
     for name in values:
@@ -69,11 +69,11 @@ def bound(tree: Tree, values: Mapping[str, object], text: str) -> Tree:
             raise QueryError(
                 f"the query has no parameter {name}",
                 text=text,
-                expected=listed([f"${each}" for each in known]) if known else "no parameters",
+                expected=listed([f"${name}" for name in known]) if known else "no parameters",
                 hint=suggestion(name, known) or "leave it out, or write $name where a constant stands",
             )
 
-    durations = {id(each) for each in beside_durations(tree)}
+    durations = {id(parameter) for parameter in beside_durations(tree)}
 
     def change(parameter: Open) -> object:
         if parameter.name not in values:
@@ -84,11 +84,11 @@ def bound(tree: Tree, values: Mapping[str, object], text: str) -> Tree:
 
 
 def refuse_open(tree: object, text: str) -> list[QueryError]:
-    """The error of a query that has parameters without values; none where it has none."""
+    """The error of a query with parameters that have no value, in a list; an empty list if all have one."""
     missing = list(opened(tree))
     if not missing:
         return []
-    names = tuple(dict.fromkeys(each.name for each in missing))
+    names = tuple(dict.fromkeys(parameter.name for parameter in missing))
     first = place_of(missing[0])
     calls = ", ".join(f"{name}=…" for name in names)
     are = "parameter has" if len(names) == 1 else "parameters have"
@@ -104,11 +104,11 @@ def refuse_open(tree: object, text: str) -> list[QueryError]:
 
 
 def _filling(parameter: Open, value: object, text: str, *, durational: bool) -> object:
-    """What takes the place of a parameter; a text is a duration where none can be, if `durational`."""
+    """The part of the tree that replaces a parameter; a text is a duration if `durational`."""
 
-    def refuse(wanted: str, hint: str = "", found: str = "") -> QueryError:
+    def refuse(wanted: str, hint: str = "", given: str = "") -> QueryError:
         return QueryError(
-            f"${parameter.name} cannot be {found or _said(value)} here",
+            f"${parameter.name} cannot be {given or _said(value)} here",
             text=text,
             span=place_of(parameter),
             expected=_ANOTHER[wanted],
@@ -155,24 +155,24 @@ def _window(parameter: OpenWindow | e.Parameter, value: object, refuse: Any) -> 
 
 def _constant(value: object, refuse: Any) -> Value:
     """The constant that a value of Python, NumPy or pandas is."""
-    found = _plain(value)
-    if found is None:
+    plain = _plain(value)
+    if plain is None:
         raise refuse("constant", "NULL equals nothing: write IS NULL in the query")
-    if isinstance(found, float) and not math.isfinite(found):
+    if isinstance(plain, float) and not math.isfinite(plain):
         raise refuse("constant", "there is no literal for it; compare with a finite number")
-    if isinstance(found, _TooFine):
-        raise refuse("constant", "constants of time have microseconds: round it", found="finer than that")
-    if isinstance(found, _TooLong):
+    if isinstance(plain, _TooFine):
+        raise refuse("constant", "constants of time have microseconds: round it", given="finer than that")
+    if isinstance(plain, _TooLong):
         hint = "constants have 17 digits at most, but for integers: round it"
-        raise refuse("constant", hint, found="a decimal of more digits")
-    if kind_of(found) is None:
+        raise refuse("constant", hint, given="a decimal of more digits")
+    if kind_of(plain) is None:
         hint = "a list stands behind IN: x.a IN $list" if _is_list(value) else ""
         raise refuse("constant", hint)
-    return cast("Value", found)
+    return cast("Value", plain)
 
 
 def kind_of(value: object) -> Kind | None:
-    """The kind of a constant; None of what is none."""
+    """The kind of a constant; None for any other value."""
     known = isinstance(value, bool | int | float | str | datetime | Duration)
     return kind_of_value(cast("Value", value)) if known else None
 
@@ -186,7 +186,7 @@ class _TooLong:
 
 
 def _number(value: Decimal) -> object:
-    """A decimal as a constant, which is the decimal that it is written as."""
+    """The constant that equals a decimal."""
     if value.is_finite() and value == value.to_integral_value():
         return int(value)
     number = float(value)
@@ -194,7 +194,7 @@ def _number(value: Decimal) -> object:
 
 
 def _plain(value: object) -> object:
-    """A value of the language, from one of Python, NumPy or pandas; what is none stays as it is."""
+    """The constant for a value of Python, NumPy or pandas; other values stay as they are."""
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     if getattr(value, "shape", None) == () and kind in "mM" and kind:
         return _of_ticks(value, kind)
@@ -221,7 +221,7 @@ def _plain(value: object) -> object:
 
 
 def _of_ticks(value: Any, kind: str) -> object:
-    """A time or a duration of NumPy; itself where the language has none such."""
+    """The constant for a time or a duration of NumPy; the value itself if there is none."""
     if str(value) == "NaT":
         return None
     nanoseconds = nanoseconds_of(value)
@@ -249,9 +249,9 @@ def value_in(text: str) -> object:
         with suppress(ValueError):
             return json.loads(stripped)
     with suppress(QueryError):
-        found = parse_condition(stripped)
-        if isinstance(found, e.Literal) and not isinstance(found, e.Parameter):
-            return found.value
+        parsed = parse_condition(stripped)
+        if isinstance(parsed, e.Literal) and not isinstance(parsed, e.Parameter):
+            return parsed.value
     return text
 
 
@@ -265,20 +265,20 @@ def _is_list(value: object) -> bool:
 
 
 def _list(parameter: e.ListOf, value: object, refuse: Any) -> e.ListOf | tuple[e.Literal, ...]:
-    """The values of a list, each once, without NULL and NaN, which equal nothing."""
+    """The distinct values of a list, without NULL and NaN, which equal nothing."""
     if not _is_list(value):
         raise refuse("list", "for a single value write = in the query")
     values = _values(value, refuse)
-    kinds = {kind_of(each) for each in values}
+    kinds = {kind_of(value) for value in values}
     if kinds == {Kind.INT, Kind.FLOAT}:
         kinds = {Kind.FLOAT}
         if all(map(_is_float, values)):  # else they stay: no float equals some of the integers
             values = tuple(map(float, cast("tuple[float, ...]", values)))
     if len(kinds) > 1:
-        mixed = listed(sorted(each.value for each in kinds if each), "and")
-        raise refuse("list", "", found=f"a list that mixes {mixed}")
+        mixed = listed(sorted(kind.value for kind in kinds if kind), "and")
+        raise refuse("list", "", given=f"a list that mixes {mixed}")
     if 0 < len(values) <= FEW or kinds & {Kind.DURATION, Kind.BOOL}:
-        return tuple(e.Literal(each, span=parameter.span) for each in values)
+        return tuple(e.Literal(value, span=parameter.span) for value in values)
     digest = hashlib.blake2b("\0".join(map(repr, values)).encode(), digest_size=16).hexdigest()
     return e.ListOf(parameter.name, digest, values=values, span=parameter.span)
 
@@ -291,7 +291,7 @@ def _is_float(value: Value) -> bool:
 
 
 def _values(value: object, refuse: Any) -> tuple[Value, ...]:
-    """The values of a list that are known, each once, in order."""
+    """The distinct values of a list, in order, without NULL and NaN."""
     items: Iterable[object]
     if hasattr(value, "to_pylist"):  # an array of Arrow
         items = value.to_pylist()
@@ -308,13 +308,13 @@ def _values(value: object, refuse: Any) -> tuple[Value, ...]:
         if plain is None or (isinstance(plain, float) and math.isnan(plain)):
             continue
         if kind_of(plain) is None or (isinstance(plain, float) and math.isinf(plain)):
-            raise refuse("list", "", found=f"a list with {_said(item)}")
+            raise refuse("list", "", given=f"a list with {_said(item)}")
         known[plain] = None
     return cast("tuple[Value, ...]", tuple(known))
 
 
 def _said(value: object) -> str:
-    """A value in a message, cut where it is long."""
+    """A value in a message; a long one is cut."""
     if value is None:
         return "None"
     shown = repr(value)

@@ -11,7 +11,6 @@ from estero.automata.compile.compile_pattern import Compiled, compile_pattern
 from estero.errors import LimitExceeded, QueryError, warn
 from estero.language.builder.queries import Built, tree_of
 from estero.language.check.queries import check_query
-from estero.language.syntax.languages import not_ceql
 from estero.language.syntax.parser import parse_query
 from estero.language.syntax.recover import read
 from estero.language.tree.pattern import EventType
@@ -25,9 +24,9 @@ from estero.queries.statement import Statement, raise_first
 
 @dataclass(frozen=True)
 class PatternStatement(Statement):
-    """What a query in CEQL says, which finds what its pattern finds.
+    """The statement of a query in CEQL.
 
-    It is not whole where the pattern could not be read, and something else is in its place.
+    It is not whole if its pattern could not be read, and another one is in its place.
     """
 
     made_by = "query"
@@ -62,14 +61,14 @@ class PatternStatement(Statement):
     def compiled(self) -> Compiled:
         """The automaton of the whole pattern, and the comparisons of several events that it cannot make.
 
-        Raises `LimitExceeded` where it gets too large, and `QueryError` for parameters without values.
+        Raises `LimitExceeded` if it gets too large, and `QueryError` for parameters without values.
         """
         raise_first(refuse_open(self._whole, self.tree.text))
         interval = self.tree.strategy is Strategy.STRICT
         return compile_pattern(self.tree.pattern, self.tree.streams, interval=interval)
 
     def warn_if_never(self) -> None:
-        """Warns where the query matches nothing, whatever the stream."""
+        """Warns if the query matches nothing, whatever the stream."""
         from estero.queries.decisions.emptiness import why_never
 
         if self.parameters:
@@ -80,7 +79,7 @@ class PatternStatement(Statement):
                 warn(why)
 
     def type_names(self) -> Sequence[tuple[str, ...]]:
-        """For each kind of event that the pattern reads, the names of its types; none if it is not whole."""
+        """The names of the types of events that the pattern reads, kind by kind; none if it is not whole."""
         atoms = dict.fromkeys(node for node in self.tree.pattern.walk() if isinstance(node, EventType))
         return [type_names(atom, self.tree.streams) for atom in atoms] if self.is_whole else ()
 
@@ -92,10 +91,7 @@ def pattern_statement(text: str | Built) -> PatternStatement:
 
 @lru_cache(maxsize=256)
 def _statement_of(text: str) -> PatternStatement:
-    """The statement of a text, remembered: some ask it for every few events, and to read it takes as long."""
-    other = not_ceql(text)
-    if other is not None:
-        raise other
+    """The statement of a text, remembered: it may be asked for with every few events."""
     reading = read(text)
     if reading.tree is None:
         raise_first(reading.errors)

@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from estero.arguments import checked
 from estero.errors import LimitExceeded, QueryError, legible, warn
+from estero.events.scan import Scan
 from estero.language.builder.queries import Built
 from estero.language.check.notes import notes
 from estero.language.syntax.languages import is_conjunctive
@@ -41,18 +43,19 @@ Distinct = Literal["marks"]
 
 @checked
 class Query:
-    """A query. It knows no events; `run`, `explain` and `check` are given them.
+    """A query. It has no events of its own; `run`, `explain` and `check` are given them.
 
     ``Query(text)`` is the query of a text in CEQL, of a conjunctive one, or of what the builder has made. It
-    raises `QueryError`, with the place in the text, for everything that is wrong whatever the events are.
-    `statement` is what the query says.
+    raises `QueryError`, with the place in the text, for all mistakes that do not depend on the events.
+    `statement` is the content of the query.
 
     The arguments that say how events are laid out mean the same everywhere: `type` is the column with
     the event type (without it there is one type, named after FROM, or ``Event``), `time` the time column,
     `order` columns that break ties of time, `time_unit` the length of a tick of an integer time column
-    ("ns", "us", "ms", "s", "min", "h", "d"). A type of the query of which there are no events is no error,
-    but an `EsteroWarning`; `types`, a list of the types there may be, beside those that occur, makes it a
-    `QueryError`. `csv_options` are passed to the reader of CSV files.
+    ("ns", "us", "ms", "s", "min", "h", "d"). `estero.scan` names them once, with the events, and is taken
+    wherever events are; then these arguments are left out. A type of the query of which there are no events
+    is no error, but an `EsteroWarning`; `types`, a list of the types there may be, beside those that occur,
+    makes it a `QueryError`. `csv_options` are passed to the reader of CSV files.
     """
 
     def __init__(self, query: str | Built | Statement) -> None:
@@ -75,8 +78,8 @@ class Query:
     def _repr_html_(self) -> str:
         from html import escape
 
-        said = "".join(f"<p>{escape(legible(each))}</p>" for each in self.notes())
-        return f"<pre>{escape(legible(str(self), lines=True))}</pre>{said}"
+        notes = "".join(f"<p>{escape(legible(note))}</p>" for note in self.notes())
+        return f"<pre>{escape(legible(str(self), lines=True))}</pre>{notes}"
 
     def __eq__(self, other: object) -> bool:
         return self.statement == other.statement if isinstance(other, Query) else NotImplemented
@@ -86,17 +89,17 @@ class Query:
 
     @property
     def tree(self) -> QueryTree:
-        """The clauses and the labels, and a pattern of the same types of events."""
+        """The tree of the clauses and labels, and of a pattern with the same types of events."""
         return self.statement.tree
 
     @property
     def only_type(self) -> str:
-        """The type of all events where no column says it."""
+        """The type of all events if no column has it."""
         return self.tree.streams[0] if self.tree.streams else "Event"
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters, ``$name`` in the text, that have no value yet."""
+        """The names of the parameters, ``$name`` in the text, without a value."""
         return self.statement.parameters
 
     def bind(self, values: Mapping[str, object] | None = None, /, **named: object) -> Query:
@@ -118,7 +121,7 @@ class Query:
         return Query(self.statement.bound({**(values or {}), **named}))
 
     def with_distinct(self, distinct: Distinct) -> Query:
-        """The query whose complex events are told apart by their marks alone: ``"marks"``.
+        """The query whose complex events differ by their marks alone: ``"marks"``.
 
         Two of them with the same end and the same marks are one, wherever their runs began. It starts at the
         first event that it marks, and if it marks none, at its end. That happens last but for LIMIT: the
@@ -133,9 +136,9 @@ class Query:
         return Query(replace(self.statement, distinct=True))
 
     def notes(self) -> list[str]:
-        """What this query says that is easily misread, a line each; `explain` and ``estero check`` say it.
+        """Lines on parts of this query that are easily misread, as `explain` and ``estero check`` have them.
 
-        None of it is wrong: that LIMIT is for each end, or that events of other keys count in a window.
+        They are no mistakes: LIMIT is for each end, for instance, and events of other keys count in a window.
         """
         said = list(notes(self.tree))
         if may_list_many(self.tree):
@@ -143,7 +146,7 @@ class Query:
                 said += many_candidates(self.statement.plan(UNKNOWN))
         return said
 
-    def run(  # noqa: PLR0913 (each says one thing that a user may have to say)
+    def run(  # noqa: PLR0913 (what users may have to say)
         self,
         events: object,
         *,
@@ -162,7 +165,8 @@ class Query:
 
         `events` is a path, directory or glob (Parquet, CSV, JSON lines, Arrow), a list of these, of whatever
         formats, anything with the Arrow C stream interface, a pandas frame, an iterator of record batches, or
-        a mapping of type name to any of these.
+        a mapping of type name to any of these; or an `estero.scan` of these, which names the columns. Of a
+        DataFrame of Spark the answer is a DataFrame, that of `estero.spark.recognize`, by the same arguments.
         `until` is for queries that end with ``NOT(…) FOR d``, and for partial matches: the time up to which
         events are known, that of the last one unless it is given, or "end" where nothing comes any more.
         With `distinct` only the marks of complex events tell them apart (`with_distinct`).
@@ -171,28 +175,22 @@ class Query:
         While the answer is read, `progress` is called now and then with how many events are read, and how
         many there are (None where that is not known before).
 
-        Raises `QueryError` where the query does not fit the events and `DataError` where they cannot be read.
+        Raises `QueryError` if the query does not fit the events, and `DataError` if they cannot be read.
         """
+        scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
         if distinct is not None:
             asked = self.with_distinct(distinct)
-            return asked.run(
-                events,
-                type=type,
-                time=time,
-                order=order,
-                time_unit=time_unit,
-                types=types,
-                csv_options=csv_options,
-                until=until,
-                partials=partials,
-                progress=progress,
-            )
-        layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
+            return asked.run(scan, until=until, partials=partials, progress=progress)
+        if scan.is_of_spark:
+            if progress is not None:
+                raise ValueError("progress is for events in this process: leave it out for Spark")
+            matches: Answer = on_spark().recognize(scan, self, until=until, partials=partials)
+            return matches
         from estero.answers.answer import Answer
         from estero.recognize.in_process import InProcessRun, Progress
 
-        source = self._open(events, layout, csv_options)
-        plan = self._checked_plan(source, layout)
+        source = _opened(scan)
+        plan = self._checked_plan(source, scan.layout)
         source.run_relations()
         told = None if progress is None else Progress(progress)
         known = None
@@ -253,7 +251,7 @@ class Query:
         partials: bool,
     ) -> StreamRecognizer: ...
 
-    def recognizer(  # noqa: PLR0913 (each says one thing that a user may have to say)
+    def recognizer(  # noqa: PLR0913 (what users may have to say)
         self,
         schema: object,
         *,
@@ -266,26 +264,27 @@ class Query:
         distinct: Distinct | None = None,
         partials: bool = False,
     ) -> StreamRecognizer:
-        """What recognizes this query over events that are pushed, batch after batch without an end.
+        """A recognizer of this query for events that are pushed, batch after batch, without an end.
 
         `schema` has the columns of events: a `pyarrow.Schema`, or anything that `run` takes, whose events do
-        not matter, or a mapping of type name to these where each type has its own table. `lateness` is how
-        long to wait for events that come out of order ("5 seconds", or a number of ticks); none by default.
-        With `distinct` only the marks of complex events tell them apart (`with_distinct`). With `partials`
-        answers have partial matches, too: see `PartialsRecognizer`.
+        not matter, or a mapping of type name to these where each type has its own table; or an `estero.scan`
+        of these, which names the columns. `lateness` is how long to wait for events that come out of order
+        ("5 seconds", or a number of ticks); none by default. With `distinct` only the marks of complex events
+        tell them apart (`with_distinct`). With `partials` answers have partial matches, too: see
+        `PartialsRecognizer`.
 
         Raises `QueryError` where the query does not fit the columns, and for partial matches of a query
         without a window or of a pattern that is no sequence; ValueError for what is no lateness.
         """
-        layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
+        scan = Scan.of(schema, type, time, order, time_unit, types, only_type=self.only_type)
         from estero.events.streams.stream_layout import layout_of
 
-        laid_out = layout_of(schema, layout, lateness)
+        laid_out = layout_of(scan, lateness)
         asked = self if distinct is None else self.with_distinct(distinct)
         return asked.partials_recognizer_of(laid_out) if partials else asked.recognizer_of(laid_out)
 
     def partials_recognizer_of(self, layout: StreamLayout, state: State | None = None) -> PartialsRecognizer:
-        """The recognizer with partial matches; with a `state`, it goes on from there."""
+        """The recognizer with partial matches for events of a layout; it goes on from a `state`, if any."""
         from estero.plan.levels import partials_plan
         from estero.recognize.partials_recognizer import PartialsRecognizer
         from estero.recognize.state_bytes import sound_content
@@ -299,7 +298,7 @@ class Query:
         return PartialsRecognizer(partials_plan(plan.tree, laid_out), layout, source, state=state)
 
     def recognizer_of(self, layout: StreamLayout, state: State | None = None) -> ContinuousRecognizer:
-        """The recognizer of events that are laid out so; with a `state`, it goes on from there."""
+        """The recognizer for events of a layout; it goes on from a `state`, if any."""
         from estero.recognize.continuous import ContinuousRecognizer
         from estero.recognize.state_bytes import sound_content
 
@@ -320,13 +319,16 @@ class Query:
         types: Sequence[str] = (),
         csv_options: Mapping[str, object] | None = None,
     ) -> list[QueryError]:
-        """Everything in which this query does not fit the events, in order of place; empty if it does.
+        """All errors of this query for these events, in order of place; none if it fits them.
 
         A query that fits but can never match is warned of, with an `EsteroWarning`.
         """
-        layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
-        source = self._open(events, layout, csv_options)
-        errors = self._unfit(source, self._schema(source, layout))
+        scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
+        if scan.is_of_spark:
+            errors: list[QueryError] = on_spark().check(scan, self)
+            return errors
+        source = _opened(scan)
+        errors = self._unfit(source, self._schema(source, scan.layout))
         if not errors:
             self.statement.warn_if_never()
         return errors
@@ -342,29 +344,32 @@ class Query:
         types: Sequence[str] = (),
         csv_options: Mapping[str, object] | None = None,
     ) -> Explanation:
-        """The plan, its guarantee, what is filtered where, the automaton and, with events, the SQL.
+        """The plan, its guarantee, where filters are checked, the automaton and, with events, the SQL.
 
-        It prints well and renders in a notebook; `svg()` is the picture of the automaton, or of what joins.
+        It prints well and renders in a notebook; `svg()` is the picture of the automaton, or of the join.
         """
         from estero.queries.explanation import Explanation
 
-        layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
+        scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
         if events is None:
             return Explanation(self.statement.plan(UNKNOWN))
-        source = self._open(events, layout, csv_options)
-        plan = self._checked_plan(source, layout)
+        if scan.is_of_spark:
+            explanation: Explanation = on_spark().explain(scan, self)
+            return explanation
+        source = _opened(scan)
+        plan = self._checked_plan(source, scan.layout)
         read = tuple(source.reading_lines(plan.classification))
         return Explanation(plan, source.sql(plan.classification), read=read)
 
     def automaton(self, events: object = None, **layout: Any) -> Automaton:
-        """What finds the complex events: a CEA, chain-CEA or PCEA, and the filters that it leaves over.
+        """The automaton of this query: a CEA, chain-CEA or PCEA, and the filters beside it.
 
         The arguments are those of `explain`. Without events it is the automaton for columns of unknown types.
         """
         return self.explain(events, **layout).automaton
 
     def plan(self, layout: Layout) -> Plan:
-        """The plan for events that are laid out so; raises `QueryError` where the query does not fit them."""
+        """The plan for events of a layout; raises `QueryError` if the query does not fit them."""
         raise_first(self.statement.errors(layout.schema, layout.type_column))
         return self._fitting_plan(layout)
 
@@ -381,14 +386,9 @@ class Query:
         return plan
 
     def _remembered(self, layout: Layout) -> Plan | None:
-        """The plan where the last one was for events that are laid out so."""
+        """The last plan, if it was for events of this layout."""
         planned = self._planned
         return planned[1] if planned is not None and planned[0] == _asked(layout) else None
-
-    def _open(self, events: object, layout: EventLayout, csv_options: Mapping[str, object] | None) -> Source:
-        from estero.events.sources import open_source
-
-        return open_source(events, layout, csv_options, declared=False)
 
     def _checked_plan(self, source: Source, layout: EventLayout) -> Plan:
         if source.waits_for_columns and not self.statement.errors(source.schema, source.type_column):
@@ -400,7 +400,7 @@ class Query:
         return self._fitting_plan(asked)
 
     def _unfit(self, source: Source, schema: Schema) -> list[QueryError]:
-        """Everything in which the query does not fit these events; hints name the values behind it."""
+        """All errors of the query for these events; hints name the values that cause them."""
         errors = self.statement.errors(schema, source.type_column)
         for error in errors:
             words = set(re.findall(r"\w+", error.text[error.span.start : error.span.end]))
@@ -433,19 +433,30 @@ class Query:
         return schema
 
 
+def on_spark() -> Any:
+    """The module `estero.spark`: it stands above this one, so it is imported by its name when needed."""
+    return import_module("estero.spark")
+
+
+def _opened(scan: Scan) -> Source:
+    from estero.events.sources import open_source
+
+    return open_source(scan.events, scan.layout, scan.csv_options, declared=False)
+
+
 def _asked(layout: Layout) -> object:
-    """What a plan is made for: answers show attributes in the order of the columns, which == does not see."""
+    """The key of a plan: a layout, and the order of its columns, which == does not see."""
     schema = layout.schema
     order = [(name, list(attributes)) for name, attributes in schema.types.items()]
     return layout, order, list(schema.shared or ()), schema.untyped
 
 
 def _warn_of_other_names(plan: Plan, *, timed: bool) -> None:
-    """Warns of keys and labels that are not the names of their columns, as these are taken."""
+    """Warns of keys and labels whose columns have other names, because theirs are taken."""
     from estero.answers.report import column_names
 
     keys = [named(alternatives[0]) for alternatives in plan.shown_keys]
-    labels = [each.label for each in plan.shown]
+    labels = [selected.label for selected in plan.shown]
     further = {"suppressed": plan.interval is not None, "waits": plan.wait is not None}
     columns = column_names(keys, labels, timed=timed, **further)
     for place, (name, column) in enumerate(zip((*keys, *labels), columns, strict=True)):
@@ -455,7 +466,7 @@ def _warn_of_other_names(plan: Plan, *, timed: bool) -> None:
 
 
 def _without_events(name: str, known: Sequence[str], column: str | None) -> str:
-    """A line on a type that does not occur; `column` is that of the types where none of the query does."""
+    """The warning of a type without events; `column` is that of types, if no type of the query has any."""
     there = f"there are no events of type {name}, only of {some(known, word='and')}"
     near = suggestion(name, known)
     if near:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SelectedQuery(builder.QueryBuilder):
-    """A query to which clauses are added, and which can be run: each clause gives a new one."""
+    """A query that can be run, and to which clauses can be added: a clause gives a new query."""
 
     def query(self) -> Query:
-        """The query itself, with all that queries can do; raises `QueryError` for what is wrong with it."""
+        """The `Query`; raises `QueryError` for what is wrong with it."""
         return Query(self)
 
     def bind(self, values: Mapping[str, object] | None = None, /, **named: object) -> Query:
@@ -39,7 +39,7 @@ class SelectedQuery(builder.QueryBuilder):
         return self.query().run(events, **layout)
 
     def explain(self, events: object = None, **layout: Any) -> Explanation:
-        """What is done with the query, as `Query.explain` says it; the arguments are its own."""
+        """The explanation of the query, as `Query.explain` gives it; the arguments are its own."""
         return self.query().explain(events, **layout)
 
 

@@ -1,4 +1,4 @@
-"""What a query says, in whichever language it is written."""
+"""The content of a query, in whichever language it is written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from estero.queries.parameters import bound
 
 @dataclass(frozen=True)
 class Statement(ABC):
-    """What a query says: equal statements say the same. `str` is the canonical text.
+    """The content of a query: queries with equal statements are equal. `str` is the canonical text.
 
     `tree` has the clauses and the labels, and a pattern of the same types of events. With `distinct` complex
     events with the same end that differ in their starts alone are one.
@@ -30,7 +30,7 @@ class Statement(ABC):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters that have no value, each once."""
+        """The names of the parameters without a value."""
         return ()
 
     def bound(self, values: Mapping[str, object]) -> Statement:
@@ -40,7 +40,7 @@ class Statement(ABC):
 
     @abstractmethod
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
-        """Everything in which the query does not fit a schema; without one, whatever the events are."""
+        """All errors of the query for events of a schema; without one, those for any events."""
 
     def plan(self, layout: Layout) -> Plan:
         """The plan of a query that fits."""
@@ -49,19 +49,19 @@ class Statement(ABC):
 
     @abstractmethod
     def _plan(self, layout: Layout) -> Plan:
-        """The plan, whatever is distinct."""
+        """The plan of the query without `distinct`."""
 
     def warn_if_never(self) -> None:
-        """Warns where the query matches nothing, whatever the stream, and that can be told."""
+        """Warns if the query is known to match nothing, whatever the stream."""
         return
 
     @abstractmethod
     def type_names(self) -> Sequence[tuple[str, ...]]:
-        """For each kind of event that the query reads, the names of its types."""
+        """The names of the types of events that the query reads, kind by kind."""
 
 
 def raise_first(errors: Sequence[QueryError]) -> None:
-    """Raises the first of `errors`, with the rest as its `others`; nothing where there is none."""
+    """Raises the first of `errors`, with the rest as its `others`, if there are any."""
     if errors:
         first, *others = errors
         first.others = tuple(others)

@@ -1,4 +1,4 @@
-"""A text in CEQL, or a conjunctive query: the query that it is, or all that is wrong with it."""
+"""The functions that take the text of a query, in either language, and give the query or its errors."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from estero.arguments import checked
 from estero.errors import QueryError
+from estero.events.scan import Scan
 from estero.language.builder.queries import Built
 from estero.language.syntax.languages import is_conjunctive
 from estero.language.syntax.recover import read
-from estero.queries.pattern_statement import PatternStatement, pattern_statement
+from estero.queries.pattern_statement import PatternStatement
 from estero.queries.query import Distinct, Query
 from estero.queries.statement import Statement
 
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
 
 @checked
 def query(text: str | Built) -> Query:
-    """The query of a CEQL text, or of what the builder has made: a query, or a pattern for all it finds.
+    """The query of a text, in CEQL or conjunctive, or of what the builder has made.
 
-    Raises `QueryError`, with the place in the text, for everything that is wrong whatever the events are.
+    A pattern of the builder is the query for all its complex events. `conjunctive` says what a conjunctive
+    text may say.
+
+    Raises `QueryError`, with the place in the text, for all mistakes that do not depend on the events.
     """
-    return Query(pattern_statement(text))
+    return Query(text)
 
 
 @checked
@@ -54,15 +58,6 @@ def conjunctive(query: str | ConjunctiveTree) -> Query:
     from estero.queries.conjunctive_statement import conjunctive_statement
 
     return Query(conjunctive_statement(str(query)))
-
-
-@checked
-def query_of_text(text: str) -> Query:
-    """The query of a text, as `estero.query` or `estero.conjunctive` makes it.
-
-    Raises `QueryError`, with the place in the text, for everything that is wrong whatever the events are.
-    """
-    return Query(text)
 
 
 @overload
@@ -107,7 +102,7 @@ def restore(
     partials: bool = False,
     distinct: Distinct | None = None,
 ) -> StreamRecognizer:
-    """The recognizer of `query` that goes on from a snapshot: it finds what the one before would have found.
+    """The recognizer of `query` that goes on from a snapshot as if it had never stopped.
 
     How events are laid out and how late they may be is in the snapshot. A snapshot that was written with a
     `key` is read with it, and no other is; that of a recognizer with `partials`, or with `distinct`, is
@@ -119,10 +114,12 @@ def restore(
 
     asked = Query(query) if isinstance(query, str) else query
     asked = asked if distinct is None else asked.with_distinct(distinct)
-    found = read(state, key)
+    snapshot = read(state, key)
     kind = partials_recognizer.KIND if partials else continuous.KIND
-    layout = continuous.layout_in(found, str(asked), kind)
-    return asked.partials_recognizer_of(layout, found) if partials else asked.recognizer_of(layout, found)
+    layout = continuous.layout_in(snapshot, str(asked), kind)
+    if partials:
+        return asked.partials_recognizer_of(layout, snapshot)
+    return asked.recognizer_of(layout, snapshot)
 
 
 @checked
@@ -137,22 +134,22 @@ def check(
     types: Sequence[str] = (),
     csv_options: Mapping[str, object] | None = None,
 ) -> list[QueryError]:
-    """Everything that is wrong with a text, in order of place; with `events`, what does not fit them.
+    """All errors of a text, in order of place; with `events`, also those of a query that does not fit them.
 
-    The text is a query in CEQL or, with a head and ``<-``, a conjunctive one. Where parts of a query in CEQL
-    cannot be read, they have an error each, and the rest is checked without them. Types without events are
+    The text is a query in CEQL or, with a head and ``<-``, a conjunctive one. Parts of a query in CEQL that
+    cannot be read have an error of their own, and the rest is checked without them. Types without events are
     warned of, as by `Query.run`, and so is a query that can never match. Raises `DataError` where the events
     cannot be read.
     """
+    scan = Scan.of(events, type, time, order, time_unit, types, csv_options)
 
     def unfit(statement: Statement) -> list[QueryError]:
-        if events is None:
+        if scan.events is None:
             errors = statement.errors()
             if not errors:
                 statement.warn_if_never()
             return errors
-        asked, columns = Query(statement), {"type": type, "time": time, "time_unit": time_unit}
-        return asked.check(events, **columns, order=order, types=types, csv_options=csv_options)
+        return Query(statement).check(scan)
 
     if is_conjunctive(text):
         from estero.queries.conjunctive_statement import ConjunctiveStatement

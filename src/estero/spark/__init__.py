@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from estero.answers.why_not import WhyNot
+    from estero.errors import QueryError
+    from estero.events.scan import Scan
     from estero.events.streams.stream_layout import Lateness
     from estero.language.tree.pattern import Pattern
     from estero.language.tree.query import QueryTree
@@ -37,11 +39,12 @@ if TYPE_CHECKING:
     from estero.spark.sql import register
 
 __all__ = [
+    "check",
     "collect",
+    "count",
     "explain",
     "follow",
     "local_session",
-    "match_count",
     "read_events",
     "read_stream",
     "recognize",
@@ -72,22 +75,22 @@ require("spark", "Estero on Spark")
 
 
 def __getattr__(name: str) -> object:
-    """Imports what is asked for when it is asked for, as `estero` does."""
+    """Imports a public name at its first use, as `estero` does."""
     if name not in _HOMES:
         raise AttributeError(f"module 'estero.spark' has no attribute {name!r}")
-    found: object = getattr(import_module(f"estero.spark.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+    value: object = getattr(import_module(f"estero.spark.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    """All public names, whether they were asked for or not."""
+    """All public names, imported or not."""
     return sorted({*globals(), *__all__})
 
 
 @checked
-def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say)
-    df: DataFrame,
+def recognize(  # noqa: PLR0913 (what users may have to say)
+    df: DataFrame | Scan,
     query: Query | QueryTree | Pattern | str,
     *,
     type: str | None = None,
@@ -107,7 +110,8 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
 ) -> DataFrame:
     """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
 
-    `query` is a query or its text, in CEQL or conjunctive. `type` is the column with the event type (without
+    `query` is a query or its text, in CEQL or conjunctive. `df` is a DataFrame, or an `estero.scan` of one in
+    place of the next four arguments. `type` is the column with the event type (without
     it there is one type, named after FROM, or ``Event``), `time` the time column, `order` columns that break
     ties of time, `time_unit` the length of a tick of an integer time column ("ns", "us", "ms", "s", "min",
     "h", "d").
@@ -170,22 +174,18 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
     Raises `QueryError` where the query is wrong or does not fit the columns, and `DataError` for a column
     that is missing or of a wrong kind.
     """
-    from estero.language.tree.schema import EventLayout
     from estero.spark.batch.batch import recognize_frame
-    from estero.spark.frames import check_frame, with_nested_fields
     from estero.spark.streams.streaming import MOST_BUCKETS, recognize_stream
 
-    check_frame(df)
+    df, columns = _scanned(df, type, time, order, time_unit)
     if rows not in (None, "events"):
         raise ValueError(f'rows is "events", or None for complex events, not {rows!r}')
     _check_number("partitions", partitions, MOST_BUCKETS if df.isStreaming else _MOST_TASKS)
     _check_number("share", share, _MOST_TASKS)
-    asked = _query(query) if distinct is None else _query(query).with_distinct(distinct)
-    columns = EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)
-    df = with_nested_fields(df, columns)
-    layout = _layout(df, columns)
-    found = asked.plan(layout)
-    plan = _partials_plan(found, layout) if partials else found
+    asked = _query(query, distinct)
+    df, layout = _laid_out(df, columns, asked)
+    whole = asked.plan(layout)
+    plan = _partials_plan(whole, layout) if partials else whole
     if df.isStreaming:
         if share is not None:
             raise ValueError(
@@ -226,8 +226,8 @@ def recognize(  # noqa: PLR0913 (each says one thing that a user may have to say
 
 
 @checked
-def match_count(  # noqa: PLR0913 (as `recognize`)
-    df: DataFrame,
+def count(  # noqa: PLR0913 (as `recognize`)
+    df: DataFrame | Scan,
     query: Query | QueryTree | Pattern | str,
     *,
     type: str | None = None,
@@ -247,27 +247,23 @@ def match_count(  # noqa: PLR0913 (as `recognize`)
     each of them. ``recognize(…).count()`` enumerates.
     """
     from estero.errors import DataError
-    from estero.language.tree.schema import EventLayout
     from estero.spark.batch.batch import count_frame
-    from estero.spark.frames import check_frame, with_nested_fields
 
-    check_frame(df)
+    df, columns = _scanned(df, type, time, order, time_unit)
     _check_number("partitions", partitions, _MOST_TASKS)
     if df.isStreaming:
         raise DataError(
             "only batch DataFrames can be counted, and this one is streaming",
             hint="recognize it, and count the rows in its sink",
         )
-    asked = _query(query) if distinct is None else _query(query).with_distinct(distinct)
-    columns = EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)
-    df = with_nested_fields(df, columns)
-    layout = _layout(df, columns)
+    asked = _query(query, distinct)
+    df, layout = _laid_out(df, columns, asked)
     return count_frame(df, asked.plan(layout), partitions=partitions, split_keys=split_keys, until=until)
 
 
 @checked
 def explain(
-    df: DataFrame,
+    df: DataFrame | Scan,
     query: Query | QueryTree | Pattern | str,
     *,
     type: str | None = None,
@@ -277,35 +273,56 @@ def explain(
     positions: bool = False,
     partials: bool = False,
 ) -> Explanation:
-    """What `recognize` would do, with the same arguments: no job is started, and nothing is read.
+    """The plan of `recognize` for the same arguments: no job is started, and nothing is read.
 
     Its line ``on Spark`` says how tasks divide the work, of a batch or of a stream, as `df` is. Where one
     task has to see all events in order, ``one ordered task`` is in it, and why.
 
     The errors are those of `recognize`.
     """
-    from estero.language.tree.schema import EventLayout
     from estero.plan.division import buckets_in_words, division_in_words
     from estero.queries.explanation import Explanation
-    from estero.spark.frames import check_frame, with_nested_fields
 
-    check_frame(df)
+    df, columns = _scanned(df, type, time, order, time_unit)
     asked = _query(query)
-    columns = EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)
-    df = with_nested_fields(df, columns)
-    layout = _layout(df, columns)
+    df, layout = _laid_out(df, columns, asked)
     plan = asked.plan(layout)
     if df.isStreaming:
         plan.refuse_endless()
-    found = _partials_plan(plan, layout) if partials else None
-    plan = plan if found is None else found.whole
+    levels = _partials_plan(plan, layout) if partials else None
+    plan = plan if levels is None else levels.whole
     words = buckets_in_words if df.isStreaming else division_in_words
-    return Explanation(plan, tasks=words(plan, positions=positions, partials=found))
+    return Explanation(plan, tasks=words(plan, positions=positions, partials=levels))
+
+
+@checked
+def check(
+    df: DataFrame | Scan,
+    query: Query | QueryTree | Pattern | str,
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    order: Sequence[str] = (),
+    time_unit: str | None = None,
+) -> list[QueryError]:
+    """All errors of `query` for the columns of `df`, in order of place; none if it fits them.
+
+    As `Query.check`, but no job is started, so nothing is known of types that do not occur. Raises
+    `QueryError` for a text with mistakes that do not depend on the events, and `DataError` for a column that
+    is missing or of a wrong kind.
+    """
+    df, columns = _scanned(df, type, time, order, time_unit)
+    asked = _query(query)
+    _, layout = _laid_out(df, columns, asked)
+    errors = asked.statement.errors(layout.schema, layout.type_column)
+    if not errors:
+        asked.statement.warn_if_never()
+    return errors
 
 
 @checked
 def why_not(
-    df: DataFrame,
+    df: DataFrame | Scan,
     query: Query | QueryTree | Pattern | str,
     *,
     type: str | None = None,
@@ -315,7 +332,7 @@ def why_not(
     sample: int = 1_000_000,
     seconds: float | None = None,
 ) -> WhyNot:
-    """Why `recognize` does not find more in a batch: how far the sequence comes, and what keeps events away.
+    """The reasons why `recognize` finds no more in a batch: how far the sequence comes, and what stops it.
 
     The first `sample` events in the order of time are brought to the driver, and looked at there
     (`Answer.why_not`, some `seconds` at most); to look at others, leave events out of `df`, or keep those of
@@ -324,10 +341,10 @@ def why_not(
     The errors are those of `recognize`; DataError for a stream.
     """
     from estero.errors import DataError
-    from estero.language.tree.schema import EventLayout
-    from estero.spark.frames import check_frame, with_nested_fields
+    from estero.events.scan import Scan
+    from estero.spark.frames import quoted
 
-    check_frame(df)
+    df, columns = _scanned(df, type, time, order, time_unit)
     _check_number("sample", sample, _MOST_ROWS)
     if df.isStreaming:
         raise DataError(
@@ -335,22 +352,21 @@ def why_not(
             hint="read what the stream reads with spark.read",
         )
     asked = _query(query)
-    columns = EventLayout.of(type, time, order, time_unit, only_type=asked.only_type)
-    df = with_nested_fields(df, columns)
-    asked.plan(_layout(df, columns))
-    by = [f"`{each.replace('`', '``')}`" for each in (time, *order) if each is not None]
+    df, layout = _laid_out(df, columns, asked)
+    asked.plan(layout)
+    by = [quoted(name) for name in (columns.time, *columns.order) if name is not None]
     events = (df.orderBy(*by) if by else df).limit(sample).toArrow()
-    return asked.run(events, type=type, time=time, order=order, time_unit=time_unit).why_not(seconds=seconds)
+    return asked.run(Scan(events, columns)).why_not(seconds=seconds)
 
 
 _MOST_ROWS = 100_000_000
-"""More rows are not brought to the driver."""
+"""Most rows that are brought to the driver."""
 _MOST_TASKS = 100_000
-"""Spark plans and counts each task on the driver: with more it does not get to the work."""
+"""Most tasks of a job: Spark plans and counts them on the driver, and with more it never gets to work."""
 
 
 def _check_number(name: str, number: object, most: int) -> None:
-    """Raises TypeError for what is no whole number, ValueError for one out of range; None passes."""
+    """Raises TypeError for anything but a whole number, ValueError for one out of range; None passes."""
     if number is None:
         return
     said = f"{name} is a whole number from 1 to {most:,}, not {number!r}"
@@ -360,15 +376,36 @@ def _check_number(name: str, number: object, most: int) -> None:
         raise ValueError(said)
 
 
-def _layout(df: DataFrame, columns: EventLayout) -> Layout:
-    """Where the parts of an event stand in such a DataFrame; its schema is all that is asked for."""
+def _scanned(
+    events: DataFrame | Scan, type: str | None, time: str | None, order: Sequence[str], time_unit: str | None
+) -> tuple[DataFrame, EventLayout]:
+    """A DataFrame, and what its columns mean: as it was scanned, or as the arguments beside it say."""
+    from estero.events.scan import Scan
+    from estero.spark.frames import check_frame
+
+    scan = Scan.of(events, type, time, order, time_unit)
+    check_frame(scan.events)
+    if scan.csv_options or scan.layout.types:
+        which = "csv_options" if scan.csv_options else "types"
+        raise ValueError(f"{which} is for events that are read in this process: leave it out for Spark")
+    frame: DataFrame = scan.events
+    return frame, scan.layout
+
+
+def _laid_out(df: DataFrame, columns: EventLayout, query: Query) -> tuple[DataFrame, Layout]:
+    """The DataFrame with nested fields as columns, and where the parts of an event of the query stand in it.
+
+    Its schema is all that is asked for.
+    """
+    from estero.spark.frames import with_nested_fields
     from estero.spark.work import layout_of_schema
 
-    return layout_of_schema(df.schema, columns)
+    df = with_nested_fields(df, columns)
+    return df, layout_of_schema(df.schema, replace(columns, only_type=query.only_type))
 
 
 def _partials_plan(plan: Plan, layout: Layout) -> PartialsPlan:
-    """How partial matches of a planned query are found, by the keys that it writes or its events share."""
+    """The plan for the partial matches of a planned query, by its keys or those that its events share."""
     plan.refuse_distinct()
     from estero.plan.levels import partials_plan
     from estero.plan.shared_by_levels import with_shared_key
@@ -377,8 +414,9 @@ def _partials_plan(plan: Plan, layout: Layout) -> PartialsPlan:
     return with_shared_key(partials_plan(plan.tree, laid_out, as_written=True), laid_out)
 
 
-def _query(asked: Query | QueryTree | Pattern | str) -> Query:
-    """The query of a text in either language, or of a tree; a query is what it is."""
+def _query(asked: Query | QueryTree | Pattern | str, distinct: Distinct | None = None) -> Query:
+    """The query of a text in either language, or of a tree; a query as it is."""
     from estero.queries.query import Query
 
-    return asked if isinstance(asked, Query) else Query(asked)
+    query = asked if isinstance(asked, Query) else Query(asked)
+    return query if distinct is None else query.with_distinct(distinct)

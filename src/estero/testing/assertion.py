@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import replace
 
 import pyarrow as pa
 
-from estero.arguments import checked
+from estero.arguments import checked, shown
+from estero.errors import DataError
+from estero.events.scan import Scan
 from estero.queries.query import Query
 from estero.testing.expected import Expected, Wanted
 from estero.testing.pictures import picture
@@ -24,22 +26,23 @@ _NOTHING_SHOWN = (
 @checked
 def assert_matches(
     query: Query | str,
-    events: str | pa.Table,
+    events: str | pa.Table | Scan,
     expected: Iterable[Expected] | int,
     *,
     engines: Sequence[str] | None = None,
-    type: str = "type",
-    time: str = "time",
+    type: str | None = None,
+    time: str | None = None,
     time_unit: str | None = None,
 ) -> None:
     """Passes if `query` finds the `expected` complex events in `events`, whatever runs it.
 
     `query` is a query or its text, in CEQL or conjunctive. `events` are a text, as `estero.testing.events`
-    reads it, or an Arrow table in stream order. `expected` are the complex events in any order, each as a
-    mapping of the labels that the query shows to the positions (from 0) of the events that they mark, and of
-    the names of its keys and of what SELECT computes to their values; or only how many there are. Values that
-    no expected complex event names are not compared, and marks are not where only values are named. `type`,
-    `time` and `time_unit` are those of `Query.run`.
+    reads it, or an Arrow table in stream order, or an `estero.scan` of either. `expected` are the complex
+    events in any order, each as a mapping of the labels that the query shows to the positions (from 0) of the
+    events that they mark, and of the names of its keys and of what SELECT computes to their values; or only
+    how many there are. Values that no expected complex event names are not compared, and marks are not where
+    only values are named. `type`, `time` and `time_unit` are those of `Query.run`; the columns of type and
+    time are called ``type`` and ``time`` unless they are named here or by the scan.
 
     The query runs over all events at once, over one after the other, and stopped and resumed before each of
     them; on each of the `engines` ("process", "spark"): all that are installed, unless they are named.
@@ -50,28 +53,43 @@ def assert_matches(
     """
     __tracebackhide__ = True
     asked = Query(query) if isinstance(query, str) else query
-    table = events_of(events, type=type, time=time) if isinstance(events, str) else events
+    scan = _tabled(Scan.of(events, type, time, (), time_unit))
     named = installed() if engines is None else tuple(engines)
     unknown = [each for each in named if each not in ("process", "spark")]
     if unknown:
         raise ValueError(f"the engines are 'process' and 'spark', not {', '.join(map(repr, unknown))}")
-    layout: dict[str, Any] = {"type": type, "time_unit": time_unit}
-    if time in table.column_names:
-        layout["time"] = time
-    schema = asked.run(table, **layout).schema
-    wanted = expected if isinstance(expected, int) else Wanted.of(expected, schema, table.num_rows)
-    for way in ways(asked, table, layout, named):
+    schema = asked.run(scan).schema
+    wanted = expected if isinstance(expected, int) else Wanted.of(expected, schema, scan.events.num_rows)
+    for way in ways(asked, scan, named):
         found = way.found() if isinstance(wanted, int) else wanted.of_found(way.found())
         wrong, rows = _wrong(found, wanted)
         if wrong:
-            said = f"{asked}\n{way.name}: {wrong}\n\n{picture(table, rows, type=type, time=time)}"
+            said = f"{asked}\n{way.name}: {wrong}\n\n{picture(scan, rows)}"
             if values := "" if isinstance(wanted, int) else wanted.values_shown(rows):
                 said += f"\n\n{values}"
             if not any(each.marks or each.values for _, each in rows):
                 said += f"\n\n{_NOTHING_SHOWN}"
             if way.name == AT_ONCE and _lacks(rows, found, wanted):
-                said += f"\n\n{asked.run(table, **layout).why_not()}"
+                said += f"\n\n{asked.run(scan).why_not()}"
             raise AssertionError(said)
+
+
+def _tabled(scan: Scan) -> Scan:
+    """A table of the events in a text, or the table that was given, with columns of type and time.
+
+    They are called ``type`` and ``time`` unless the scan says otherwise; a time that is not named, or that of
+    a text, may be missing.
+    """
+    layout, events = scan.layout, scan.events
+    kind, time = layout.type or "type", layout.time or "time"
+    table = events_of(events, type=kind, time=time) if isinstance(events, str) else events
+    if not isinstance(table, pa.Table):
+        raise DataError(
+            f"assert_matches() takes a text or an Arrow table as events, not {shown(table)}",
+            hint="make it a table: pyarrow.table(…)",
+        )
+    timed = time in table.column_names or (layout.time is not None and table is events)
+    return Scan(table, replace(layout, type=kind, time=time if timed else None))
 
 
 def _wrong(found: Sequence[Shown], wanted: int | Wanted) -> tuple[str, list[tuple[str, Shown]]]:

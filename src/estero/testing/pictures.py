@@ -7,22 +7,25 @@ from itertools import zip_longest
 
 import pyarrow as pa
 
+from estero.events.scan import Scan
 from estero.testing.ways import Shown
 
 MOST_EVENTS = 30
 """Of longer streams the picture shows only the events that are marked."""
 
 
-def picture(events: pa.Table, rows: Sequence[tuple[str, Shown]], *, type: str, time: str) -> str:
-    """A column for each event, and a row for each complex event, with its labels under its events.
+def picture(scan: Scan, rows: Sequence[tuple[str, Shown]]) -> str:
+    """A column for each event of a table, and a row for each complex event, with its labels under its events.
 
     `rows` are complex events, each with a word that stands before it. Above them are the positions, the types
     and, where there are any, the times of the events.
     """
+    events: pa.Table = scan.events
+    kind, time = scan.layout.type, scan.layout.time
     marked = {place for _, each in rows for _, places in each.marks for place in places}
     shown = sorted(marked) if events.num_rows > MOST_EVENTS else list(range(events.num_rows))
-    lines = [["position", *map(str, shown)], ["type", *(str(events[type][place]) for place in shown)]]
-    if time in events.column_names:
+    lines = [["position", *map(str, shown)], ["type", *(str(events[kind][place]) for place in shown)]]
+    if time is not None:
         lines.append(["time", *(_time(events[time][place]) for place in shown)])
     for word, (marks, _) in rows:
         if not marks:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from estero.answers.complex_event import AnswerColumns
 from estero.answers.report import positions_in
+from estero.events.scan import Scan
 from estero.queries.query import Query
 from estero.queries.texts import restore
 
@@ -42,20 +44,20 @@ class Way(NamedTuple):
     found: Callable[[], list[Shown]]
 
 
-def ways(query: Query, events: pa.Table, layout: Mapping[str, Any], engines: Sequence[str]) -> Iterator[Way]:
-    """Each way in turn to run `query` over `events`, which are in stream order, on these engines.
+def ways(query: Query, scan: Scan, engines: Sequence[str]) -> Iterator[Way]:
+    """Each way in turn to run `query` over a table, which is in stream order, on these engines.
 
     In this process: all events at once, one by one, and cut into two at each place, with a snapshot there.
     """
-    many = events.num_rows
+    many = scan.events.num_rows
     if "process" in engines:
-        yield Way(AT_ONCE, lambda: _matches(query.run(events, **layout).to_arrow()))
-        yield Way("pushed one by one", partial(_pushed, query, events, layout, range(many + 1)))
+        yield Way(AT_ONCE, lambda: _matches(query.run(scan).to_arrow()))
+        yield Way("pushed one by one", partial(_pushed, query, scan, range(many + 1)))
         for cut in range(1, many):
             name = f"stopped and resumed before event {cut}"
-            yield Way(name, partial(_pushed, query, events, layout, (0, cut, many)))
+            yield Way(name, partial(_pushed, query, scan, (0, cut, many)))
     if "spark" in engines:
-        yield Way("on Spark", lambda: _on_spark(query, events, layout))
+        yield Way("on Spark", lambda: _on_spark(query, scan))
 
 
 def installed() -> tuple[str, ...]:
@@ -63,22 +65,23 @@ def installed() -> tuple[str, ...]:
     return ("process", "spark") if find_spec("pyspark") else ("process",)
 
 
-def _pushed(query: Query, events: pa.Table, layout: Mapping[str, Any], places: Sequence[int]) -> list[Shown]:
+def _pushed(query: Query, scan: Scan, places: Sequence[int]) -> list[Shown]:
     """What a recognizer finds that is pushed the events up to each of the `places`, and resumed there."""
-    recognizer = query.recognizer(events.schema, **layout)
+    recognizer = query.recognizer(scan)
     found: list[Shown] = []
     for first, last in pairwise(places):
-        found += _matches(recognizer.push(events.slice(first, last - first)).to_arrow())
+        found += _matches(recognizer.push(scan.events.slice(first, last - first)).to_arrow())
         recognizer = restore(query, recognizer.snapshot())
     return found + _matches(recognizer.close().to_arrow())
 
 
-def _on_spark(query: Query, events: pa.Table, layout: Mapping[str, Any]) -> list[Shown]:
+def _on_spark(query: Query, scan: Scan) -> list[Shown]:
     from estero.spark import collect, local_session, recognize
 
-    placed = events.append_column(PLACE, pa.array(range(events.num_rows), pa.int64()))
+    placed = scan.events.append_column(PLACE, pa.array(range(scan.events.num_rows), pa.int64()))
     frame = local_session().createDataFrame(placed)
-    answer = collect(recognize(frame, query, **layout, order=[PLACE], positions=True))
+    layout = replace(scan.layout, order=(*scan.layout.order, PLACE), types=())
+    answer = collect(recognize(Scan(frame, layout), query, positions=True))
     return _matches(pa.Table.from_batches(answer.batches(), answer.schema))
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from estero import DataError
 from estero.errors import EnvironmentProblem
-from estero.spark import follow, match_count, read_stream, recognize, write_stream
+from estero.spark import count, follow, read_stream, recognize, write_stream
 from estero.spark.connectors.sources import schema_of
 
 if TYPE_CHECKING:
@@ -256,11 +256,11 @@ def test_numbers_that_cannot_be_meant_are_refused(
 def test_only_frames_of_spark_are_recognized_on_spark() -> None:
     said = "this is not a Spark DataFrame but a Table of pyarrow\n  hint: make one with spark.createDataFrame"
     table: Any = pa.table({"kind": ["A"]})
-    for ask in (recognize, match_count):
+    for ask in (recognize, count):
         with pytest.raises(DataError, match=said):
             ask(table, "SELECT a WHERE A AS a", type="kind")
     with pytest.raises(ValueError, match=r"^partitions is a whole number from 1 to 100,000, not 1000000$"):
-        match_count(_Frame(), "SELECT a WHERE A AS a", partitions=10**6)  # type: ignore[arg-type]
+        count(_Frame(), "SELECT a WHERE A AS a", partitions=10**6)  # type: ignore[arg-type]
 
 
 class _Frame:

@@ -16,6 +16,7 @@ from estero.errors import DataError
 from estero.events.database import connect
 from estero.events.inputs import Input, open_input
 from estero.events.reading_errors import reading
+from estero.events.scan import Scan
 from estero.events.sources import Source, open_source
 from estero.events.tables.nested_columns import extended
 from estero.language.tree.durations import TimeUnit
@@ -100,17 +101,21 @@ def _is_said(name: str, value: object) -> bool:
             return value is None or isinstance(value, str | bool)
 
 
-def layout_of(schema: object, columns: EventLayout, lateness: Lateness | None = None) -> StreamLayout:
+def layout_of(scan: Scan, lateness: Lateness | None = None) -> StreamLayout:
     """The layout that a user describes.
 
-    `schema` is one of Arrow, a table, of which only the columns count, or a mapping of type name to these.
+    What is scanned is a schema of Arrow, a table, of which only the columns count, or a mapping of type name
+    to these.
     Raises `DataError` for what has no schema, for columns that are not there and for a lateness without a
     time; ValueError for a lateness that is not one.
     """
-    named = schema if isinstance(schema, Mapping) else {"": schema}
+    columns = scan.layout
+    named = scan.events if isinstance(scan.events, Mapping) else {"": scan.events}
     if not named:
         raise DataError("the mapping of types to their schemas is empty")
-    schemas = {str(name): extended(_schema_of(each), columns) for name, each in named.items()}
+    schemas = {
+        str(name): extended(_schema_of(schema, scan.csv_options), columns) for name, schema in named.items()
+    }
     layout = StreamLayout(schemas, columns)
     source = layout.source()
     if lateness is None:
@@ -156,14 +161,14 @@ def _nanoseconds(text: object) -> int:
     return sum(int(part[1]) * unit.value for part, unit in zip(found, units, strict=True) if unit)
 
 
-def _schema_of(each: object) -> pa.Schema:
-    if isinstance(each, pa.Schema):
-        return each
-    found: Input = open_input(each)
-    if found.schema is not None:
-        return found.schema
-    with connect() as connection, reading(found.file):
-        return connection.sql(f"{found.query} LIMIT 0").to_arrow_table().schema
+def _schema_of(events: object, csv_options: Mapping[str, object] | None) -> pa.Schema:
+    if isinstance(events, pa.Schema):
+        return events
+    opened: Input = open_input(events, csv_options)
+    if opened.schema is not None:
+        return opened.schema
+    with connect() as connection, reading(opened.file):
+        return connection.sql(f"{opened.query} LIMIT 0").to_arrow_table().schema
 
 
 def time_kind(source: Source) -> pa.DataType | None:

@@ -8,9 +8,9 @@ from typing import Final
 from estero.errors import QueryError, Span
 
 _BEFORE: Final = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
-_NAME: Final = r'(?P<name>[^\W\d]\w*|"(?:[^"]|"")+"|`(?:[^`]|``)+`)'
+_NAME: Final = r'(?:[^\W\d]\w*|"(?:[^"]|"")+"|`(?:[^`]|``)+`)'
 _VARIABLES: Final = r'\([\w\s,"`]*\)?'
-_ARROW: Final = r"(?P<arrow><-|:-|<=|←)"
+_ARROW: Final = r"(?:<-|:-|<=|←)"
 _HEAD: Final = re.compile(rf"{_BEFORE}{_NAME}\s*(?:{_VARIABLES}\s*)?{_ARROW}", re.DOTALL)
 _SELECT: Final = re.compile(rf"{_BEFORE}(?P<name>SELECT)\b", re.DOTALL | re.IGNORECASE)
 
@@ -24,21 +24,6 @@ def is_conjunctive(text: str) -> bool:
     return _HEAD.match(text) is not None and _SELECT.match(text) is None
 
 
-def not_ceql(text: str) -> QueryError | None:
-    """The error of a conjunctive query in the place of a query in CEQL; None for any other text."""
-    head = _HEAD.match(text)
-    if head is None or not is_conjunctive(text):
-        return None
-    return QueryError(
-        "this is a conjunctive query, and CEQL is expected here",
-        text=text,
-        span=Span(*head.span("arrow")),
-        found=head["arrow"],
-        expected="SELECT … WHERE …",
-        hint="estero.conjunctive takes conjunctive queries",
-    )
-
-
 def not_conjunctive(text: str) -> QueryError | None:
     """The error of a query in CEQL in the place of a conjunctive query; None for any other text."""
     select = _SELECT.match(text)
@@ -50,5 +35,5 @@ def not_conjunctive(text: str) -> QueryError | None:
         span=Span(*select.span("name")),
         found=select["name"],
         expected="a head and atoms, as in Q(x, y) <- T(x), S(x, y)",
-        hint="estero.query takes queries in CEQL",
+        hint="estero.query takes queries in either language",
     )
