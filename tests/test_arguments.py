@@ -28,8 +28,8 @@ WRONG: dict[str, Callable[[], object]] = {
     "limit() takes an integer as n, not True": lambda: any_of(answer().limit, True),
     "sample() takes an integer as k, not '1'": lambda: any_of(answer().sample, "1"),
     "check() takes a string as text, not a Query": lambda: any_of(estero.check, estero.query(QUERY)),
-    'contains() takes a query or a pattern such as event("A") or a string as larger, not 1': lambda: any_of(
-        estero.contains, 1, QUERY
+    'missing() takes a query or a pattern such as event("A") or a string as larger, not 1': lambda: any_of(
+        estero.missing, 1, QUERY
     ),
     (
         'then() takes a pattern such as event("A") or absent("A").within("1 hour") as others, not \'B\''
@@ -131,4 +131,4 @@ def test_control_characters_of_names_reach_neither_terminals_nor_pictures() -> N
 
 def test_queries_that_were_built_are_compared_as_texts_are() -> None:
     built = estero.select(estero.event("A").then(estero.event("B")))
-    assert estero.equivalent(built, "SELECT * WHERE A ; B") is None
+    assert estero.equivalent(built, "SELECT * WHERE A ; B")

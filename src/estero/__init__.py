@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from estero.language.builder.queries import absent, event
     from estero.queries.automaton_query import automaton
-    from estero.queries.decisions.equivalence import contains, equivalent
+    from estero.queries.decisions.equivalence import difference, equivalent, includes, missing
     from estero.queries.predicates import predicate
     from estero.queries.query import Query
     from estero.queries.selected import select
@@ -71,13 +71,15 @@ __all__ = [
     "closed",
     "conjunctive",
     "constant",
-    "contains",
     "count",
     "decreasing",
+    "difference",
     "equivalent",
     "event",
     "holds",
+    "includes",
     "increasing",
+    "missing",
     "outside",
     "param",
     "predicate",
@@ -105,13 +107,15 @@ _HOMES = {
     "closed": "estero.language.builder.conditions",
     "conjunctive": "estero.queries.texts",
     "constant": "estero.language.builder.conditions",
-    "contains": "estero.queries.decisions.equivalence",
     "count": "estero.language.builder.conditions",
     "decreasing": "estero.language.builder.conditions",
+    "difference": "estero.queries.decisions.equivalence",
     "equivalent": "estero.queries.decisions.equivalence",
     "event": "estero.language.builder.queries",
     "holds": "estero.language.builder.conditions",
+    "includes": "estero.queries.decisions.equivalence",
     "increasing": "estero.language.builder.conditions",
+    "missing": "estero.queries.decisions.equivalence",
     "outside": "estero.language.builder.conditions",
     "param": "estero.language.builder.conditions",
     "prev": "estero.language.builder.conditions",

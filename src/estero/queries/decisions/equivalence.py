@@ -1,4 +1,4 @@
-"""Whether two queries find the same on every stream.
+"""Whether two queries have the same complex events on every stream, or one all those of the other.
 
 For patterns with conditions on one event the complex events of a query are a regular set of marked words, so
 their automata decide it (SO-CEL, section 6; automata/inclusion.py).
@@ -14,7 +14,8 @@ from typing import Final
 
 from estero.arguments import checked
 from estero.automata.cea import CEA, FIRST, EventPredicate
-from estero.automata.inclusion import PAIR_CAP, Letter, MarkedLetter, difference
+from estero.automata.inclusion import PAIR_CAP, Letter, MarkedLetter
+from estero.automata.inclusion import difference as shortest_difference
 from estero.automata.lacking import lacking
 from estero.language.builder.queries import Built
 from estero.language.tree.distances import EventWindow
@@ -82,24 +83,34 @@ def _event_text(event: Mapping[str, Value]) -> str:
 
 
 @checked
-def equivalent(
-    one: Query | Built | str, other: Query | Built | str, *, limit: int = PAIR_CAP
-) -> Counterexample | None:
-    """A shortest stream on which the two queries find different complex events; None where there is none.
+def equivalent(one: Query | Built | str, other: Query | Built | str, *, limit: int = PAIR_CAP) -> bool:
+    """Whether the two queries have the same complex events on every stream.
 
-    None means: the same complex events (start, end, and all labels with their positions) on every stream.
-    What SELECT shows of them does not matter. Numbers are taken to be of any size, with or without a
-    fraction. The queries may have conditions on one event, and the same PARTITION BY, WITHIN, CONSUME BY
-    and LIMIT.
+    The same means: start, end, and all labels with their positions. What SELECT shows of them does not
+    matter. Numbers are taken to be of any size, with or without a fraction. The queries may have conditions
+    on one event, and the same PARTITION BY, WITHIN, CONSUME BY and LIMIT. `difference` shows a stream that
+    tells two queries apart.
 
     Raises ValueError where it cannot be decided, with the reason: a query compares events with each other,
     the clauses differ, or a condition computes with attributes and no stream was found that tells the
     queries apart. Raises `LimitExceeded` where the automata get too large: where more than `limit` pairs of
     sets of their states would be compared, which takes some ten seconds.
 
-    >>> equivalent("SELECT * WHERE A ; (B OR C)", "SELECT * WHERE (A ; B) OR (A ; C)") is None
+    >>> equivalent("SELECT * WHERE A ; (B OR C)", "SELECT * WHERE (A ; B) OR (A ; C)")
     True
-    >>> print(equivalent("SELECT * WHERE A ; B", "SELECT * WHERE A : B"))
+    """
+    return difference(one, other, limit=limit) is None
+
+
+@checked
+def difference(
+    one: Query | Built | str, other: Query | Built | str, *, limit: int = PAIR_CAP
+) -> Counterexample | None:
+    """A shortest stream on which only one of the two queries has some complex event; None if there is none.
+
+    Queries, `limit` and errors are those of `equivalent`.
+
+    >>> print(difference("SELECT * WHERE A ; B", "SELECT * WHERE A : B"))
     this complex event, from 0 to 2,
         0  A      A
         1  other
@@ -112,16 +123,28 @@ def equivalent(
 
 
 @checked
-def contains(
+def includes(larger: Query | Built | str, smaller: Query | Built | str, *, limit: int = PAIR_CAP) -> bool:
+    """Whether `larger` has all complex events of `smaller`, on every stream.
+
+    `missing` shows one that it lacks. Queries, `limit` and errors are those of `equivalent`; the strategy has
+    to be that of all complex events or STRICT, without CONSUME BY and LIMIT.
+
+    >>> includes("SELECT * WHERE A ; B", "SELECT * WHERE A : B")
+    True
+    """
+    return missing(larger, smaller, limit=limit) is None
+
+
+@checked
+def missing(
     larger: Query | Built | str, smaller: Query | Built | str, *, limit: int = PAIR_CAP
 ) -> Counterexample | None:
-    """A shortest stream on which `smaller` finds a complex event that `larger` does not; None: there is none.
+    """A shortest stream on which `larger` lacks a complex event of `smaller`; None if there is none.
 
-    As `equivalent`, with its `limit`, for queries whose strategy is that of all complex events or STRICT,
-    without CONSUME BY and LIMIT.
+    Queries, `limit` and errors are those of `includes`.
 
-    >>> contains("SELECT * WHERE A ; B", "SELECT * WHERE A : B") is None
-    True
+    >>> missing("SELECT * WHERE A : B", "SELECT * WHERE A ; B").stream
+    'A other B'
     """
     comparison = _Comparison.of(smaller, larger)
     if comparison.chosen:
@@ -247,7 +270,7 @@ class _Comparison:
         asks_first = any(FIRST in side.cea.predicates for side in (self.ours, self.theirs))
         found = []
         for first in (True, False) if asks_first else (True,):
-            word = difference(
+            word = shortest_difference(
                 self.ours.cea, self.theirs.cea, letters, first=first, longest=longest, limit=limit
             )
             if word is not None:
