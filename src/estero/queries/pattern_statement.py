@@ -70,7 +70,7 @@ class PatternStatement(Statement):
 
     def warn_if_never(self) -> None:
         """Warns where the query matches nothing, whatever the stream."""
-        from estero.queries.decisions.emptiness import why_never
+        from estero.theory.emptiness import why_never
 
         if self.parameters:
             return
