@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     )
     from estero.language.builder.queries import absent, event
     from estero.queries.automaton_query import automaton
-    from estero.queries.decisions.equivalence import difference, equivalent, includes, missing
+    from estero.queries.equivalence import difference, equivalent, includes, missing
     from estero.queries.predicates import predicate
     from estero.queries.query import Query
     from estero.queries.selected import select
@@ -112,13 +112,13 @@ _HOMES = {
     "constant": "estero.language.builder.conditions",
     "count": "estero.language.builder.conditions",
     "decreasing": "estero.language.builder.conditions",
-    "difference": "estero.queries.decisions.equivalence",
-    "equivalent": "estero.queries.decisions.equivalence",
+    "difference": "estero.queries.equivalence",
+    "equivalent": "estero.queries.equivalence",
     "event": "estero.language.builder.queries",
     "holds": "estero.language.builder.conditions",
-    "includes": "estero.queries.decisions.equivalence",
+    "includes": "estero.queries.equivalence",
     "increasing": "estero.language.builder.conditions",
-    "missing": "estero.queries.decisions.equivalence",
+    "missing": "estero.queries.equivalence",
     "outside": "estero.language.builder.conditions",
     "param": "estero.language.builder.conditions",
     "prev": "estero.language.builder.conditions",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from automata.chain_runs import holds
 from estero.automata.chain import Neighbours
 from estero.automata.correlated.conditions import Condition, Terms
-from estero.automata.formulas.atoms import not_true
+from estero.automata.reads import not_true
 from estero.language.tree.expressions import (
     And,
     Attribute,

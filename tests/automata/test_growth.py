@@ -12,7 +12,7 @@ from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.compile.fragment import Part, Workshop
 from estero.automata.compile.symbolic_guard import SymbolicGuard
 from estero.automata.determinize import DEAD, LazyAutomaton
-from estero.automata.formulas.user_automaton import automaton_of
+from estero.automata.given.user_automaton import automaton_of
 from estero.automata.growth import growing_part
 from estero.language.syntax.parser import parse_pattern
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import estero
 from automata.run_trees import accepting_runs
 from estero.answers.answer import Answer
-from estero.automata.formulas.user_runs import runs_of
+from estero.automata.given.user_runs import runs_of
 from estero.automata.pcea import PCEA
 from estero.language.tree.query import Consume, QueryTree, Strategy
 from estero.reference.queries import ComplexEvent, Event, evaluate_query

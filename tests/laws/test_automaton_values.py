@@ -20,9 +20,9 @@ from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.query import QueryTree
 from estero.plan.rules import PLANS, NotServedError, plan_of
 from estero.queries.automaton_value import Automaton
-from estero.queries.decisions import ambiguity
 from estero.recognize.in_process import InProcessRun
 from estero.reference.queries import Event, evaluate_query
+from estero.theory import ambiguity
 from full_strategies import full_queries
 from gathered_strategies import dense_streams, gathered_queries
 from joined_strategies import any_joined_queries, joined_queries

@@ -58,6 +58,20 @@ estero.query("SELECT * WHERE A ; B ; C").run(table, type="type").to_arrow()
     assert not others & loaded(run)
 
 
+def test_a_query_and_its_explanation_load_no_theory(events: Path) -> None:
+    run = f"""
+import estero, pyarrow
+table = pyarrow.ipc.open_file({str(events)!r}).read_all()
+query = estero.query({QUERY!r})
+assert query.run(table, type="type").to_arrow().num_rows == 1
+assert "CEA" in str(query.explain(table, type="type"))
+query.recognizer(table.schema, type="type").push(table)
+"""
+    theory = "estero.theory.equivalence"
+    assert theory in loaded("import estero; estero.equivalent")
+    assert not [name for name in loaded(run) if name.startswith("estero.theory")]
+
+
 def test_workers_of_spark_load_no_sql() -> None:
     modules = "estero.spark.work, estero.spark.streams.stages, estero.recognize.recognition"
     found = loaded(f"import {modules}, estero.plan.opening")

@@ -25,6 +25,7 @@ from estero.language.tree.query import Consume, Strategy
 from estero.language.tree.words import named
 from estero.plan.deadlines import deadlines_of
 from estero.plan.draft import Compilation, Draft
+from estero.plan.passes import AtEnd, Compared, Listed, Pass, PerStart
 from estero.plan.plan import Opened, Plan, Section, measured_in_places
 
 FEW_STATES, FEW_CLASSES = 200, 64
@@ -35,7 +36,7 @@ FEW_STATES, FEW_CLASSES = 200, 64
 class AutomatonPlan(Plan):
     """How a query is evaluated by a complex event automaton.
 
-    With `whatever_end`, of the complex events of a start that is kept which NEXT chooses, wherever they end.
+    With `best_per_start` each start keeps what NEXT chooses of all its complex events, wherever they end.
     With `asks_greatest` all filters may be asked of what NEXT chooses for a start and an end: where that does
     not pass, nothing else does.
     `cut_by` is what another query forgets, which this one tells the partial matches of.
@@ -44,14 +45,14 @@ class AutomatonPlan(Plan):
     stream. `registers` are the comparisons that runs check as they go.
     """
 
-    evaluated = ("automaton", "gaps", "registers", "ages", "whatever_end", "asks_greatest", "cut_by")
+    evaluated = ("automaton", "gaps", "registers", "ages", "best_per_start", "asks_greatest", "cut_by")
 
     automaton: CEA
     gaps: bool = False
     state_cap: int = DEFAULT_STATE_CAP
     registers: RegisterProgram | None = None
     ages: AgeProgram | None = None
-    whatever_end: bool = False
+    best_per_start: bool = False
     asks_greatest: bool = False
     cut_by: Consume = Consume.NONE
 
@@ -94,34 +95,61 @@ class AutomatonPlan(Plan):
         clocks = any(any(each.clocks) for each in (self.ages, self.registers) if each is not None)
         return clocks or measured_in_places(self.residuals)
 
-    @property
-    def chooses(self) -> bool:
-        """Whether recognition itself keeps only what the strategy keeps, or of each start NEXT's choice."""
-        if self.ages is not None:
-            return False
-        if self.decides_later:
-            told_apart = (self.registers is not None or self.whatever_end) and not self.residuals
-            return (told_apart or self.asks_greatest) and _marks_its_start(self.automaton)
-        if self.strategy is Strategy.MAX:
-            return not (self.residuals or self.has_hidden or self.registers is not None)
-        return self.strategy in (Strategy.NEXT, Strategy.LAST) and not self.residuals
+    def _pass(self) -> Pass:
+        """The pass that serves the query, by its strategy and by what else tells complex events apart."""
+        sieved = bool(self.residuals) or self.has_hidden or self.merges_starts
+        match self.strategy:
+            case Strategy.LONGEST | Strategy.SHORTEST:
+                return self._pass_per_start(sieved=sieved)
+            case Strategy.MAX if not (self.residuals or self.has_hidden or self._tells_runs_apart):
+                return Compared(sieved)
+            case Strategy.NEXT | Strategy.LAST if not self.residuals and self.ages is None:
+                return Compared(sieved)
+            case Strategy.MAX | Strategy.NEXT | Strategy.LAST:
+                return AtEnd(sieved=True)
+            case _:
+                forgets = self.consume is not Consume.NONE
+                return AtEnd(sieved, tallied=not (sieved or self._tells_runs_apart or self.gaps or forgets))
+
+    def _pass_per_start(self, *, sieved: bool) -> PerStart:
+        if not (sieved or self.registers is not None or self.best_per_start):
+            return PerStart(Listed.NOTHING)
+        told_apart = (self.registers is not None or self.best_per_start) and not self.residuals
+        if not ((told_apart or self.asks_greatest) and _marks_its_start(self.automaton)):
+            return PerStart(Listed.ALL, sieved)
+        return PerStart(Listed.BEST, sieved, drops_overlaps=self.tree.disjoint and self._decides_overlaps)
 
     @property
-    def lists_for_starts(self) -> bool:
-        """Whether for each start complex events are listed, from which one is chosen (LONGEST, SHORTEST)."""
-        listed = self.sieved or self.registers is not None or self.whatever_end
-        return self.decides_later and listed
+    def _tells_runs_apart(self) -> bool:
+        """Whether runs in one state differ in what they remember, or in how old they are."""
+        return self.registers is not None or self.ages is not None
+
+    @property
+    def _decides_overlaps(self) -> bool:
+        """Whether DISJOINT is known as complex events end.
+
+        Not where something decides later whether what has ended is an answer, nor where runs are in
+        partitions of the pattern: DISJOINT is of the whole stream then.
+        """
+        later = self.residuals or self.best_per_start or self.deadlines or self.cut_by is not Consume.NONE
+        return not later and (not self.keyed or bool(self.shown_keys))
 
     @property
     def kernels(self) -> str:
         """Plans with one name run the same kernels."""
-        if self.ages is not None:
-            return "cea-aged"
-        if self.registers is not None:
-            return "cea-split"
-        if self.decides_later and not self.lists_for_starts:
-            return "cea-starts"
-        return "cea-spans" if self.chooses else "cea"
+        match self.served_by:
+            case _ if self.ages is not None:
+                return "cea-aged"
+            case PerStart(listed=Listed.NOTHING):
+                return "cea-starts"
+            case PerStart(listed=Listed.BEST):
+                return "cea-split"
+            case _ if self.registers is not None:
+                return "cea-split"
+            case Compared():
+                return "cea-spans"
+            case _:
+                return "cea"
 
     @property
     def machine(self) -> CEA:
@@ -162,15 +190,8 @@ class AutomatonPlan(Plan):
         if self.ages is not None:
             return AgedAutomaton(self.automaton, self.ages, self.state_cap)
         automaton = LazyAutomaton(self.automaton, self.state_cap, registers=self.registers)
-        chooses = self.strategy is Strategy.MAX and self.chooses
-        return MaxAutomaton(automaton, self.state_cap) if chooses else automaton
-
-    @property
-    def tallied(self) -> bool:
-        """Whether complex events are counted by the automaton alone, without a look at the compact set."""
-        plain = self.registers is None and self.ages is None
-        plain = plain and not (self.chooses or self.decides_later or self.gaps)
-        return plain and not self.sieved and self.consume is Consume.NONE
+        largest = self.strategy is Strategy.MAX and isinstance(self.served_by, Compared)
+        return MaxAutomaton(automaton, self.state_cap) if largest else automaton
 
     # ------------------------------------------------------------------------------------- in words
 
@@ -193,36 +214,44 @@ class AutomatonPlan(Plan):
             )
 
     def _guarantee(self) -> str:
+        update = self._update()
+        match self.served_by:
+            case PerStart(listed=Listed.BEST) if self.residuals:
+                return (
+                    "time per event linear in the starts in the window; for each start its ends are listed, "
+                    "the last or first ones before others, until one passes the filter"
+                )
+            case _ if self.residuals:
+                return f"{update}; filtered while enumerating, so there is no bound on the delay"
+            case PerStart(listed=Listed.NOTHING):
+                return f"{update}; each one given is read once more, from its start to its end"
+            case PerStart(listed=listed):
+                how_many = "one" if listed is Listed.BEST else "all"
+                return (
+                    f"{update}; at each end {how_many} for each start is listed, of which that of the last "
+                    "or first end stays"
+                )
+            case AtEnd(sieved=True) | Compared(sieved=True):
+                return (
+                    f"{update}; complex events with the same end are compared, so there is no bound on the "
+                    "delay"
+                )
+            case _:
+                return f"{update}, output-linear delay between complex events"
+
+    def _update(self) -> str:
+        """How long an event takes."""
         if self.registers is not None:
-            update = "time per event linear in the values that open runs remember"
-        elif self.ages is not None:
-            update = "amortised constant time per event, runs too old for their next step are forgotten"
-        elif self.chooses and self.window is not None:
-            update = "time per event linear in the spans of windows whose runs are in different states"
-        elif self.decides_later and not self.lists_for_starts:
-            update = "time per event linear in the different states that starts are in"
-        else:
-            update = "constant time per event"
-        if self.chooses and self.residuals:
-            return (
-                "time per event linear in the starts in the window; for each start its ends are listed, "
-                "the last or first ones before others, until one passes the filter"
-            )
-        if self.residuals:
-            return f"{update}; filtered while enumerating, so there is no bound on the delay"
-        if self.lists_for_starts:
-            each = "one" if self.chooses else "all"
-            return (
-                f"{update}; at each end {each} for each start is listed, of which that of the last or first \
-end stays"
-            )
-        if self.sieved:
-            return (
-                f"{update}; complex events with the same end are compared, so there is no bound on the delay"
-            )
-        if self.decides_later:
-            return f"{update}; each one given is read once more, from its start to its end"
-        return f"{update}, output-linear delay between complex events"
+            return "time per event linear in the values that open runs remember"
+        if self.ages is not None:
+            return "amortised constant time per event, runs too old for their next step are forgotten"
+        match self.served_by:
+            case Compared() | PerStart(listed=Listed.BEST) if self.window is not None:
+                return "time per event linear in the spans of windows whose runs are in different states"
+            case PerStart(listed=Listed.NOTHING):
+                return "time per event linear in the different states that starts are in"
+            case _:
+                return "constant time per event"
 
     def key_lines(self) -> Iterator[str]:
         """The partitions."""
@@ -279,38 +308,34 @@ end stays"
             yield from dict.fromkeys(f"  {self.said(each)}" for each in others)
 
     def _strategy(self) -> str:
-        match self.strategy:
-            case Strategy.STRICT:
-                return "in the automaton, which was rewritten"
-            case Strategy.LONGEST | Strategy.SHORTEST if self.chooses and self.residuals:
+        """Where the strategy is applied."""
+        behind = "decided when the window of the start has passed"
+        match self.served_by:
+            case PerStart(listed=Listed.BEST) if self.residuals:
                 return (
                     "in recognition, where each state keeps the best run for each start: filters are asked "
                     "of that alone, as what marks less passes only where it does"
                 )
-            case Strategy.LONGEST | Strategy.SHORTEST if self.chooses:
+            case PerStart(listed=Listed.BEST):
                 return (
                     "in recognition, where each state keeps the best run for each start, and behind it "
-                    "among different ends; decided when the window of the start has passed"
+                    f"among different ends; {behind}"
                 )
-            case Strategy.LONGEST | Strategy.SHORTEST if self.lists_for_starts:
-                return (
-                    "after enumeration, among complex events with the same start; decided when the window of "
-                    "the start has passed"
-                )
-            case Strategy.LONGEST | Strategy.SHORTEST:
-                return (
-                    "in recognition, where starts that are in one state stay together; decided when the "
-                    "window of the start has passed"
-                )
-            case Strategy.MAX if self.chooses:
+            case PerStart(listed=Listed.ALL):
+                return f"after enumeration, among complex events with the same start; {behind}"
+            case PerStart():
+                return f"in recognition, where starts that are in one state stay together; {behind}"
+            case Compared() if self.strategy is Strategy.MAX:
                 return "in the automaton, which follows the runs that mark what a run marks and more"
-            case Strategy.MAX:
-                return "after enumeration, among complex events with the same end"
-            case _ if self.chooses and self.window is None:
+            case Compared() if self.window is None:
                 return "in recognition, where each state keeps only the best run"
-            case _ if self.chooses:
+            case Compared():
                 return "in recognition, where each state keeps the best run for each start of the window"
-            case _:
+            case AtEnd() if self.strategy is Strategy.STRICT:
+                return "in the automaton, which was rewritten"
+            case AtEnd() if self.strategy is Strategy.MAX:
+                return "after enumeration, among complex events with the same end"
+            case AtEnd():
                 return "after enumeration, because filters are applied before it"
 
     def automaton_sections(self) -> Iterator[Section]:

@@ -8,9 +8,9 @@ from estero.automata.cea import CEA
 from estero.automata.chain import Chain
 from estero.automata.compile.compile_pattern import Compiled
 from estero.automata.correlated.given_chain import with_filters
-from estero.automata.formulas.chain_pattern import skeleton
 from estero.automata.pcea import PCEA
 from estero.automata.residual import Residual
+from estero.automata.skeleton import skeleton
 from estero.errors import NOWHERE, QueryError
 from estero.language.tree.query import QueryTree, Strategy
 from estero.plan.automaton import with_registers

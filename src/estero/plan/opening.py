@@ -5,6 +5,8 @@ Only who recognizes imports this, as it loads the kernels.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from estero.automata import registers
@@ -30,6 +32,7 @@ from estero.engine.runs.split.run_split import FIRST_ENDS, LAST_ENDS, NOT_APART
 from estero.engine.runs.starts.groups import DISJOINT, DISJOINT_IN_PARTITIONS, NOT_DISJOINT
 from estero.engine.runs.starts.start_runs import ByStart, StartRuns
 from estero.language.tree.query import Consume, Strategy
+from estero.plan.passes import Compared, Listed, PerStart
 from estero.plan.plan import Opened, Plan
 
 _CONSUME = {
@@ -39,13 +42,15 @@ _CONSUME = {
 }
 """What is forgotten after an answer: by itself, and where filters are left that say what an answer is."""
 
-_ORDER = {
-    Strategy.MAX: MAX,
-    Strategy.NEXT: NEXT,
-    Strategy.LAST: LAST,
-    Strategy.LONGEST: NEXT,
-    Strategy.SHORTEST: NEXT,
-}
+_ORDER = {Strategy.MAX: MAX, Strategy.NEXT: NEXT, Strategy.LAST: LAST}
+
+
+class _Comparison(NamedTuple):
+    """How runs are compared as they go on: the fields of `Settings` of these names."""
+
+    order: int = NO_ORDER
+    each: bool = False
+    apart: int = NOT_APART
 
 
 _Deterministic = LazyAutomaton | MaxAutomaton | AgedAutomaton
@@ -67,6 +72,7 @@ def opened_automaton(
     shown = program.clocks if program is not None else clocks
     if first_bit is not None and first_bit // BITS_IN_WORD >= words:
         words += 1
+    compared = _comparison(plan)
     settings = Settings(
         window=length_of(plan),
         consume=consume_of(plan),
@@ -75,34 +81,36 @@ def opened_automaton(
         words=words,
         counting=counting,
         registers=_registers(program, automaton),
-        order=_ORDER[plan.strategy] if plan.chooses else NO_ORDER,
-        each=plan.chooses and plan.strategy.one_for_each_start,
-        apart=_apart(plan),
+        order=compared.order,
+        each=compared.each,
+        apart=compared.apart,
         visible=np.array([bool(labels) for labels in automaton.label_sets], np.bool_),
         first_bit=first_bit,
         ordinals=ordinals,
         clocks=len(clocks),
     )
     marks = automaton.label_sets, automaton.hidden_sets
-    if plan.decides_later and not plan.lists_for_starts and isinstance(automaton, LazyAutomaton):
-        unmarked = LazyAutomaton(without_marks(automaton.cea), automaton.state_cap)
-        by_start = StartRuns(automaton, unmarked, settings, _by_start(plan))
-        return Opened(by_start, *marks, words, plan.keyed, compared=False, automaton=unmarked)
-    runs = cea_runs(automaton, settings)
-    return Opened(runs, *marks, words, plan.keyed, compared=True, automaton=automaton, clocks=shown)
+    match plan.served_by:
+        case PerStart(listed=Listed.NOTHING) if isinstance(automaton, LazyAutomaton):
+            unmarked = LazyAutomaton(without_marks(automaton.cea), automaton.state_cap)
+            by_start = StartRuns(automaton, unmarked, settings, _by_start(plan))
+            return Opened(by_start, *marks, words, plan.keyed, compared=False, automaton=unmarked)
+        case _:
+            runs = cea_runs(automaton, settings)
+            return Opened(runs, *marks, words, plan.keyed, compared=True, automaton=automaton, clocks=shown)
 
 
-def _apart(plan: Plan) -> int:
-    """Whether recognition itself may drop what DISJOINT leaves out, and by which end of a start.
-
-    Not where something decides later whether what has ended is an answer, nor where runs are in partitions of
-    the pattern: DISJOINT is of the whole stream then.
-    """
-    decides = plan.tree.disjoint and plan.lists_for_starts and plan.chooses
-    later = plan.residuals or plan.whatever_end or plan.deadlines or plan.cut_by is not Consume.NONE
-    if not decides or later or (plan.keyed and not plan.shown_keys):
-        return NOT_APART
-    return LAST_ENDS if plan.strategy is Strategy.LONGEST else FIRST_ENDS
+def _comparison(plan: Plan) -> _Comparison:
+    match plan.served_by:
+        case Compared():
+            return _Comparison(_ORDER[plan.strategy])
+        case PerStart(listed=Listed.BEST, drops_overlaps=True):
+            ends = LAST_ENDS if plan.strategy is Strategy.LONGEST else FIRST_ENDS
+            return _Comparison(NEXT, each=True, apart=ends)
+        case PerStart(listed=Listed.BEST):
+            return _Comparison(NEXT, each=True)
+        case _:
+            return _Comparison()
 
 
 def _by_start(plan: Plan) -> ByStart:

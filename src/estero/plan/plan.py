@@ -26,6 +26,7 @@ from estero.language.tree.whole import condition_as_written
 from estero.language.tree.words import quoted
 from estero.plan.deadlines import Deadline
 from estero.plan.identity import Columns, digest
+from estero.plan.passes import AtEnd, Compared, Listed, Pass, PerStart
 
 if TYPE_CHECKING:
     from estero.automata.ages import AgedAutomaton
@@ -173,10 +174,15 @@ class Plan(ABC):
     distinct: bool = False
     by_place: tuple[str, ...] = ()
     refused: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    served_by: Pass = field(init=False, compare=False)
+    """What the fields above come to; `dataclasses.replace` decides anew."""
     _fingerprints: dict[tuple[str, ...], str] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
     """By columns; a bucket of a stream asks twice in each micro-batch."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "served_by", self._pass())
 
     # ------------------------------------------------------------------------------- what all plans say
 
@@ -236,15 +242,14 @@ class Plan(ABC):
         return ""
 
     @property
-    def chooses(self) -> bool:
-        """Whether recognition itself keeps only what the strategy keeps (MAX, NEXT, LAST)."""
-        return False
+    def selects_in_kernel(self) -> bool:
+        """Whether recognition itself keeps only what the strategy keeps, or of each start NEXT's choice."""
+        return isinstance(self.served_by, Compared) or self._lists(Listed.BEST)
 
     @property
     def sieved(self) -> bool:
         """Whether complex events are checked, or compared with each other, after they are enumerated."""
-        compares = self.strategy in (Strategy.MAX, Strategy.NEXT, Strategy.LAST) and not self.chooses
-        return bool(self.residuals) or self.has_hidden or self.merges_starts or compares
+        return self.served_by.sieved
 
     @property
     def merges_starts(self) -> bool:
@@ -252,8 +257,8 @@ class Plan(ABC):
         return False
 
     @property
-    def whatever_end(self) -> bool:
-        """Whether of the complex events of a start that is kept which NEXT chooses, wherever they end."""
+    def best_per_start(self) -> bool:
+        """Whether each start keeps what NEXT chooses of all its complex events, wherever they end."""
         return False
 
     @property
@@ -264,22 +269,24 @@ class Plan(ABC):
     @property
     def lists_for_starts(self) -> bool:
         """Whether for each start complex events are listed, from which one is chosen (LONGEST, SHORTEST)."""
-        return False
+        return self._lists(Listed.BEST, Listed.ALL)
 
     @property
-    def settled(self) -> bool:
+    def needs_enumeration(self) -> bool:
         """Whether only an enumeration tells which complex events are answers."""
         return self.sieved or self.interval is not None or self.lists_for_starts
 
     @property
-    def tallied(self) -> bool:
-        """Whether complex events are counted by the automaton alone, without a look at the compact set."""
-        return False
-
-    @property
     def decides_later(self) -> bool:
         """Whether complex events are given when the window of their start has passed, not at their end."""
-        return self.strategy.one_for_each_start
+        return isinstance(self.served_by, PerStart)
+
+    def _lists(self, *listed: Listed) -> bool:
+        return isinstance(self.served_by, PerStart) and self.served_by.listed in listed
+
+    def _pass(self) -> Pass:
+        """Decides which pass serves the query; `served_by` is what all others look at."""
+        return AtEnd(sieved=bool(self.residuals) or self.has_hidden)
 
     def refuse_endless(self) -> None:
         """Raises `QueryError` where the query has no answer before the stream has ended."""
@@ -316,19 +323,24 @@ class Plan(ABC):
 
     def count_line(self) -> str:
         """What counting an answer and dealing it out take, in words."""
-        if self.sieved:
-            time = f"as long as listing all complex events, since each is checked; {self._shares()}"
-        elif self.lists_for_starts:
-            time = "as long as listing for each start those that may be the one"
-        elif self.interval is not None:
-            time = "as long as counting at each end, and listing what is given"
-        elif self.decides_later:
-            time = "linear in the events between the starts and the ends of what is given"
-        elif self.window is None or self.tallied:
-            time = "about as long as recognition, however many complex events there are"
-        else:
-            time = "at each end linear in the partial matches inside the window"
-        return f"count and share: {time}"
+        return f"count and share: {self._time_to_count()}"
+
+    def _time_to_count(self) -> str:
+        match self.served_by:
+            case _ if self.sieved:
+                return f"as long as listing all complex events, since each is checked; {self._shares()}"
+            case PerStart(listed=Listed.BEST | Listed.ALL):
+                return "as long as listing for each start those that may be the one"
+            case _ if self.interval is not None:
+                return "as long as counting at each end, and listing what is given"
+            case PerStart():
+                return "linear in the events between the starts and the ends of what is given"
+            case AtEnd(tallied=True):
+                return "about as long as recognition, however many complex events there are"
+            case _ if self.window is None:
+                return "about as long as recognition, however many complex events there are"
+            case _:
+                return "at each end linear in the partial matches inside the window"
 
     def _shares(self) -> str:
         """How even shares are where complex events are checked as they are listed."""

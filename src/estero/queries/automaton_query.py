@@ -8,14 +8,12 @@ from typing import Final
 from estero.arguments import checked, shown
 from estero.automata.cea import CEA, from_first
 from estero.automata.chain import Chain
-from estero.automata.formulas.atoms import NoTypesError
-from estero.automata.formulas.chain_pattern import chain_to_pattern, skeleton
-from estero.automata.formulas.rational import either
-from estero.automata.formulas.to_formula import automaton_outline, automaton_to_formula
-from estero.automata.formulas.user_automaton import automaton_of
-from estero.automata.formulas.user_runs import compares_or_gathers, runs_of
+from estero.automata.given.user_automaton import automaton_of
+from estero.automata.given.user_runs import compares_or_gathers, runs_of
 from estero.automata.pcea import PCEA
+from estero.automata.reads import NoTypesError
 from estero.automata.residual import Apartness, Residual
+from estero.automata.skeleton import skeleton
 from estero.errors import LimitExceeded
 from estero.language.syntax.parser import parse_query
 from estero.language.tree import pattern as p
@@ -23,10 +21,12 @@ from estero.language.tree.parameters import without_places
 from estero.language.tree.query import clauses_text
 from estero.language.tree.words import quoted
 from estero.queries.automaton_statement import AutomatonStatement
-from estero.queries.decisions.ambiguity import refuse_ambiguous
 from estero.queries.parameters import names_of
 from estero.queries.query import Distinct, Query
 from estero.queries.statement import raise_first
+from estero.theory.chain_pattern import chain_to_pattern
+from estero.theory.rational import either
+from estero.theory.to_formula import automaton_outline, automaton_to_formula
 
 Given = tuple[object, ...]
 """A transition: from one or more states, on an event, marked with labels, to a state; what is compared."""
@@ -112,6 +112,8 @@ def automaton(  # noqa: PLR0913  (one argument per clause)
     if compares_or_gathers(given):
         machine = runs_of(given, initial, final, types, anchored=anchored)
         if isinstance(machine, PCEA) and not names_of(machine):
+            from estero.theory.ambiguity import refuse_ambiguous
+
             refuse_ambiguous(machine)
     else:
         read = automaton_of(given, initial, final, types)

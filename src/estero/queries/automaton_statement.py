@@ -10,9 +10,9 @@ from estero.automata.chain import Chain
 from estero.automata.compile.compile_pattern import Compiled
 from estero.automata.compile.products import intervals_only
 from estero.automata.compile.residual_filters import beside_automaton
-from estero.automata.formulas.chain_pattern import pairs_compared, skeleton
 from estero.automata.pcea import PCEA
 from estero.automata.residual import Residual
+from estero.automata.skeleton import pairs_compared, skeleton
 from estero.errors import QueryError
 from estero.language.check.queries import check_query
 from estero.language.tree.pattern import Filter
@@ -59,13 +59,13 @@ class AutomatonStatement(PatternStatement):
         return (self.tree, self.automaton, self.residuals)
 
     def bound(self, values: Mapping[str, object]) -> AutomatonStatement:
-        from estero.queries.decisions.ambiguity import refuse_ambiguous
-
         whole = (self.tree, self.automaton, self.residuals)
         tree, machine, residuals = bound(whole, values, self.tree.text)
         raise_first(check_query(tree))
         statement = replace(self, tree=tree, automaton=machine, residuals=residuals)
         if isinstance(machine, PCEA) and not statement.parameters:
+            from estero.theory.ambiguity import refuse_ambiguous
+
             refuse_ambiguous(machine)
         return statement
 

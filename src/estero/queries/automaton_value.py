@@ -6,16 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from estero.automata.cea import CEA
 from estero.automata.chain import Chain
-from estero.automata.formulas.as_given import Given, as_given
-from estero.automata.formulas.chain_pattern import skeleton
-from estero.automata.formulas.parted import parted
 from estero.automata.lacking import lacking
+from estero.automata.parted import parted
 from estero.automata.pcea import PCEA
 from estero.automata.residual import Hidden, Residual
+from estero.automata.skeleton import skeleton
 from estero.errors import legible
 from estero.language.syntax.parser import parse_condition
 from estero.language.tree.conditions import conjoined
@@ -24,6 +23,9 @@ from estero.language.tree.query import Consume, KeyBracket, limit_text, select_t
 from estero.language.tree.whole import END_OF, START_OF, condition_as_written
 from estero.plan.automaton import automaton_lines, steps_of
 from estero.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from estero.theory.as_given import Given
 
 Clauses = tuple[tuple[str, object], ...]
 
@@ -142,6 +144,8 @@ class Automaton:
 
     @cached_property
     def _given(self) -> tuple[Given, ...]:
+        from estero.theory.as_given import as_given
+
         return as_given(self.machine, dict(self.steps))
 
     def _refuse_unsaid(self) -> None:

@@ -27,7 +27,7 @@ def many_candidates(plan: Plan) -> Iterator[str]:
     """The note on the first filter that is checked on all complex events before the strategy chooses."""
     asked = next((residual for residual in plan.residuals if _is_of_sets(residual.condition)), None)
     iteration = leaving_out(plan.tree)
-    if asked is None or iteration is None or plan.chooses or not may_list_many(plan.tree):
+    if asked is None or iteration is None or plan.selects_in_kernel or not may_list_many(plan.tree):
         return
     yield (
         f"{plan.said(asked)} is asked of each complex event before {plan.strategy.value} chooses, and "

@@ -69,7 +69,7 @@ class PatternStatement(Statement):
 
     def warn_if_never(self) -> None:
         """Warns if the query matches nothing, whatever the stream."""
-        from estero.queries.decisions.emptiness import why_never
+        from estero.theory.emptiness import why_never
 
         if self.parameters:
             return

@@ -25,8 +25,8 @@ from estero.automata.correlated.deterministic import (
     minimal,
 )
 from estero.automata.correlated.neighbours import Step, event_name
-from estero.automata.formulas.atoms import read_of
 from estero.automata.growth import what_grows
+from estero.automata.reads import read_of
 from estero.automata.residual import NO_HIDDEN, HiddenSet
 from estero.language.check.kinds import kind_of
 from estero.language.tree.conditions import conjoined, conjuncts

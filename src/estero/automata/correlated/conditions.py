@@ -14,7 +14,7 @@ from itertools import chain, product
 from typing import Final, NamedTuple
 
 from estero.automata.chain import Neighbours, asked_before
-from estero.automata.formulas.atoms import not_true
+from estero.automata.reads import not_true
 from estero.language.tree.expressions import (
     And,
     Call,

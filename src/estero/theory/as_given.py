@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 
 from estero.automata.cea import CEA, FIRST, EventPredicate, Guard
 from estero.automata.chain import Chain
-from estero.automata.formulas.atoms import event_type
-from estero.automata.formulas.chain_pattern import compared_before
-from estero.automata.formulas.parted import parted
+from estero.automata.parted import parted
 from estero.automata.pcea import PCEA
+from estero.automata.reads import event_type
 from estero.automata.residual import Hidden
+from estero.automata.skeleton import compared_before
 from estero.errors import EsteroError
 from estero.language.syntax.parser import parse_condition
 from estero.language.tree import expressions as e

@@ -14,15 +14,14 @@ from typing import Any, Final
 from estero.automata.cea import FIRST, EventPredicate, LabelSet
 from estero.automata.chain import Chain, ChainTransition, Neighbours, asked_before
 from estero.automata.exploration import reached
-from estero.automata.formulas.event_text import Clause, clauses_of
-from estero.automata.formulas.user_automaton import chosen_states, is_distance, labels_of
+from estero.automata.given.event_text import Clause, clauses_of
+from estero.automata.given.user_automaton import chosen_states, is_distance, labels_of
 from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source
+from estero.automata.skeleton import BEFORE
 from estero.errors import QueryError
 from estero.language.syntax.parser import parse_condition
 from estero.language.tree import expressions as e
 
-BEFORE: Final = "before"
-"""What a comparison calls the event by which the state was entered, where the transition leaves one state."""
 _TURNED: Final[Mapping[e.ComparisonOperator, e.ComparisonOperator]] = {
     "=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="
 }  # fmt: skip

@@ -18,8 +18,8 @@ from estero.errors import DataError
 from estero.language.tree import expressions as e
 from estero.language.tree.literals import Value
 from estero.language.tree.words import named
-from estero.queries.decisions.event_kinds import Kind, kinds_of
 from estero.reference.values import Event, compare, evaluate_expression, evaluate_predicate
+from estero.theory.event_kinds import Kind, kinds_of
 
 VALUES: Final = (1, 2, 3)
 """What an attribute can be that is compared with that of another event: two that are equal, and others."""

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 import estero
 from estero.automata.cea import CEA
 from estero.automata.compile.compile_pattern import compile_pattern
-from estero.automata.inclusion import Letter, difference
-from estero.automata.merging import difference_by_classes
 from estero.language.tree.pattern import Pattern, Start
+from estero.theory.inclusion import Letter, difference
+from estero.theory.merging import difference_by_classes
 from strategies import patterns
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from estero.automata.cea import CEA, FIRST, EventPredicate, Guard, LabelSet, Transition
 from estero.automata.compile.compile_pattern import Compiled
 from estero.automata.exploration import between, reached
-from estero.automata.formulas.event_text import Clause, clauses_of
+from estero.automata.given.event_text import Clause, clauses_of
 from estero.automata.residual import BEFORE, NO_HIDDEN, Apartness, Hidden, Residual
 from estero.errors import QueryError
 from estero.language.syntax.parser import parse_pattern

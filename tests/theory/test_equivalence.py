@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import estero
 from estero.language.tree.query import QueryTree, Strategy
-from estero.queries.decisions.emptiness import why_never
-from estero.queries.decisions.equivalence import Counterexample
+from estero.queries.equivalence import Counterexample
 from estero.queries.pattern_statement import PatternStatement, pattern_statement
 from estero.reference.queries import evaluate_query
 from estero.reference.values import Event
+from estero.theory.emptiness import why_never
 from strategies import patterns, streams
 
 EQUIVALENT = [

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from estero.automata.cea import CEA, FIRST
 from estero.automata.compile.compile_pattern import compile_pattern
-from estero.automata.inclusion import shortest
 from estero.language.tree.distances import EventWindow
 from estero.language.tree.pattern import Pattern, Unless, shortened
 from estero.language.tree.query import QueryTree
 from estero.language.tree.selection import marking
-from estero.queries.decisions.event_kinds import kinds_of
+from estero.theory.event_kinds import kinds_of
+from estero.theory.inclusion import shortest
 
 
 def why_never(tree: QueryTree, cea: CEA) -> str:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from estero.automata.cea import CEA, FIRST, LabelSet, Transition
 from estero.automata.exploration import leaving
-from estero.automata.merging import difference_by_classes
+from estero.theory.merging import difference_by_classes
 
 PAIR_CAP: Final = 200_000
 """The most pairs of sets of states that are compared, unless a limit is given."""

@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 
 from estero.automata.cea import ALWAYS, CEA, FIRST, NO_LABELS, Guard, LabelSet
 from estero.automata.exploration import between
-from estero.automata.formulas.atoms import Atoms, Read, absent_of, atoms_for, read_of
-from estero.automata.formulas.rational import around, either, followed
+from estero.automata.reads import Read, read_of
 from estero.errors import LimitExceeded
 from estero.language.tree.conditions import conjoined
 from estero.language.tree.depth import MAXIMUM_DEPTH
 from estero.language.tree.expressions import EventFilter
 from estero.language.tree.pattern import Filter, Keep, Link, Pattern
 from estero.language.tree.selection import label_types
+from estero.theory.atoms import Atoms, absent_of, atoms_for
+from estero.theory.rational import around, either, followed
 
 DEFAULT_FORMULA_CAP = 5_000
 

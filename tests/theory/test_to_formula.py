@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from automata.runs import found_by
 from estero.automata.cea import ALWAYS, CEA, FIRST, EventPredicate, Guard, Transition
 from estero.automata.compile.compile_pattern import compile_pattern
-from estero.automata.formulas.to_formula import automaton_to_formula
 from estero.errors import LimitExceeded
 from estero.language.check.queries import check_query
 from estero.language.syntax.parser import parse_pattern
@@ -17,6 +16,7 @@ from estero.language.tree.expressions import Attribute, Comparison, Literal, Nod
 from estero.language.tree.pattern import Pattern
 from estero.language.tree.query import QueryTree
 from estero.reference.queries import Event, evaluate_pattern
+from estero.theory.to_formula import automaton_to_formula
 from full_strategies import full_patterns, is_valid
 from strategies import SCHEMA, TYPES, patterns, streams
 

@@ -1,0 +1,76 @@
+"""A chain automaton as a pattern: one sequence for each way through it, with a filter for its comparisons.
+
+A chain with loops says more than a pattern of this form can; so does one with too many ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from estero.automata.chain import Chain, ChainTransition
+from estero.automata.reads import event_type
+from estero.errors import LimitExceeded
+from estero.language.tree import expressions as e
+from estero.language.tree import pattern as p
+from estero.theory.rational import either
+
+MOST_WAYS: Final = 64
+
+
+def chain_to_pattern(chain: Chain) -> p.Pattern:
+    """The pattern with the complex events of `chain`.
+
+    Raises `LimitExceeded` where the chain has a loop, or more than `MOST_WAYS` ways from begin to end.
+    """
+    if chain.most_events is None:
+        raise LimitExceeded("this automaton has a loop that compares events, which no pattern says")
+    ways: list[p.Pattern] = []
+    for way in _ways(chain):
+        if len(ways) == MOST_WAYS:
+            raise LimitExceeded(f"this automaton has more than {MOST_WAYS} ways from begin to end")
+        ways.append(_pattern(chain, way))
+    return ways[0] if len(ways) == 1 else p.Disjunction(tuple(ways))
+
+
+def _ways(chain: Chain) -> Iterator[tuple[ChainTransition, ...]]:
+    open_ways: list[tuple[ChainTransition, ...]]
+    open_ways = [(each,) for each in chain.transitions if each.source is None]
+    while open_ways:
+        way = open_ways.pop(0)
+        if way[-1].target in chain.final:
+            yield way
+        open_ways += [(*way, each) for each in chain.transitions if each.source == way[-1].target]
+
+
+def _pattern(chain: Chain, way: Sequence[ChainTransition]) -> p.Pattern:
+    """One way: an event after the other, each under a name of its own, and what is compared of neighbours."""
+    labels = sorted({label for each in way for label in each.labels})
+    taken = {*labels, *(name for each in chain.predicates for name in each.types)}
+    names = []
+    for place in range(len(way)):
+        name = f"e{place + 1}"
+        while name in taken:
+            name = f"{name}_"
+        names.append(name)
+        taken.add(name)
+    parts = []
+    conditions: list[e.Node] = []
+    for place, (name, each) in enumerate(zip(names, way, strict=True)):
+        predicate = chain.predicates[each.predicate]
+        part = either([event_type(of) for of in predicate.types])
+        for label in (name, *sorted(each.labels - {str(part)})):
+            part = p.As(part, label)
+        parts.append(part)
+        if predicate.condition is not None:
+            conditions.append(e.EventFilter(name, predicate.condition))
+        before = names[place - 1]
+        conditions += [
+            replace(one, right=e.with_variable(one.right, name)).said(before) for one in each.comparisons
+        ]
+    whole = parts[0] if len(parts) == 1 else p.Sequence(tuple(parts), (p.Link(),) * (len(parts) - 1))
+    whole = p.Start(whole) if chain.anchored else whole
+    if conditions:
+        whole = p.Filter(whole, conditions[0] if len(conditions) == 1 else e.And(tuple(conditions)))
+    return p.Keep(whole, tuple(labels))
