@@ -221,7 +221,7 @@ def test_arguments_by_keyword_only() -> None:
     with pytest.raises(TypeError) as caught:
         estero.predicate(near)
     assert str(caught.value) == (
-        "the predicate near needs by by keyword, and queries give arguments by place: "
+        "the predicate near needs by by keyword; queries give arguments by place: "
         "move by before the *, or give it a default"
     )
 

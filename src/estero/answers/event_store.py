@@ -122,7 +122,7 @@ class EventStore:
         from one batch after the other: what is copied stays within a constant factor of what is asked.
         """
         self._put_together()
-        asked = [each for each in sequences if len(each)]
+        asked = [sequence for sequence in sequences if len(sequence)]
         if not asked:
             return empty_batch(self.schema), list(sequences)
         low, high = min(int(each.min()) for each in asked), max(int(each.max()) for each in asked)
@@ -131,14 +131,16 @@ class EventStore:
             raise IndexError(f"events {low} to {high} were asked for, but {kept} are kept")
         i, j = bisect_right(self._starts, low) - 1, bisect_right(self._starts, high) - 1
         if i == j:
-            return self._chunks[i], [each - self._starts[i] for each in sequences]
+            return self._chunks[i], [sequence - self._starts[i] for sequence in sequences]
         if high - low < 4 * sum(map(len, asked)) + 1024:
             pieces = self._chunks[i : j + 1]
             pieces[0] = pieces[0].slice(low - self._starts[i])
             pieces[-1] = pieces[-1].slice(0, high - self._starts[j] + 1)
-            return joined_events(pieces), [each - low for each in sequences]
+            return joined_events(pieces), [sequence - low for sequence in sequences]
         distinct, rows = np.unique(np.concatenate(asked), return_inverse=True)
-        return joined_events(self._picked(distinct)), _divided(rows, [len(each) for each in sequences])
+        return joined_events(self._picked(distinct)), _divided(
+            rows, [len(sequence) for sequence in sequences]
+        )
 
     def _picked(self, distinct: NDArray[np.int64]) -> list[pa.RecordBatch]:
         """The events with these ascending sequence numbers, one piece for each batch that has some."""

@@ -185,7 +185,7 @@ def answer_schema(
     ``position`` of each event are left out; with `suppressed` there is a column of that name, and one for
     ``decided_time`` where what ends `waits` for deadlines. The last ones are remembered.
     """
-    columns = [tuple(each) for each in keys], events, time, positions
+    columns = [tuple(key) for key in keys], events, time, positions
     asked = tuple(shown), *columns, suppressed, tuple(measures), waits
     return _schemas.of(asked, lambda: _schema(*asked))
 
@@ -381,20 +381,20 @@ def untaken(name: str, taken: set[str]) -> str:
 
 def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
     """The one type that holds the values of all alternatives of a key."""
-    if all(each == types[0] for each in types):
+    if all(kind == types[0] for kind in types):
         return types[0]
-    if all(pa.types.is_integer(each) for each in types):
+    if all(pa.types.is_integer(kind) for kind in types):
         return pa.int64()
-    if all(pa.types.is_integer(each) or pa.types.is_decimal(each) for each in types):
-        shown = [f"DECIMAL({each.precision},{each.scale})" for each in types if pa.types.is_decimal(each)]
+    if all(pa.types.is_integer(kind) or pa.types.is_decimal(kind) for kind in types):
+        shown = [f"DECIMAL({kind.precision},{kind.scale})" for kind in types if pa.types.is_decimal(kind)]
         integers = ["DECIMAL(19,0)"] * (len(shown) < len(types))
         common = common_decimal([*shown, *integers])
         return pa.string() if common is None else pa.decimal128(*decimal_digits(common))
-    if all(pa.types.is_integer(each) or pa.types.is_floating(each) for each in types):
+    if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in types):
         return pa.float64()
-    if all(pa.types.is_timestamp(each) for each in types):
-        zones = {each.tz for each in types}
-        unit = "ns" if any(each.unit == "ns" for each in types) else "us"
+    if all(pa.types.is_timestamp(kind) for kind in types):
+        zones = {kind.tz for kind in types}
+        unit = "ns" if any(kind.unit == "ns" for kind in types) else "us"
         return pa.timestamp(unit, zones.pop() if len(zones) == 1 else "UTC")
     return pa.string()
 
@@ -402,9 +402,9 @@ def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
 def key_column(events: pa.RecordBatch, alternatives: Sequence[str], rows: NDArray[np.int64]) -> pa.Array:
     """The first of `alternatives` that is not NULL; an event without any is in no partition."""
     values = [rows_taken(events, event_column(name), rows) for name in alternatives]
-    wanted = common_type([each.type for each in values])
+    wanted = common_type([value.type for value in values])
     try:
-        return pc.coalesce(*(each.cast(wanted) for each in values))
+        return pc.coalesce(*(value.cast(wanted) for value in values))
     except pa.ArrowInvalid as error:
         raise DataError(
             f"a key cannot be shown exactly in its column, which is of type {wanted}: {error}",

@@ -78,14 +78,12 @@ class RowsLayout:
         self._answer = answer
         types: dict[str, list[pa.DataType]] = {}
         for _, place in self.labels:
-            for each in self._attributes(place):
-                types.setdefault(each.name, []).append(each.type)
+            for attribute in self._attributes(place):
+                types.setdefault(attribute.name, []).append(attribute.type)
         keys = [answer.field(place) for place in self.keys]
         first = [MATCH, LABEL, *([POSITION] if self.placed else [])]
-        taken = {*first, *(each.name for each in keys)}
-        self._names = {
-            name: untaken(name, taken) for name in types if name not in {each.name for each in keys}
-        }
+        taken = {*first, *(key.name for key in keys)}
+        self._names = {name: untaken(name, taken) for name in types if name not in {key.name for key in keys}}
         fields = [
             pa.field(name, pa.string() if name == LABEL else pa.int64(), nullable=False) for name in first
         ]
@@ -99,7 +97,7 @@ class RowsLayout:
 
         Empty for an attribute that is a partition column already.
         """
-        names = [self._names.get(each.name, "") for each in self._attributes(place)]
+        names = [self._names.get(attribute.name, "") for attribute in self._attributes(place)]
         return [*names, POSITION] if self.placed else names
 
     def _attributes(self, place: int) -> list[pa.Field]:

@@ -100,7 +100,7 @@ def _one_by_one(array: pa.Array) -> list[Any]:
     if pa.types.is_duration(kind):
         length = _TICKS[kind.unit]
         ticks = array.cast(pa.int64()).to_pylist()
-        return [None if each is None else ShownDuration.of(each * length) for each in ticks]
+        return [None if tick is None else ShownDuration.of(tick * length) for tick in ticks]
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         items = iter(shown_values(array.flatten()))
         lengths = array.value_lengths().to_pylist()

@@ -61,14 +61,14 @@ class WhyNot:
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """The reasons: ``kind``, ``condition``, ``events`` and ``nearest`` of each."""
-        return [asdict(each) for each in self.reasons]
+        return [asdict(reason) for reason in self.reasons]
 
     def lines(self) -> list[str]:
         """What is said of it, line by line."""
         said = [f"{_some(self.found, 'complex event')}"]
         if self.undecided:
             said.append(f"{self.undecided:,} more wait for a deadline: until= says how far events are known")
-        width = max((len(each.part) for each in self.steps), default=0)
+        width = max((len(step.part) for step in self.steps), default=0)
         said += [
             f"step {number}  {each.part:<{width}}  {_some(each.events, 'event')}"
             for number, each in enumerate(self.steps, 1)
@@ -77,7 +77,10 @@ class WhyNot:
         if self.came and self.passed is not None:
             came += f", {_satisfying(self.passed)} all its conditions"
         said.append(f"waited for {self.waited_for}: {came}")
-        said += [f"  {_in_words(each)}{'; ' if each.nearest else ''}{each.nearest}" for each in self.reasons]
+        said += [
+            f"  {_in_words(reason)}{'; ' if reason.nearest else ''}{reason.nearest}"
+            for reason in self.reasons
+        ]
         if self.unanswered:
             said.append("not looked at to the end, as it takes longer than seconds= allows:")
             said += [f"  {each}" for each in self.unanswered]

@@ -57,12 +57,12 @@ class ByAge(NamedTuple):
 
 def by_age(automaton: CEA, residuals: Sequence[Residual]) -> ByAge | str:
     """The distances among the residuals as ages of runs; or why none of them is one, as a phrase."""
-    steps = [each for each in residuals if isinstance(each.condition, Apartness)]
+    steps = [residual for residual in residuals if isinstance(residual.condition, Apartness)]
     if not steps:
         return "no step asks for a distance"
-    labels = frozenset(label for each in steps for label in _labels(each))
-    reasons = {each: why for each in steps if (why := _why_no_age(automaton, each, labels))}
-    served = [each for each in steps if each not in reasons]
+    labels = frozenset(label for step in steps for label in _labels(step))
+    reasons = {step: why for step in steps if (why := _why_no_age(automaton, step, labels))}
+    served = [step for step in steps if step not in reasons]
     if not served:
         return reasons[steps[0]]
     clocks = tuple(sorted({bound.in_positions for each in served for bound in _bounds(each)}))
@@ -73,11 +73,13 @@ def by_age(automaton: CEA, residuals: Sequence[Residual]) -> ByAge | str:
         for each in served
     }
     dropped = frozenset(_ended(each) for each in served)
-    transitions = (replace(each, hidden=each.hidden - dropped) for each in automaton.transitions)
+    transitions = (
+        replace(transition, hidden=transition.hidden - dropped) for transition in automaton.transitions
+    )
     return ByAge(
         replace(automaton, transitions=tuple(dict.fromkeys(transitions))),
         AgeProgram(clocks, tuple(sorted(bounds.items()))),
-        tuple(each for each in residuals if each not in served),
+        tuple(residual for residual in residuals if residual not in served),
         reasons,
     )
 
@@ -90,24 +92,24 @@ def with_distances(
     Runs remember when the part before a step ended. This tells more runs apart than ages do, but serves
     every step, and beside other comparisons.
     """
-    steps = [each for each in residuals if isinstance(each.condition, Apartness)]
+    steps = [residual for residual in residuals if isinstance(residual.condition, Apartness)]
     if not steps:
         return program, tuple(residuals)
     known = RegisterProgram(0, (), ()) if program is None else program
-    clocks = tuple(sorted({bound.in_positions for each in steps for bound in _bounds(each)}))
+    clocks = tuple(sorted({bound.in_positions for step in steps for bound in _bounds(step)}))
     registers: dict[tuple[Hidden, bool], int] = {}
     taken: dict[Step, None] = {}
-    for each in steps:
-        for low, high, in_positions in _bounds(each):
+    for step in steps:
+        for low, high, in_positions in _bounds(step):
             value = len(known.values) + clocks.index(in_positions)
-            register = registers.setdefault((_ended(each), in_positions), known.registers + len(registers))
-            taken[Step(_ended(each), Action.STORE, register, value)] = None
+            register = registers.setdefault((_ended(step), in_positions), known.registers + len(registers))
+            taken[Step(_ended(step), Action.STORE, register, value)] = None
             if low > 0:
-                taken[Step(_begun(each), Action.FAR, register, value, low)] = None
+                taken[Step(_begun(step), Action.FAR, register, value, low)] = None
             if high is not None:
-                taken[Step(_begun(each), Action.NEAR, register, value, high)] = None
+                taken[Step(_begun(step), Action.NEAR, register, value, high)] = None
     count = known.registers + len(registers)
-    left = tuple(each for each in residuals if each not in steps)
+    left = tuple(residual for residual in residuals if residual not in steps)
     return RegisterProgram(count, known.values, (*known.steps, *taken), clocks), left
 
 
@@ -126,7 +128,11 @@ def _begun(step: Residual) -> Hidden:
 
 def _bounds(step: Residual) -> list[Bounds]:
     condition = step.condition
-    return [each.bounds(None) for each in condition.distances] if isinstance(condition, Apartness) else []
+    return (
+        [distance.bounds(None) for distance in condition.distances]
+        if isinstance(condition, Apartness)
+        else []
+    )
 
 
 def _why_no_age(automaton: CEA, step: Residual, labels: HiddenSet) -> str:
@@ -139,9 +145,9 @@ def _why_no_age(automaton: CEA, step: Residual, labels: HiddenSet) -> str:
     def marks(each: Transition) -> bool:
         return bool(each.labels or each.hidden - labels)
 
-    if any(ended in each.hidden and not marks(each) for each in automaton.transitions):
+    if any(ended in transition.hidden and not marks(transition) for transition in automaton.transitions):
         return "what is before it ends with an event that is not shown"
-    asking = [each for each in automaton.transitions if begun in each.hidden]
+    asking = [transition for transition in automaton.transitions if begun in transition.hidden]
     if any(not each.guard.present for each in asking):
         return "what follows begins with an event of any type"
     before: defaultdict[int, list[Transition]] = defaultdict(list)
@@ -191,11 +197,11 @@ class AgedAutomaton:
         asked = dict(self.program.bounds)
         for source, transitions in leaving(self.cea.transitions).items():
             self._leaving[source] = []
-            for each in transitions:
-                begun = each.hidden.intersection(asked)
-                labels = each.labels, each.hidden - begun
+            for transition in transitions:
+                begun = transition.hidden.intersection(asked)
+                labels = transition.labels, transition.hidden - begun
                 bounds = tuple(bound for label in sorted(begun) for bound in asked[label])
-                self._leaving[source].append((each, labels, bounds))
+                self._leaving[source].append((transition, labels, bounds))
                 if labels != _PASSED and labels not in self._label_ids:
                     self._label_ids[labels] = len(self.label_sets)
                     self.label_sets.append(labels[0])

@@ -118,27 +118,30 @@ class CEA:
         """The types of the events that pass a guard, as far as it names types; None where it names none."""
         asked = [self.predicates[bit] for bit in sorted(guard.present)]
         types = [each.types for each in asked if each != FIRST]
-        return tuple(name for name in types[0] if all(name in each for each in types)) if types else None
+        return tuple(name for name in types[0] if all(name in kind for kind in types)) if types else None
 
     def leading_to(self, states: Iterable[int], along: Callable[[Transition], bool]) -> set[int]:
         """The states from which transitions for which `along` is true lead to one of `states`; these too."""
         before: dict[int, list[int]] = {}
-        for each in filter(along, self.transitions):
-            before.setdefault(each.target, []).append(each.source)
+        for transition in filter(along, self.transitions):
+            before.setdefault(transition.target, []).append(transition.source)
         return {*reached(states, lambda state: before.get(state, ()))}
 
 
 def without_marks(automaton: CEA) -> CEA:
     """The automaton that reads the same and marks nothing: it tells where runs end, and no more."""
     passing = dict.fromkeys(
-        Transition(each.source, each.guard, NO_LABELS, each.target) for each in automaton.transitions
+        Transition(transition.source, transition.guard, NO_LABELS, transition.target)
+        for transition in automaton.transitions
     )
     return replace(automaton, transitions=tuple(passing))
 
 
 def with_hidden(automaton: CEA, kept: HiddenSet) -> CEA:
     """The automaton with those hidden labels only that are `kept`."""
-    transitions = (replace(each, hidden=each.hidden & kept) for each in automaton.transitions)
+    transitions = (
+        replace(transition, hidden=transition.hidden & kept) for transition in automaton.transitions
+    )
     return replace(automaton, transitions=tuple(dict.fromkeys(transitions)))
 
 
@@ -150,10 +153,10 @@ def from_first(automaton: CEA) -> CEA:
     predicates = automaton.predicates if FIRST in automaton.predicates else (*automaton.predicates, FIRST)
     first = frozenset({len(predicates) - 1})
     transitions = (
-        replace(each, guard=Guard(each.guard.present | first, each.guard.absent))
-        if each.source in automaton.initial
-        else each
-        for each in automaton.transitions
+        replace(transition, guard=Guard(transition.guard.present | first, transition.guard.absent))
+        if transition.source in automaton.initial
+        else transition
+        for transition in automaton.transitions
     )
     return replace(automaton, transitions=tuple(transitions), predicates=predicates)
 
@@ -166,13 +169,13 @@ def why_others_matter(automaton: CEA) -> str:
     """
     if FIRST in automaton.predicates:
         return "it asks which event is the first of the stream"
-    waiting = {each.source for each in automaton.transitions if _waits(each)}
-    entered = {each.target for each in automaton.transitions}
+    waiting = {transition.source for transition in automaton.transitions if _waits(transition)}
+    entered = {transition.target for transition in automaton.transitions}
     if automaton.initial & (waiting | entered):
         return "a run can begin in a state that others pass through"
-    for each in automaton.transitions:
-        if not each.labels and not _waits(each):
-            if each.source == each.target and each.guard.absent:
+    for transition in automaton.transitions:
+        if not transition.labels and not _waits(transition):
+            if transition.source == transition.target and transition.guard.absent:
                 return "an event that must be absent is looked for"
             return "an event is read that is not shown"
     if any(state not in waiting for state in entered - automaton.final):

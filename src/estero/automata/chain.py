@@ -114,7 +114,7 @@ class ChainTransition:
 
     def by(self, *operators: ComparisonOperator) -> tuple[Neighbours, ...]:
         """The comparisons by these operators."""
-        return tuple(each for each in self.comparisons if each.operator in operators)
+        return tuple(comparison for comparison in self.comparisons if comparison.operator in operators)
 
     @property
     def left(self) -> tuple[Node, ...]:
@@ -177,12 +177,12 @@ class Chain:
     @property
     def ordered(self) -> bool:
         """Whether some neighbours are compared by ``<``, ``<=``, ``>`` or ``>=``."""
-        return any(each.order is not None for each in self.transitions)
+        return any(transition.order is not None for transition in self.transitions)
 
     @property
     def compares(self) -> bool:
         """Whether neighbours are compared at all."""
-        return any(each.comparisons for each in self.transitions)
+        return any(transition.comparisons for transition in self.transitions)
 
     @property
     def most_events(self) -> int | None:
@@ -190,10 +190,10 @@ class Chain:
         longest = dict.fromkeys(range(len(self.states)), 0)
         for _ in range(len(self.states) + 1):
             before = dict(longest)
-            for each in self.transitions:
-                so_far = 0 if each.source is None else longest[each.source]
-                if each.source is None or so_far:
-                    longest[each.target] = max(longest[each.target], so_far + 1)
+            for transition in self.transitions:
+                so_far = 0 if transition.source is None else longest[transition.source]
+                if transition.source is None or so_far:
+                    longest[transition.target] = max(longest[transition.target], so_far + 1)
             if longest == before:
                 return max(longest.values(), default=0)
         return None
@@ -206,17 +206,17 @@ class Chain:
         yield states_line(self.states, self.final)
         if self.anchored:
             yield "a run begins at the first event of the stream only"
-        for each in self.transitions:
-            source = "begin" if each.source is None else self.states[each.source]
-            compared = " and ".join(map(str, each.comparisons))
+        for transition in self.transitions:
+            source = "begin" if transition.source is None else self.states[transition.source]
+            compared = " and ".join(map(str, transition.comparisons))
             suffix = f", where before it {compared}" if compared else ""
-            marks = ", ".join(sorted(each.labels))
-            target, predicate = self.states[each.target], self.predicates[each.predicate]
+            marks = ", ".join(sorted(transition.labels))
+            target, predicate = self.states[transition.target], self.predicates[transition.predicate]
             yield f"{source} → {target}  on {predicate}: mark {marks}{suffix}"
 
     def entering_types(self) -> list[tuple[str, ...]]:
         """For each state the types of the events by which it is entered."""
-        steps = ((each.predicate, each.target) for each in self.transitions)
+        steps = ((transition.predicate, transition.target) for transition in self.transitions)
         return entering_types(len(self.states), steps, self.predicates)
 
 
@@ -235,8 +235,8 @@ class _Keys:
 
     def compared(self, source: int, bit: int, pairs: Sequence[Neighbours]) -> tuple[int, int]:
         """The numbers of the keys of the event by which `source` was entered, and of that with `bit`."""
-        null = any(each.or_null for each in pairs)
-        lefts, rights = tuple(each.left for each in pairs), tuple(each.right for each in pairs)
+        null = any(pair.or_null for pair in pairs)
+        lefts, rights = tuple(pair.left for pair in pairs), tuple(pair.right for pair in pairs)
         before = JoinKey(dict.fromkeys(self._entered[source], lefts), LEFT if null else None)
         here = JoinKey(dict.fromkeys(self._predicates[bit].types, rights), RIGHT if null else None)
         left = self._numbers.setdefault(before, len(self._numbers))
@@ -250,12 +250,14 @@ def as_pcea(chain: Chain) -> PCEA:
     """
     keys = _Keys(chain)
     transitions = []
-    for each in chain.transitions:
+    for transition in chain.transitions:
         sources: tuple[Source, ...] = ()
-        if each.source is not None:
-            pair = keys.compared(each.source, each.predicate, each.by("="))
-            sources = (Source(each.source, *pair),)
-        transitions.append(PceaTransition(sources, each.predicate, each.labels, each.target))
+        if transition.source is not None:
+            pair = keys.compared(transition.source, transition.predicate, transition.by("="))
+            sources = (Source(transition.source, *pair),)
+        transitions.append(
+            PceaTransition(sources, transition.predicate, transition.labels, transition.target)
+        )
     return PCEA(chain.states, chain.final, tuple(transitions), chain.predicates, keys.found)
 
 
@@ -294,16 +296,24 @@ def chain_columns(chain: Chain) -> ChainColumns:
         raise ValueError("some neighbours are compared by an order")
     keys = _Keys(chain)
     transitions = []
-    for each in chain.transitions:
+    for transition in chain.transitions:
         pair, unequal = (0, 0), []
-        if each.source is not None:
-            pair = keys.compared(each.source, each.predicate, each.by("="))
-            unequal = [keys.compared(each.source, each.predicate, [one]) for one in each.different]
+        if transition.source is not None:
+            pair = keys.compared(transition.source, transition.predicate, transition.by("="))
+            unequal = [
+                keys.compared(transition.source, transition.predicate, [one]) for one in transition.different
+            ]
         transitions.append(
             ColumnTransition(
-                each.source, each.predicate, *pair, tuple(unequal), each.labels, each.hidden, each.target
+                transition.source,
+                transition.predicate,
+                *pair,
+                tuple(unequal),
+                transition.labels,
+                transition.hidden,
+                transition.target,
             )
         )
     # The engine reads one key at least, also where runs only begin.
-    nothing = (JoinKey(dict.fromkeys(each.types, ())) for each in chain.predicates[:1])
+    nothing = (JoinKey(dict.fromkeys(predicate.types, ())) for predicate in chain.predicates[:1])
     return ChainColumns(tuple(transitions), keys.found or tuple(nothing))

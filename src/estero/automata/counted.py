@@ -58,7 +58,7 @@ def largest_count(residual: Residual) -> int | None:
         if not isinstance(part, e.Comparison | e.Between) or sum(map(_is_count, compared)) != 1:
             return None
         constants = [each.value for each in compared if isinstance(each, e.Literal)]
-        known = [each for each in constants if isinstance(each, int)]
+        known = [constant for constant in constants if isinstance(constant, int)]
         if len(known) != len(compared) - 1:
             return None
         numbers += known
@@ -72,7 +72,7 @@ def _counting(automaton: CEA, residual: Residual, most: int) -> CEA:
 
     def after(pair: tuple[int, int]) -> list[tuple[Transition, tuple[int, int]]]:
         state, count = pair
-        counted = [(each, min(most + 1, count + _adds(each, key))) for each in steps[state]]
+        counted = [(step, min(most + 1, count + _adds(step, key))) for step in steps[state]]
         return [
             (each, (each.target, number))
             for each, number in counted

@@ -110,7 +110,7 @@ class LazyAutomaton:
         """
         farthest = []
         for reaches in self._reaches:
-            of_state = [reaches[each] for each in self.subsets[state]]
+            of_state = [reaches[subset] for subset in self.subsets[state]]
             bounded = [reach for reach in of_state if reach is not None]
             farthest.append(max(bounded) if bounded and len(bounded) == len(of_state) else None)
         return farthest

@@ -73,8 +73,8 @@ Leaving = TypeVar("Leaving", bound=HasSource)
 def leaving(transitions: Iterable[Leaving]) -> defaultdict[int, list[Leaving]]:
     """The transitions that leave each state, in their order."""
     found: defaultdict[int, list[Leaving]] = defaultdict(list)
-    for each in transitions:
-        found[each.source].append(each)
+    for transition in transitions:
+        found[transition.source].append(transition)
     return found
 
 

@@ -44,7 +44,9 @@ class _NoneError(Exception):
 class _Search:
     def __init__(self, automaton: CEA, classes: Sequence[int], keys: frozenset[Key]) -> None:
         useful = automaton.leading_to(automaton.final, lambda _: True)
-        self._leaving = leaving(each for each in automaton.transitions if each.target in useful)
+        self._leaving = leaving(
+            transition for transition in automaton.transitions if transition.target in useful
+        )
         self._final, self._classes, self._keys = automaton.final, classes, keys
         self._simulation = Simulation(automaton, keys)
         self._tests = 0
@@ -65,9 +67,9 @@ class _Search:
 
     def _largest(self, steps: Sequence[Transition], own: Sequence[Transition]) -> _At:
         """Where `steps` lead, and where those of its `own` ones do that mark what all of `steps` mark."""
-        targets = frozenset(each.target for each in steps)
-        marked = any(each.labels for each in steps)
-        asked = [key for key in self._keys if any(each.carries(key) for each in steps)]
+        targets = frozenset(step.target for step in steps)
+        marked = any(step.labels for step in steps)
+        asked = [key for key in self._keys if any(step.carries(key) for step in steps)]
         largest = frozenset(
             each.target for each in own if bool(each.labels) >= marked and all(map(each.carries, asked))
         )
@@ -79,4 +81,4 @@ class _Search:
 
 def _into(final: frozenset[int], steps: Sequence[Transition], ends: bool) -> list[Transition]:
     """The steps to final states, or to others if not `ends`."""
-    return [each for each in steps if (each.target in final) == ends]
+    return [step for step in steps if (step.target in final) == ends]

@@ -119,7 +119,7 @@ class _Growth:
             case e.Attribute() | e.Aggregate() | e.SetPredicate() | e.Previous() | e.EventFilter():
                 return _ANY
             case _:
-                alike = all(self._way(each) == _CONSTANT for each in node.children())
+                alike = all(self._way(child) == _CONSTANT for child in node.children())
                 return _CONSTANT if alike else _ANY
 
     def _is_never_negative(self, node: e.Node, key: Key) -> bool:
@@ -136,7 +136,9 @@ class _Growth:
                     self._is_never_negative(each, key) for each in (default, *(one.value for one in whens))
                 )
             case e.Attribute():
-                marking = [each for each in self._automaton.transitions if each.carries(key)]
+                marking = [
+                    transition for transition in self._automaton.transitions if transition.carries(key)
+                ]
                 return all(
                     any(_says_so(part, node) for part in self._asked(each.guard.present)) for each in marking
                 )

@@ -35,10 +35,10 @@ class Lacking(Node):
 
 def lacking(predicate: EventPredicate) -> Iterator[Lacking]:
     """What a predicate asks of other events."""
-    return (each for each in conjuncts(predicate.condition) if isinstance(each, Lacking))
+    return (conjunct for conjunct in conjuncts(predicate.condition) if isinstance(conjunct, Lacking))
 
 
 def of_one_event(predicate: EventPredicate) -> EventPredicate:
     """What a predicate asks of the event itself."""
-    asked = [each for each in conjuncts(predicate.condition) if not isinstance(each, Lacking)]
+    asked = [conjunct for conjunct in conjuncts(predicate.condition) if not isinstance(conjunct, Lacking)]
     return replace(predicate, condition=conjoined(asked))

@@ -112,7 +112,7 @@ class PCEA:
     @property
     def size(self) -> int:
         """States, and for each transition its sources, its labels and one: the measure of the paper."""
-        sizes = (len(each.sources) + len(each.labels) + 1 for each in self.transitions)
+        sizes = (len(transition.sources) + len(transition.labels) + 1 for transition in self.transitions)
         return len(self.states) + sum(sizes)
 
     def __str__(self) -> str:
@@ -121,7 +121,7 @@ class PCEA:
     def lines(self) -> Iterator[str]:
         """The states and transitions, a line each."""
         yield states_line(self.states, self.final)
-        steps = ((each.predicate, each.target) for each in self.transitions)
+        steps = ((transition.predicate, transition.target) for transition in self.transitions)
         entered = entering_types(len(self.states), steps, self.predicates)
 
         @cache
@@ -134,13 +134,13 @@ class PCEA:
                 return f"any {state}"
             return f"{state} by {text(source.left, before)} = {text(source.right, types)}"
 
-        for each in self.transitions:
-            predicate = self.predicates[each.predicate]
-            gathered = " & ".join(self.states[source.state] for source in each.sources) or "begin"
-            joins = "; ".join(join(source, predicate.types) for source in each.sources)
+        for transition in self.transitions:
+            predicate = self.predicates[transition.predicate]
+            gathered = " & ".join(self.states[source.state] for source in transition.sources) or "begin"
+            joins = "; ".join(join(source, predicate.types) for source in transition.sources)
             joining = f", joining {joins}" if joins else ""
-            marks = ", ".join(sorted(each.labels))
-            yield f"{gathered} → {self.states[each.target]}  on {predicate}: mark {marks}{joining}"
+            marks = ", ".join(sorted(transition.labels))
+            yield f"{gathered} → {self.states[transition.target]}  on {predicate}: mark {marks}{joining}"
 
 
 # ------------------------------------------------------- what chains (chain.py) have in common with these

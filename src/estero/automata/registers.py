@@ -134,7 +134,11 @@ def _live(automaton: CEA, program: RegisterProgram, register: int) -> set[int]:
     def does(each: Transition, *actions: int) -> bool:
         return any(step.action in actions and each.carries(step.key) for step in steps)
 
-    asking = [each for each in automaton.transitions if does(each, *CHECKS) and not does(each, Action.RESET)]
+    asking = [
+        transition
+        for transition in automaton.transitions
+        if does(transition, *CHECKS) and not does(transition, Action.RESET)
+    ]
     return automaton.leading_to(
         (each.source for each in asking), lambda each: not does(each, Action.RESET, Action.STORE)
     )
@@ -198,8 +202,10 @@ def drop_hidden(
 
 def _shown(automaton: CEA, hidden: Hidden) -> Key:
     """A label of the answer that is on the same transitions, or else `hidden` itself."""
-    labels = sorted({label for each in automaton.transitions for label in each.labels})
+    labels = sorted({label for transition in automaton.transitions for label in transition.labels})
     for label in (*labels, ALL_MARKED):
-        if all(each.carries(label) == each.carries(hidden) for each in automaton.transitions):
+        if all(
+            transition.carries(label) == transition.carries(hidden) for transition in automaton.transitions
+        ):
             return label
     return hidden

@@ -24,8 +24,8 @@ def ending_together(cea: CEA) -> set[_Pair] | None:
     Others may be among them, as guards are compared by their bits and types. None where there are too many.
     """
     entering: defaultdict[int, list[Transition]] = defaultdict(list)
-    for each in cea.transitions:
-        entering[each.target].append(each)
+    for transition in cea.transitions:
+        entering[transition.target].append(transition)
     meeting: dict[tuple[Guard, Guard], bool] = {}
 
     def meet(one: Guard, two: Guard) -> bool:

@@ -32,18 +32,20 @@ def skeleton(automaton: Chain | PCEA, *, comparing: bool = False) -> CEA:
     last = len(automaton.states) + 1
     predicates = dict.fromkeys(automaton.predicates)
     transitions: list[Transition] = []
-    for each in automaton.transitions:
-        for source, comparisons in compared_before(automaton, each) or [(-1, [])]:
-            predicate = automaton.predicates[each.predicate]
+    for transition in automaton.transitions:
+        for source, comparisons in compared_before(automaton, transition) or [(-1, [])]:
+            predicate = automaton.predicates[transition.predicate]
             if comparing and comparisons:
                 own = [] if predicate.condition is None else [predicate.condition]
                 predicate = replace(predicate, condition=conjoined([*own, *comparisons]))
                 predicates[predicate] = None
             guard = Guard(frozenset({list(predicates).index(predicate)}))
-            targets = [each.target + 1, *([last] if each.target in automaton.final else [])]
-            transitions += [Transition(source + 1, guard, each.labels, target) for target in targets]
-    going_on = {each.source for each in transitions} - {0}
-    transitions = [each for each in transitions if each.target == last or each.target in going_on]
+            targets = [transition.target + 1, *([last] if transition.target in automaton.final else [])]
+            transitions += [Transition(source + 1, guard, transition.labels, target) for target in targets]
+    going_on = {transition.source for transition in transitions} - {0}
+    transitions = [
+        transition for transition in transitions if transition.target == last or transition.target in going_on
+    ]
     transitions += [Transition(state, ALWAYS, NO_LABELS, state) for state in sorted(going_on)]
     found = CEA(last + 1, frozenset({0}), frozenset({last}), tuple(transitions), tuple(predicates))
     return from_first(found) if isinstance(automaton, Chain) and automaton.anchored else found
@@ -54,10 +56,10 @@ def pairs_compared(automaton: Chain | PCEA) -> Iterator[p.Filter]:
     found: dict[p.Filter, None] = {}
     if isinstance(automaton, Chain):
         entered = automaton.entering_types()
-        for each in automaton.transitions:
-            for one in each.comparisons if each.source is not None else ():
-                here = automaton.predicates[each.predicate].types
-                found[_pair(entered[each.source or 0], one.left, one.operator, one.right, here)] = None
+        for transition in automaton.transitions:
+            for one in transition.comparisons if transition.source is not None else ():
+                here = automaton.predicates[transition.predicate].types
+                found[_pair(entered[transition.source or 0], one.left, one.operator, one.right, here)] = None
     else:
         for step in automaton.transitions:
             for source in step.sources:
@@ -91,7 +93,7 @@ def compared_before(
     if isinstance(transition, ChainTransition):
         if transition.source is None:
             return []
-        said: list[e.Node] = [each.said(BEFORE) for each in transition.comparisons]
+        said: list[e.Node] = [comparison.said(BEFORE) for comparison in transition.comparisons]
         return [(transition.source, said)]
     assert isinstance(automaton, PCEA)  # noqa: S101  (for the type checker)
     found = []

@@ -222,7 +222,7 @@ class BitWriter(Writer):
         parts: list[SQL] = []
         if not self._classification.keep_all:
             parts.append(self._prefilter())
-            if not all(self._is_safe(each.condition) for each in self._classification.predicates):
+            if not all(self._is_safe(predicate.condition) for predicate in self._classification.predicates):
                 words = self.words().values()
                 exact = [compared("!=", word, self._dialect.integer(0)) for word in words]
                 parts.append(exp.paren(exp.or_(*exact)))

@@ -108,7 +108,7 @@ class Clauses:
         first = [] if time is None or time not in columns else [self._dialect.as_read(time, columns[time])]
         names = [name for name in self.classification.order if name in columns]
         ties = [self._dialect.as_sorted(name, columns[name]) for name in names]
-        return [self._dialect.text(each) for each in first + ties]
+        return [self._dialect.text(tie) for tie in first + ties]
 
 
 def classify_sql(

@@ -76,7 +76,7 @@ def common_decimal(types: Iterable[str]) -> str | None:
     >>> common_decimal(["DECIMAL(10,2)", "DECIMAL(5,4)"])
     'DECIMAL(12,4)'
     """
-    digits = [decimal_digits(each) for each in types]
+    digits = [decimal_digits(kind) for kind in types]
     scale = max(scale for _, scale in digits)
     precision = scale + max(precision - scale for precision, scale in digits)
     return f"DECIMAL({precision},{scale})" if precision <= MOST_DIGITS else None

@@ -26,29 +26,29 @@ def in_form(values: Sequence[Value], kind: Kind | None, tick: Tick) -> list[int 
         case Kind.INT:
             return list(_integers(values))
         case Kind.DECIMAL:
-            numbers = (each for each in values if isinstance(each, int | float))
-            return [f"{Decimal(repr(each)).normalize():f}" for each in numbers]
+            numbers = (value for value in values if isinstance(value, int | float))
+            return [f"{Decimal(repr(number)).normalize():f}" for number in numbers]
         case Kind.FLOAT:
             return list(_floats(values))
         case Kind.TIMESTAMP:
             scale = 1000 if tick == "ns" else 1
-            times = [each for each in values if isinstance(each, datetime)]
-            return [(each - _EPOCH) // timedelta(microseconds=1) * scale for each in times]
+            times = [value for value in values if isinstance(value, datetime)]
+            return [(time_ - _EPOCH) // timedelta(microseconds=1) * scale for time_ in times]
         case _:
-            return [each for each in values if isinstance(each, str)]
+            return [value for value in values if isinstance(value, str)]
 
 
 def _integers(values: Sequence[Value]) -> Iterator[int]:
-    for each in values:
-        if isinstance(each, int) or (isinstance(each, float) and each.is_integer()):
-            whole = int(each)
+    for value in values:
+        if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+            whole = int(value)
             if -(2**63) <= whole < 2**63:
                 yield whole
 
 
 def _floats(values: Sequence[Value]) -> Iterator[float]:
-    for each in values:
-        if isinstance(each, float):
-            yield each
-        elif isinstance(each, int) and abs(each) < 2**1023 and int(float(each)) == each:
-            yield float(each)
+    for value in values:
+        if isinstance(value, float):
+            yield value
+        elif isinstance(value, int) and abs(value) < 2**1023 and int(float(value)) == value:
+            yield float(value)

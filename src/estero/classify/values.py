@@ -68,7 +68,7 @@ class ValueWriter(Writer):
         conditions = [self._has_type(value.types)]
         if asked is not None and any(map(self._may_overflow, value.expression.walk())):
             conditions.append(asked.copy())
-        conditions = [each for each in conditions if each != exp.true()]
+        conditions = [condition for condition in conditions if condition != exp.true()]
         is_float = typed.kind is Kind.FLOAT
         sql = self._in_its_form(value, typed)
         if conditions:

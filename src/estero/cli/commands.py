@@ -386,7 +386,7 @@ def _found_on_spark(
     matches = recognize(events, query, positions=placed, until=until, partials=partials)
 
     def undecided() -> int:
-        if not any("estero:decided" in (each.metadata or {}) for each in matches.schema.fields):
+        if not any("estero:decided" in (field.metadata or {}) for field in matches.schema.fields):
             return 0
         decided = count(events, query, until=until)
         return count(events, query, until="end") - decided

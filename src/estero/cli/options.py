@@ -259,8 +259,8 @@ def stream_of(
     if timestamp_format is not None:
         csv_options["timestampformat"] = timestamp_format
     layout = {"type": type, "time": time, "time_unit": time_unit, "order": order or []}
-    named = tuple(name.strip() for each in types or () for name in each.split(",") if name.strip())
-    files = [_as_file(each, events_format) for each in events]
+    named = tuple(name.strip() for kind in types or () for name in kind.split(",") if name.strip())
+    files = [_as_file(event, events_format) for event in events]
     return Stream(files if len(files) > 1 else files[0], layout, csv_options or None, named)
 
 
@@ -277,10 +277,10 @@ def with_event_options(command: Callable[..., None]) -> Callable[..., None]:
         command(stream=stream, **given)
 
     parameters: list[Parameter] = []
-    for each in own.parameters.values():
-        parameters += options.values() if each.name == "stream" else [each]
+    for parameter in own.parameters.values():
+        parameters += options.values() if parameter.name == "stream" else [parameter]
     with_options.__dict__["__signature__"] = own.replace(parameters=parameters)
-    with_options.__annotations__ = {each.name: each.annotation for each in parameters}
+    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return with_options
 
 
@@ -299,10 +299,10 @@ def _values(params: Sequence[str]) -> dict[str, object]:
     from estero.queries.parameters import value_in
 
     values: dict[str, object] = {}
-    for each in params:
-        name, equals, text = each.removeprefix("$").partition("=")
+    for param in params:
+        name, equals, text = param.removeprefix("$").partition("=")
         if not equals or not name.strip().isidentifier():
-            raise typer.BadParameter(f"{each} is not NAME=VALUE", param_hint="--param")
+            raise typer.BadParameter(f"{param} is not NAME=VALUE", param_hint="--param")
         if name.strip() in values:
             raise typer.BadParameter(f"{name.strip()} has two values", param_hint="--param")
         if text.startswith("@"):
@@ -458,7 +458,7 @@ class Group(TyperGroup):
 
 
 def _without_values(params: list[Any]) -> list[Any]:
-    for each in params:
-        if isinstance(each, TyperOption) and each.is_flag and each.metavar is None:
-            each.metavar = ""
+    for param in params:
+        if isinstance(param, TyperOption) and param.is_flag and param.metavar is None:
+            param.metavar = ""
     return params

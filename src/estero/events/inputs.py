@@ -201,9 +201,9 @@ def _exported(events: Any, _: Sequence[str] | None) -> pa.RecordBatchReader:
 def _of_list(events: list[Any] | tuple[Any, ...]) -> Input:
     if not events:
         raise DataError("the list of events is empty, so it has no columns")
-    if all(isinstance(each, Mapping) for each in events):
+    if all(isinstance(event, Mapping) for event in events):
         return _of_dicts(events)
-    if all(isinstance(each, str | os.PathLike) for each in events):
+    if all(isinstance(event, str | os.PathLike) for event in events):
         raise DataError("a list of files cannot stand here: run, check and explain take one, not nested")
     batches = list(_batches(events, "list"))
     if not batches:
@@ -214,9 +214,9 @@ def _of_list(events: list[Any] | tuple[Any, ...]) -> Input:
 
 def _of_dicts(events: Sequence[Mapping[str, object]]) -> Input:
     """A row for each dict; a key that one does not have is NULL."""
-    names = dict.fromkeys(name for each in events for name in each)
+    names = dict.fromkeys(name for event in events for name in event)
     with reading():
-        return _of_table(pa.table({name: [each.get(name) for each in events] for name in names}))
+        return _of_table(pa.table({name: [event.get(name) for event in events] for name in names}))
 
 
 def _of_iterator(events: Iterator[object]) -> Input:

@@ -71,7 +71,7 @@ class Screen:
 
     def __init__(self, classification: Classification, events: pa.Schema) -> None:
         strings = {field.name for field in events if _is_string(field.type)}
-        splits = [self._split(each, classification, strings) for each in classification.predicates]
+        splits = [self._split(predicate, classification, strings) for predicate in classification.predicates]
         asked = list(dict.fromkeys(name for each in splits for name in each.one_of))
         self.rests = [each.rest for each in splits]
         self._kept = [

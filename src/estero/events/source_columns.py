@@ -49,7 +49,7 @@ class SourceColumns:
         self, inputs: Mapping[str, Input], tables: Tables, layout: EventLayout, *, mapped: bool
     ) -> None:
         check_names_together(tables)
-        files = {each.file for each in inputs.values()}
+        files = {source.file for source in inputs.values()}
         self.file = files.pop() if len(files) == 1 else None
         self._inputs = inputs
         self._tables = tables
@@ -78,7 +78,7 @@ class SourceColumns:
 
     def is_nested(self, name: str) -> bool:
         """Whether what is called so is a field of a struct in a file, and no column of it."""
-        return any(name in each.made for each in self._inputs.values())
+        return any(name in source.made for source in self._inputs.values())
 
     @property
     def zone(self) -> str | None:
@@ -141,7 +141,7 @@ class SourceColumns:
             each for each in names if each.lower() == name.lower()
         ]
         hint = f"did you mean {' or '.join(near)}?" if near else f"the columns are {', '.join(names)}"
-        hint += "".join(f"; {each.hint}" for each in self._inputs.values() if each.hint)
+        hint += "".join(f"; {source.hint}" for source in self._inputs.values() if source.hint)
         return DataError(f"there is no {role} column {name!r}{where}", file=self.file, hint=hint)
 
     def _check_kinds(self) -> None:
@@ -169,7 +169,7 @@ class SourceColumns:
 
     def _view(self, union: Mapping[str, ColumnType]) -> str | None:
         if self.mapped or len(self._tables) > 1:
-            types = [each.type_name for each in self._inputs.values()]
+            types = [source.type_name for source in self._inputs.values()]
             return union_query(self._tables, union, types, str(self.type_column))
         (columns,) = self._tables.values()
         return None if all(name == event_column(name) for name in columns) else renaming_query(columns)
@@ -205,7 +205,7 @@ class SourceColumns:
 
     def _types_of_nothing(self) -> dict[str, pa.DataType] | None:
         """The types in which columns came where no table has a row; None where one may have."""
-        schemas = [each.nothing for each in self._inputs.values() if each.nothing is not None]
+        schemas = [source.nothing for source in self._inputs.values() if source.nothing is not None]
         if len(schemas) < len(self._inputs):
             return None
         return {event_column(field.name): plain_type(field.type) for schema in schemas for field in schema}

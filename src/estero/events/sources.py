@@ -80,7 +80,7 @@ class Source:
         self.type_column = self._columns.type_column
         self.column_types = self._columns.types
         self.only_type = layout.only_type
-        self.one_shot = any(each.one_shot for each in inputs.values())
+        self.one_shot = any(source.one_shot for source in inputs.values())
         self.order = layout.order
         self.schema = self._columns.schema
         self._find_no_time()
@@ -89,9 +89,9 @@ class Source:
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the connections: another process reads the events again. TypeError where it could not."""
-        for each in self._inputs.values():
+        for source in self._inputs.values():
             try:
-                pickle.dumps(each.stream)
+                pickle.dumps(source.stream)
             except Exception as error:
                 raise TypeError(
                     "this answer cannot be pickled, because its events can only be read in this process: "
@@ -109,8 +109,8 @@ class Source:
 
     def size(self) -> int | None:
         """How many events there are, as far as it is known without reading them."""
-        rows = [each.rows for each in self._inputs.values()]
-        return None if None in rows else sum(each for each in rows if each is not None)
+        rows = [source.rows for source in self._inputs.values()]
+        return None if None in rows else sum(row for row in rows if row is not None)
 
     def event_count(self) -> int:
         """How many events there are; they are read where nothing else tells."""
@@ -128,11 +128,11 @@ class Source:
         """
         from estero.events.files.text_layout import odd_text
 
-        for each in self._inputs.values():
-            if each.layout is None:
+        for source in self._inputs.values():
+            if source.layout is None:
                 continue
             with self._database.cursor() as cursor:
-                found = odd_text(cursor, each.layout, column)
+                found = odd_text(cursor, source.layout, column)
             if found is not None:
                 shown = found.text if len(found.text) <= _LETTERS else f"{found.text[:_LETTERS]}…"
                 where = f"{found.file}, row {found.row}, column {column!r}"
@@ -144,18 +144,18 @@ class Source:
     @property
     def waits_for_columns(self) -> bool:
         """Whether it is read once, in the columns that are expected then (`expect`)."""
-        return any(isinstance(each.stream, Relation) for each in self._inputs.values())
+        return any(isinstance(source.stream, Relation) for source in self._inputs.values())
 
     def expect(self, classification: Classification) -> None:
         """Says for which columns and rows it will be read; to be called before it is."""
         sql = classify_sql(classification, EVENTS, columns=self.column_types, ordered=False)
         also = {self.type_column, *self._columns.order}
-        for each in self._inputs.values():
-            if isinstance(each.stream, Relation):
-                names = each.stream.schema.names
+        for source in self._inputs.values():
+            if isinstance(source.stream, Relation):
+                names = source.stream.schema.names
                 columns = {*named_in(sql, names), *(name for name in names if name in also)}
-                one_of = self._one_of(classification, each.stream.schema)
-                each.stream.expect(columns, order=self._columns.order, one_of=one_of)
+                one_of = self._one_of(classification, source.stream.schema)
+                source.stream.expect(columns, order=self._columns.order, one_of=one_of)
 
     def _one_of(self, classification: Classification, events: pa.Schema) -> OneOf:
         """The rows that may be relevant, where the user declares an order and this is the only input."""
@@ -175,10 +175,10 @@ class Source:
         A statement on the connection of a relation may read an answer over it, and nothing else can be run
         there as long as it does.
         """
-        for each in self._inputs.values():
-            if isinstance(each.stream, Relation):
+        for source in self._inputs.values():
+            if isinstance(source.stream, Relation):
                 with reading():
-                    each.stream.run()
+                    source.stream.run()
 
     def read(self, classification: Classification) -> Iterator[pa.RecordBatch]:
         """The classified table in stream order, batch by batch (`plan.Classification` says its columns).
@@ -253,15 +253,15 @@ class Source:
 
     def _schema_of(self, classification: Classification) -> pa.Schema:
         empty = [
-            Input(table=empty_table(each.schema)) if each.schema is not None else each
-            for each in self._inputs.values()
+            Input(table=empty_table(source.schema)) if source.schema is not None else source
+            for source in self._inputs.values()
         ]
         silent = (EventPredicate(("",)),) * len(classification.predicates)  # the SQL of predicates is long
         statement = classify_sql(
             dataclasses.replace(classification, predicates=silent), EVENTS, columns=self.column_types
         )
 
-        in_memory = all(each.schema is not None for each in self._inputs.values())
+        in_memory = all(source.schema is not None for source in self._inputs.values())
 
         def asked_of_duckdb() -> pa.Schema:
             with Execution(self._asked_for_types(), empty, view=self.view) as execution, reading(self.file):
@@ -270,7 +270,7 @@ class Source:
         asked = (
             statement,
             self.view,
-            [Columns.of(each.schema) for each in self._inputs.values() if each.schema],
+            [Columns.of(source.schema) for source in self._inputs.values() if source.schema],
         )
         schema = _schemas.of(asked, asked_of_duckdb) if in_memory else asked_of_duckdb()
         return self._columns.shown(empty_batch(schema)).schema
@@ -341,7 +341,7 @@ class Source:
         if self.type_column is None:
             return (self.only_type,)
         if self._columns.mapped:
-            return tuple(sorted({str(each.type_name) for each in self._inputs.values()}))
+            return tuple(sorted({str(source.type_name) for source in self._inputs.values()}))
         if self.one_shot:
             return ()
         column = DUCKDB.as_read(self.type_column, self.column_types[self.type_column]).sql("duckdb")
@@ -377,7 +377,7 @@ class Source:
     def _asked_for_types(self) -> Database:
         """What says how DuckDB reads columns: the database that reads them, where that will be opened."""
         is_read_at_once = all(
-            each.table is not None and is_small(each.table) for each in self._inputs.values()
+            source.table is not None and is_small(source.table) for source in self._inputs.values()
         )
         return own(os.getpid()) if is_read_at_once else self._database
 
@@ -435,7 +435,7 @@ class Source:
     def _check_order(self) -> bool:
         if self._in_order() is not None:
             return True
-        tables = [each.table for each in self._inputs.values()]
+        tables = [source.table for source in self._inputs.values()]
         if len(tables) == 1 and tables[0] is not None:
             check = OrderCheck(self._columns.order, timed=self.schema.time is not None)
             for batch in tables[0].select(list(dict.fromkeys(self._columns.order))).to_batches():
@@ -450,7 +450,7 @@ class Source:
         values = Clauses(ordering, DUCKDB, self.column_types).order()
         at = None if time is None else reference(time, self.column_types[time])
         is_null = "false" if at is None else f"{at.sql('duckdb')} IS NULL"
-        here, before = ", ".join(values), ", ".join(f"lag({each}) OVER ()" for each in values)
+        here, before = ", ".join(values), ", ".join(f"lag({value}) OVER ()" for value in values)
         back = f"lag(true) OVER () AND ({here}) < ({before})"  # the first event is after none
         steps = f"SELECT {is_null} AS missing, {back} AS back FROM {EVENTS}"
         found = self._rows(

@@ -88,7 +88,7 @@ def _texts(cea: CEA) -> tuple[dict[Arc, list[_Text]], list[str]]:
 def _without_streams(predicate: EventPredicate) -> EventPredicate:
     """Without ``S>R`` beside ``R``: that an event of R may say its stream is no news in a picture."""
     types = [
-        each for each in predicate.types if each.rpartition(">")[2] not in predicate.types or ">" not in each
+        kind for kind in predicate.types if kind.rpartition(">")[2] not in predicate.types or ">" not in kind
     ]
     return replace(predicate, types=tuple(types))
 
@@ -235,7 +235,7 @@ def _labels_apart(places: Layout, texts: Texts) -> dict[Arc, Point]:
         place = _label_place(places, arc, curve)
         if _overlap(place, sizes[arc], others):
             fractions = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)
-            candidates = [place, *(curve[round((len(curve) - 1) * each)] for each in fractions)]
+            candidates = [place, *(curve[round((len(curve) - 1) * fraction)] for fraction in fractions)]
             place = min(candidates, key=lambda each: _overlap(each, sizes[arc], [*others, *circles]))
         found[arc] = place
     return found

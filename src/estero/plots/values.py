@@ -97,7 +97,7 @@ def _panels(drawn: Sequence[ShownEvent], table: pa.Table) -> list[_Panel]:
         table.select(keys).append_column("row", pa.array(rows)).group_by(keys).aggregate([("row", "list")])
     )
     group_of = np.zeros(table.num_rows, np.int64)
-    lists = [np.asarray(each, np.int64) for each in groups["row_list"].to_pylist()]
+    lists = [np.asarray(group, np.int64) for group in groups["row_list"].to_pylist()]
     for number, members in enumerate(lists):
         group_of[members] = number
     positions = table["position"].to_numpy()

@@ -60,8 +60,8 @@ def evaluate_partials(
     for start, (level, candidates) in _furthest(tree, events, tick, chosen=chosen).items():
         if level == last or not _has_passed(tree.window, start, events, tick, known):
             continue
-        best = max((each.support for each in candidates), key=earliest_difference)
-        partials[start] = level, {each for each in candidates if each.support == best}
+        best = max((candidate.support for candidate in candidates), key=earliest_difference)
+        partials[start] = level, {candidate for candidate in candidates if candidate.support == best}
     return partials
 
 
@@ -101,7 +101,7 @@ def _seen(
         here = tree.consume is Consume.ANY or part_of[end] == part_of[each.start]
         return here and each.start <= end < each.end
 
-    return {each for each in candidates if not any(forgets(end, each) for end in answers)}
+    return {candidate for candidate in candidates if not any(forgets(end, candidate) for end in answers)}
 
 
 def _queries(tree: QueryTree) -> list[QueryTree]:

@@ -142,7 +142,7 @@ def _find(pattern: p.Pattern, stream: Stream) -> Iterable[Found]:  # noqa: C901,
 def names_of_type(event_type: p.EventType, streams: tuple[str, ...]) -> set[str]:
     """Type R of stream S is called ``S>R``, or R alone if S is the only stream; R is that of any stream."""
     if event_type.stream is None:
-        return {event_type.name, *(f"{each}>{event_type.name}" for each in streams)}
+        return {event_type.name, *(f"{stream}>{event_type.name}" for stream in streams)}
     full_name = f"{event_type.stream}>{event_type.name}"
     return {full_name, event_type.name} if streams == (event_type.stream,) else {full_name}
 
@@ -254,7 +254,7 @@ def _join(before: Iterable[Found], link: p.Link, after: Iterable[Found], stream:
 
 def _are_apart(first: Found, second: Found, distances: Sequence[Distance], stream: Stream) -> bool:
     """Whether the end of the first and the start of the second are as far apart as all `distances` say."""
-    return all(_is_apart(each, first.end, second.start, stream) for each in distances)
+    return all(_is_apart(distance, first.end, second.start, stream) for distance in distances)
 
 
 def _is_apart(distance: Distance, end: int, start: int, stream: Stream) -> bool:

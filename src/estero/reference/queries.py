@@ -314,15 +314,23 @@ def _choose(strategy: Strategy, candidates: set[ComplexEvent], rank: Mapping[int
         case Strategy.ALL | Strategy.LONGEST | Strategy.SHORTEST:
             return candidates
         case Strategy.STRICT:
-            return {each for each in candidates if is_interval({rank[position] for position in each.support})}
+            return {
+                candidate
+                for candidate in candidates
+                if is_interval({rank[position] for position in candidate.support})
+            }
         case Strategy.MAX:
-            supports = {each.support for each in candidates}
-            return {each for each in candidates if not any(each.support < other for other in supports)}
+            supports = {candidate.support for candidate in candidates}
+            return {
+                candidate
+                for candidate in candidates
+                if not any(candidate.support < other for other in supports)
+            }
         case Strategy.NEXT:
-            best = max((each.support for each in candidates), key=earliest_difference, default=None)
+            best = max((candidate.support for candidate in candidates), key=earliest_difference, default=None)
         case Strategy.LAST:
-            best = max((each.support for each in candidates), key=latest_difference, default=None)
-    return {each for each in candidates if each.support == best}
+            best = max((candidate.support for candidate in candidates), key=latest_difference, default=None)
+    return {candidate for candidate in candidates if candidate.support == best}
 
 
 def _one_for_each_start(
@@ -334,17 +342,17 @@ def _one_for_each_start(
     before the end of the last one kept.
     """
     by_start: defaultdict[int, set[ComplexEvent]] = defaultdict(set)
-    for each in (each for candidates in by_end.values() for each in candidates):
+    for each in (candidate for candidates in by_end.values() for candidate in candidates):
         by_start[each.start].add(each)
     chosen: defaultdict[int, set[ComplexEvent]] = defaultdict(set)
     ended: dict[int, int] = {}
     for start, candidates in sorted(by_start.items()):
-        ends = [each.end for each in candidates]
+        ends = [candidate.end for candidate in candidates]
         end = max(ends) if tree.strategy is Strategy.LONGEST else min(ends)
         if tree.disjoint and start <= ended.get(part_of[start], -1):
             continue
         ended[part_of[start]] = end
-        best = _choose(Strategy.NEXT, {each for each in candidates if each.end == end}, {})
+        best = _choose(Strategy.NEXT, {candidate for candidate in candidates if candidate.end == end}, {})
         chosen[end] |= best
     return chosen
 

@@ -84,7 +84,8 @@ def _column_type(spark_type: DataType) -> ColumnType:
 
     if isinstance(spark_type, StructType):
         return ColumnType(
-            Kind.OPAQUE, fields=tuple((each.name, _column_type(each.dataType)) for each in spark_type.fields)
+            Kind.OPAQUE,
+            fields=tuple((field.name, _column_type(field.dataType)) for field in spark_type.fields),
         )
     if isinstance(spark_type, ArrayType):
         return ColumnType(Kind.OPAQUE, element=_column_type(spark_type.elementType))

@@ -269,7 +269,7 @@ def _time(schema: StructType, tree: QueryTree, named: str | None) -> str | None:
     if named is not None:
         return named or None
     distances = (each for node in tree.pattern.walk() for each in distances_of(node))
-    for length in (tree.window, tree.per, *(length for each in distances for length in each.lengths)):
+    for length in (tree.window, tree.per, *(length for distance in distances for length in distance.lengths)):
         if isinstance(length, AttributeWindow):
             return length.attribute
     instants = [
@@ -289,7 +289,7 @@ def _named(
         hint = f"did you mean {near[0]}?" if near else f"the options are {', '.join(_OPTIONS[2:])}"
         raise DataError(f"recognize has no option {unknown[0]!r}", hint=hint)
     tables = [each for each in (*arguments, *options.values()) if each.isTable]
-    queries = [each for each in arguments if not each.isTable]
+    queries = [argument for argument in arguments if not argument.isTable]
     queries += [options["query"]] if "query" in options else []
     if len(tables) != 1 or len(queries) != 1:
         raise DataError(
@@ -310,7 +310,7 @@ def _check_option(name: str, value: object) -> None:
     """Raises `DataError` for an option with a value of another kind."""
     several = value if isinstance(value, list | tuple) and name == "order" else [value]
     kind, word = (bool, "true or false") if name == "positions" else (str, "a string")
-    if value is not None and not all(isinstance(each, kind) for each in several):
+    if value is not None and not all(isinstance(one, kind) for one in several):
         also = ", or an array of strings" if name == "order" else ""
         raise DataError(f"{name} => … is {word}{also}, not {value!r}")
     if name == "rows" and value not in (None, "events"):

@@ -216,7 +216,7 @@ class Work:
         own = self.plan.fingerprint(columns)
         if self.partials is None:
             return own
-        return " ".join([own, *(each.fingerprint(columns) for each in self.partials.plans[1:])])
+        return " ".join([own, *(plan.fingerprint(columns) for plan in self.partials.plans[1:])])
 
     def shown(self, table: pa.RecordBatch) -> pa.RecordBatch:
         """A batch of complex events with the names and types that they have on Spark."""

@@ -78,7 +78,9 @@ class Wanted:
         """The complex events that are missing, unexpected and as expected, each with that word."""
         there, asked = Counter(found), Counter(self.rows)
         kinds = {"missing": asked - there, "unexpected": there - asked, "as expected": there & asked}
-        return [(kind, each) for kind, which in kinds.items() for each in sorted(which.elements(), key=repr)]
+        return [
+            (kind, element) for kind, which in kinds.items() for element in sorted(which.elements(), key=repr)
+        ]
 
     def values_shown(self, rows: Sequence[tuple[str, Shown]]) -> str:
         """The values of complex events, a line for each, behind the word that stands before it."""

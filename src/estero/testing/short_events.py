@@ -78,7 +78,7 @@ def events(text: str, *, type: str = "type", time: str = "time") -> pa.Table:
     found = list(_rows(text, type, time) if "|" in text else _written(text))
     columns = {type: pa.array([each.type for each in found], pa.string())}
     times = _times(found)
-    if any(each is not None for each in times):
+    if any(time_ is not None for time_ in times):
         columns[time] = pa.array(times, pa.int64() if isinstance(times[0], int) else pa.timestamp("us"))
     for name in dict.fromkeys(name for each in found for name in each.attributes):
         if name in (type, time):
@@ -106,8 +106,8 @@ class _Reader(Transformer[Token, list[_Event]]):
         return list(events)
 
     def event(self, type: Token, *parts: Mapping[str, Value] | str) -> _Event:
-        attributes = next((each for each in parts if not isinstance(each, str)), {})
-        return _Event(_text(type), attributes, next((each for each in parts if isinstance(each, str)), ""))
+        attributes = next((part for part in parts if not isinstance(part, str)), {})
+        return _Event(_text(type), attributes, next((part for part in parts if isinstance(part, str)), ""))
 
     def attributes(self, *pairs: tuple[str, Value]) -> Mapping[str, Value]:
         return dict(pairs)

@@ -234,7 +234,9 @@ class Evaluator:
             raise DataError(f"a number in {self._place} does not fit into 64 bits") from error
         finally:
             self._connection.unregister(TABLE)
-        return [each.combine_chunks() if each.num_chunks != 1 else each.chunk(0) for each in found.columns]
+        return [
+            column.combine_chunks() if column.num_chunks != 1 else column.chunk(0) for column in found.columns
+        ]
 
 
 _FORMS: Mapping[Kind | None, str] = {

@@ -46,7 +46,7 @@ class Measures:
         self._evaluator = Evaluator(events, "SELECT")
         self._aggregates: dict[Aggregate, str] = {}
         self._named: dict[str, str] = {}
-        self._flat = [substituted(each.expression, self._as_column) for each in measures]
+        self._flat = [substituted(measure.expression, self._as_column) for measure in measures]
 
     def _as_column(self, node: Node) -> Node | None:
         if isinstance(node, Aggregate):

@@ -96,7 +96,7 @@ def _numbered_values(
         firsts, seconds, owners = map(list, zip(*members, strict=True))
         numbers = before + _numbered(firsts, seconds)
         before = int(numbers.max()) + 1
-        cuts = np.cumsum([len(each) for each in owners])[:-1]
+        cuts = np.cumsum([len(owner) for owner in owners])[:-1]
         yield from zip(np.split(numbers, cuts), owners, strict=True)
 
 

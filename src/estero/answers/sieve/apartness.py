@@ -17,7 +17,7 @@ def apartness(condition: Apartness) -> Callable[[Instances], Truths]:
 
     An instance begins with what follows; what is before ended with the last event of `BEFORE` until then.
     """
-    bounds = [each.bounds(None) for each in condition.distances]
+    bounds = [distance.bounds(None) for distance in condition.distances]
 
     def check(at: Instances) -> Truths:
         end, start = at.before(BEFORE)

@@ -261,6 +261,8 @@ def _marked(at: Instances, instance: int) -> str:
 
 def _given(arguments: Sequence[object]) -> str:
     """What a predicate was called with, where events have no positions that anybody knows."""
-    texts = [repr(each.to_pylist() if isinstance(each, pa.Array) else each) for each in arguments]
+    texts = [
+        repr(argument.to_pylist() if isinstance(argument, pa.Array) else argument) for argument in arguments
+    ]
     short = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in texts]
     return f"it was called with {', '.join(short)}"

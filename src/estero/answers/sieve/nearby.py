@@ -129,7 +129,9 @@ class NearbyEvents:
 
     def __init__(self, plan: Plan, events: pa.Schema) -> None:
         self._key_columns = partition_columns(plan)
-        compared = dict.fromkeys(replace(each, asking=()) for each in plan.deadlines if each.compared)
+        compared = dict.fromkeys(
+            replace(deadline, asking=()) for deadline in plan.deadlines if deadline.compared
+        )
         self._forbidden = [_Forbidden(each, events, self._key_columns) for each in compared]
         self._now = LEAST
 

@@ -74,7 +74,7 @@ class Sieve:
         self._nearby = nearby
         self._wait = wait
         self._residuals = tuple(residuals)
-        self._of_whole = any(key in ENDS for each in residuals for _, key in each.bindings)
+        self._of_whole = any(key in ENDS for residual in residuals for _, key in residual.bindings)
         self._marks = MarkTable(label_sets, hidden_sets)
         self._merges = repeats or marks_only or self._marks.merges
         self._marks_only = marks_only
@@ -114,7 +114,7 @@ class Sieve:
         filled = self._filled(chunks)
         if self._compares or self._strategy.one_for_each_start:
             time, keys = self._schema.time, self._keys
-            asked = next((residual_text(each, time, keys) for each in self._residuals), None)
+            asked = next((residual_text(residual, time, keys) for residual in self._residuals), None)
             filled = bounded(filled, self._most, self._strategy, asked)
         if self._compares:
             yield from self._by_end(filled, store)

@@ -222,7 +222,7 @@ class Starts:
 
 def partition_columns(plan: Plan) -> tuple[str, ...]:
     """The columns that tell partitions apart: where LIMIT … PER, DISJOINT, absences and CONSUME BY look."""
-    compared = any(each.compared for each in plan.deadlines)
+    compared = any(deadline.compared for deadline in plan.deadlines)
     looks = plan.interval is not None or plan.tree.disjoint or compared
     looks = looks or plan.cut_by is Consume.PARTITION
     return KEYS if looks and plan.shown_keys else ()

@@ -44,7 +44,7 @@ def _fold(condition: Node, pattern: p.Pattern) -> Node:
 
 def _merged(connective: type[And | Or], parts: list[Node]) -> Node:
     """Filters on one variable as one of them; a single part as it is."""
-    predicates = [each.predicate for each in parts if isinstance(each, EventFilter)]
+    predicates = [part.predicate for part in parts if isinstance(part, EventFilter)]
     first = parts[0]
     if len(predicates) > 1 and isinstance(first, EventFilter):
         return replace(first, predicate=connective(tuple(predicates)))

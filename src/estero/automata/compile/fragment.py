@@ -277,12 +277,15 @@ def thaw(workshop: Workshop, automaton: CEA) -> Fragment:
     initial, final = workshop.state(), workshop.state()
     fresh.update(dict.fromkeys(automaton.final, final))
     arcs: list[Arc] = []
-    for each in automaton.transitions:
-        guard = _symbolic(each.guard, automaton.predicates)
+    for transition in automaton.transitions:
+        guard = _symbolic(transition.guard, automaton.predicates)
         if guard is None:
             continue
-        sources = [fresh[each.source], *([initial] if each.source in automaton.initial else [])]
-        arcs.extend(Arc(source, guard, each.labels, fresh[each.target], each.hidden) for source in sources)
+        sources = [fresh[transition.source], *([initial] if transition.source in automaton.initial else [])]
+        arcs.extend(
+            Arc(source, guard, transition.labels, fresh[transition.target], transition.hidden)
+            for source in sources
+        )
     return Fragment(initial, final, tuple(arcs))
 
 

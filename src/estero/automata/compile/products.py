@@ -71,7 +71,7 @@ def unless(workshop: Workshop, wanted: Fragment, forbidden: Fragment) -> Fragmen
         asked = _asked(open_runs)
         for arc in after_wanted[state[0]]:
             for guard in _cases(workshop, arc.guard, asked):
-                reached = frozenset(each.target for each in open_runs if _passes(guard, each.guard))
+                reached = frozenset(run.target for run in open_runs if _passes(guard, run.guard))
                 if forbidden.final not in reached:
                     after = nothing if arc.target == wanted.final else reached
                     yield (guard, arc.labels, arc.hidden), (arc.target, after)

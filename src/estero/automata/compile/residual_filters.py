@@ -254,10 +254,12 @@ class _Search:
     ) -> tuple[tuple[str, ...], tuple[tuple[str, Key], ...]]:
         """The variables of a condition that are an absent event with these labels, and the others, bound."""
         variables = sorted(variables_of(condition))
-        bound = tuple((each, self._binding(each, around)) for each in variables if each not in labels)
+        bound = tuple(
+            (variable, self._binding(variable, around)) for variable in variables if variable not in labels
+        )
         for _, key in bound:
             self._begin(key, around)
-        return tuple(each for each in variables if each in labels), bound
+        return tuple(variable for variable in variables if variable in labels), bound
 
     def _binding(self, variable: str, around: tuple[p.Pattern, ...]) -> Key:
         """The label that the events of `variable` carry where the smallest pattern around binds it."""

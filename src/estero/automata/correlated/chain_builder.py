@@ -140,17 +140,22 @@ class ChainBuilder:
     def _machine_of(self, given: Chain) -> Machine:
         """The transitions of a chain with what is asked of events in each of them."""
         edges: dict[Edge, None] = {}
-        for each in given.transitions:
-            predicate = given.predicates[each.predicate]
-            asked = self._terms.of_neighbours(each.comparisons)
+        for transition in given.transitions:
+            predicate = given.predicates[transition.predicate]
+            asked = self._terms.of_neighbours(transition.comparisons)
             parts = [] if predicate.condition is None else conjuncts(predicate.condition)
             for way in self._terms.of_event(parts) if asked is not None else ():
                 both = self._terms.all_of((asked or ANY, way))
-                source = BEGIN if each.source is None else each.source
+                source = BEGIN if transition.source is None else transition.source
                 for name in predicate.types if both is not None else ():
-                    edges[Edge(source, Marked(name, each.labels, each.hidden), both or ANY, each.target)] = (
-                        None
-                    )
+                    edges[
+                        Edge(
+                            source,
+                            Marked(name, transition.labels, transition.hidden),
+                            both or ANY,
+                            transition.target,
+                        )
+                    ] = None
         return Machine(tuple(edges), given.final)
 
     def _machine(
@@ -247,9 +252,9 @@ def _names(transitions: Sequence[ChainTransition], predicates: Iterable[EventPre
     """For each state what enters it, with a number where several states are called the same."""
     known = list(predicates)
     entering: dict[int, dict[str, None]] = {}
-    for each in transitions:
-        name = event_name(each.labels, known[each.predicate].types)
-        entering.setdefault(each.target, {})[name] = None
+    for transition in transitions:
+        name = event_name(transition.labels, known[transition.predicate].types)
+        entering.setdefault(transition.target, {})[name] = None
     names: dict[str, None] = {}
     for state in sorted(entering):
         plain = " or ".join(entering[state])

@@ -55,7 +55,7 @@ def chain_of(
     why = why_others_matter(automaton)
     if why:
         return why
-    if any(each.labels and not each.guard.present for each in automaton.transitions):
+    if any(transition.labels and not transition.guard.present for transition in automaton.transitions):
         return "its events can be of any type"
     if automaton.states > STATE_CAP:
         return _TOO_MANY
@@ -179,16 +179,18 @@ def _joined(registers: Sequence[Register], automaton: CEA) -> list[Register]:
             terms.setdefault((key, value), set()).add(number)
     classes = map(sorted, merged([*([number] for number in whole), *terms.values()]))
     found = [each for number, each in enumerate(registers) if number not in whole]
-    for each in classes:
-        together = [term for term, numbers in terms.items() if not numbers.isdisjoint(each)]
-        if len(each) > 1 and _is_one_value(together, automaton):
+    for event_class in classes:
+        together = [term for term, numbers in terms.items() if not numbers.isdisjoint(event_class)]
+        if len(event_class) > 1 and _is_one_value(together, automaton):
             stores = tuple((key, Action.STORE_SAME, value) for key, value in together)
             equal = tuple((key, Action.EQUAL, value) for key, value in together)
-            other = tuple(use for number in each for use in registers[number].checks if use not in equal)
-            origins = frozenset().union(*(registers[number].origins for number in each))
+            other = tuple(
+                use for number in event_class for use in registers[number].checks if use not in equal
+            )
+            origins = frozenset().union(*(registers[number].origins for number in event_class))
             found.append(Register(None, stores, (*equal, *dict.fromkeys(other)), origins))
         else:
-            found += [registers[number] for number in each]
+            found += [registers[number] for number in event_class]
     return found
 
 
@@ -198,8 +200,8 @@ def _is_one_value(terms: Sequence[tuple[Key, Node]], automaton: CEA) -> bool:
     for key, value in terms:
         if values.setdefault(key, value) != value:
             return False
-    for each in automaton.transitions:
-        if len({value for key, value in values.items() if each.carries(key)}) > 1:
+    for transition in automaton.transitions:
+        if len({value for key, value in values.items() if transition.carries(key)}) > 1:
             return False
     return all(_is_in_every_run(key, automaton) for key in values)
 
@@ -246,7 +248,7 @@ def _transitions(automaton: CEA, registers: Sequence[Register]) -> list[Found]:
 
 
 def _orders(found: Found) -> list[Neighbours]:
-    return [each for each in found.step.comparisons if each.operator in ORDERS]
+    return [comparison for comparison in found.step.comparisons if comparison.operator in ORDERS]
 
 
 def _served(found: Found, different: int, is_mixed: Callable[[Neighbours], bool]) -> tuple[Neighbours, ...]:

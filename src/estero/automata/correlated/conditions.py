@@ -75,7 +75,7 @@ class Terms:
 
     def of_neighbours(self, comparisons: Iterable[Neighbours]) -> Condition | None:
         """The condition that all these are true, or None where they exclude one another."""
-        return self.all_of((self._of_neighbours(each),) for each in comparisons)
+        return self.all_of((self._of_neighbours(comparison),) for comparison in comparisons)
 
     def _of_neighbours(self, asked: Neighbours) -> tuple[int, int]:
         match asked:
@@ -87,15 +87,15 @@ class Terms:
 
     def of_event(self, parts: Iterable[Node]) -> list[Condition]:
         """Disjoint conditions, one of which is true of an event just when all `parts` are."""
-        ways = product(*(list(self._ways(each, wanted=True)) for each in parts))
+        ways = product(*(list(self._ways(part, wanted=True)) for part in parts))
         found = (self.all_of(way) for way in ways)
         return [each for each in found if each is not None]
 
     def all_of(self, conditions: Iterable[Condition]) -> Condition | None:
         """All of them at once, or None where they exclude one another."""
         found: Condition | None = ANY
-        for each in conditions:
-            found = None if found is None else self.both(found, each)
+        for condition in conditions:
+            found = None if found is None else self.both(found, condition)
         return found
 
     def without(self, one: Condition, other: Condition) -> Iterator[Condition]:
@@ -246,7 +246,7 @@ class Terms:
         ]
         for number, side in asked:
             pairs = [each for each in allowed if isinstance(self._terms[each], Compared)]
-            about = [each for each in pairs if side in self._terms[each]]
+            about = [pair for pair in pairs if side in self._terms[pair]]
             if allowed[number] == FALSE:
                 if any(not allowed[each] & UNKNOWN for each in about):
                     del allowed[number]

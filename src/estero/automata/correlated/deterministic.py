@@ -85,7 +85,7 @@ def _fused(machine: Machine, terms: Terms) -> Machine:
         parallel[edge.source, edge.marked, edge.target].append(edge.condition)
     edges = []
     for (source, marked, target), conditions in parallel.items():
-        cases = _cases(((each, 0) for each in conditions), terms) if len(conditions) > 1 else None
+        cases = _cases(((condition, 0) for condition in conditions), terms) if len(conditions) > 1 else None
         fewer = conditions if cases is None or len(cases) > len(conditions) else [each for each, _ in cases]
         edges += [Edge(source, marked, each, target) for each in fewer]
     return Machine(tuple(edges), machine.final)

@@ -182,23 +182,23 @@ def _equalities(residuals: Iterable[Residual], automaton: CEA, schema: Schema) -
 
 def _begins_twice(place: Hidden, automaton: CEA) -> bool:
     """Whether a run can have two instances of a place."""
-    beginning = [each for each in automaton.transitions if place in each.hidden]
+    beginning = [transition for transition in automaton.transitions if place in transition.hidden]
     before = automaton.leading_to((each.source for each in beginning), lambda _: True)
     return any(each.target in before for each in beginning)
 
 
 def _kinds(automaton: CEA, equalities: Sequence[_Equality]) -> dict[Transition, _Kind] | str:
     """The kind of events that each transition marks; or which event is marked and has none of the keys."""
-    keys = {key for each in equalities for key, _ in each.terms}
+    keys = {key for equality in equalities for key, _ in equality.terms}
     kinds: dict[Transition, _Kind] = {}
-    for each in automaton.transitions:
-        if each.labels:
-            types = automaton.types_of(each.guard)
+    for transition in automaton.transitions:
+        if transition.labels:
+            types = automaton.types_of(transition.guard)
             if not types:
                 return "its events can be of any type"
-            kinds[each] = frozenset(filter(each.carries, keys)), tuple(sorted(types))
-            if not kinds[each][0]:
-                return f"the key of {event_name(each.labels, types)} is not known"
+            kinds[transition] = frozenset(filter(transition.carries, keys)), tuple(sorted(types))
+            if not kinds[transition][0]:
+                return f"the key of {event_name(transition.labels, types)} is not known"
     return kinds
 
 
@@ -216,7 +216,7 @@ def _together(automaton: CEA, kinds: Mapping[Transition, _Kind]) -> set[frozense
 def _candidates(kinds: Iterable[_Kind], equalities: Sequence[_Equality], schema: Schema) -> Iterator[KeyOf]:
     """All ways to choose for each type one of its attributes that are compared."""
     choices: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    terms = sorted({term for each in equalities for term in each.terms}, key=str)
+    terms = sorted({term for equality in equalities for term in equality.terms}, key=str)
     for keys, types in kinds:
         for name in types:
             attributes = schema.attributes_of(name)
@@ -230,7 +230,7 @@ def _candidates(kinds: Iterable[_Kind], equalities: Sequence[_Equality], schema:
 def _share(key: KeyOf, run: frozenset[_Kind], equalities: Iterable[_Equality]) -> bool:
     """Whether all events of such a run have the same value, not NULL, as their key."""
     present = frozenset(key for keys, _ in run for key in keys)
-    classes = merged(each.among(present) for each in equalities)
+    classes = merged(equality.among(present) for equality in equalities)
     return any(
         all(
             any((variable, key[name]) in one for variable in keys)
@@ -315,12 +315,12 @@ class _Rewriting:
         types = [each for group in label_types(inside[-1]).values() for each in group] if alternatives else []
         for name in self._names(types):
             attributes = self.schema.attributes_of(name) or ()
-            first = next((each for each in alternatives if each in attributes), None)
+            first = next((alternative for alternative in alternatives if alternative in attributes), None)
             if first is None or key.get(name) != first:
                 return False
         return True
 
     def _names(self, types: Iterable[p.EventType]) -> set[str]:
         """The names of types that the schema knows, as events of other types do not exist."""
-        names = {name for each in types for name in type_names(each, self.streams)}
+        names = {name for kind in types for name in type_names(kind, self.streams)}
         return {name for name in names if self.schema.attributes_of(name) is not None}

@@ -77,7 +77,7 @@ class _Negations:
         if has_previous(condition):
             return False  # of a single event it is true, and so is the opposite
         variables = {node.variable for node in condition.walk() if isinstance(node, Attribute)}
-        return all(marks_of(self._pattern, each) == ONE for each in variables if each is not None)
+        return all(marks_of(self._pattern, variable) == ONE for variable in variables if variable is not None)
 
 
 def in_cases(pattern: p.Pattern) -> p.Pattern:

@@ -34,8 +34,8 @@ def indexed(chain: Chain, schema: Schema, *, windowed: bool) -> Chain | str:
         return "its runs begin at the first event only, and there are few of these"
     listed = not windowed and not chain.ordered
     chain = replace(chain, transitions=tuple(map(_written, chain.transitions)))
-    for each in chain.transitions:
-        why = _unserved(each, schema.column_kinds, listed=listed)
+    for transition in chain.transitions:
+        why = _unserved(transition, schema.column_kinds, listed=listed)
         if why:
             return why
     builder = ChainBuilder(schema, listed=listed, different=MOST_POINTED)
@@ -100,7 +100,9 @@ class _Filtered:
 
     def __init__(self, chain: Chain) -> None:
         self._chain = chain
-        again = {each.source for each in chain.transitions if each.source == each.target}
+        again = {
+            transition.source for transition in chain.transitions if transition.source == transition.target
+        }
         copies = [(state, turn) for state in range(len(chain.states)) for turn in range(1 + (state in again))]
         self._number = {copy: number for number, copy in enumerate(copies, start=1)}
 

@@ -78,8 +78,8 @@ class Carried:
     def __init__(self, automaton: CEA, registers: Sequence[Register]) -> None:
         self._registers = registers
         self._automaton = automaton
-        self._live = [_live(automaton, each) for each in registers]
-        self._avoidable = [_avoidable(automaton, each) for each in registers]
+        self._live = [_live(automaton, register) for register in registers]
+        self._avoidable = [_avoidable(automaton, register) for register in registers]
 
     def take(self, facts: Facts, transition: Transition) -> Step:
         """A transition that marks an event, where `facts` are known of the one before.
@@ -232,16 +232,18 @@ def _live(automaton: CEA, register: Register) -> set[int]:
         return register.scope not in each.hidden and not anew
 
     asking = [
-        each.source
-        for each in automaton.transitions
-        if register.scope not in each.hidden and _is_checked(register, each)
+        transition.source
+        for transition in automaton.transitions
+        if register.scope not in transition.hidden and _is_checked(register, transition)
     ]
     return automaton.leading_to(asking, goes_on)
 
 
 def _avoidable(automaton: CEA, register: Register) -> set[int]:
     """The states from which a run can accept, or unset the register, without checking it."""
-    unsetting = [each.source for each in automaton.transitions if register.scope in each.hidden]
+    unsetting = [
+        transition.source for transition in automaton.transitions if register.scope in transition.hidden
+    ]
     return automaton.leading_to((*automaton.final, *unsetting), lambda each: not _is_checked(register, each))
 
 

@@ -120,10 +120,14 @@ def _program(drafts: Iterable[Draft], automaton: CEA) -> RegisterProgram:
 
 def types_of(key: Key, automaton: CEA) -> tuple[str, ...]:
     """The types of the events that can carry `key`, in order; none where they can be of any type."""
-    types = [automaton.types_of(each.guard) for each in automaton.transitions if each.carries(key)]
-    if any(each is None for each in types):
+    types = [
+        automaton.types_of(transition.guard)
+        for transition in automaton.transitions
+        if transition.carries(key)
+    ]
+    if any(kind is None for kind in types):
         return ()
-    return tuple(sorted({name for each in types for name in each or ()}))
+    return tuple(sorted({name for kind in types for name in kind or ()}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +266,7 @@ class Decision:
     def _kind(self, name: str) -> Kind:
         """The kind of a column: that of the attribute in all types that have it."""
         attributes = [*self._schema.types.values(), self._schema.shared or {}]
-        kinds = {each[name] for each in attributes if name in each} - {Kind.NULL}
+        kinds = {attribute[name] for attribute in attributes if name in attribute} - {Kind.NULL}
         if len(kinds) != 1:
             raise _StaysResidualError(f"the kind of {name} is not known")
         return kinds.pop()
@@ -297,7 +301,7 @@ class Decision:
         if alternatives:
             key = dict(residual.bindings)[ALL_MARKED]
             attributes.append(e.Attribute(self._first(alternatives, key), ALL_MARKED))
-        sides = [self._side(residual, each) for each in attributes]
+        sides = [self._side(residual, attribute) for attribute in attributes]
         scope = self._scope(residual, [side.key for side in sides])
         for side in sides:
             _check_compared(sides[0].kind, "=", side.kind, by_keys=self._by_keys)
@@ -319,10 +323,13 @@ class Decision:
         if len(alternatives) == 1:
             return alternatives[0]
         tables = [self._schema.attributes_of(each) or {} for each in types_of(key, self._automaton)]
-        first = {next((each for each in alternatives if each in table), None) for table in tables}
+        first = {
+            next((alternative for alternative in alternatives if alternative in table), None)
+            for table in tables
+        }
         if len(first) != 1 or None in first:
             raise _StaysResidualError("a key is the first of several attributes that an event has")
-        return next(each for each in alternatives if each in first)
+        return next(alternative for alternative in alternatives if alternative in first)
 
     # ---------------------------------------------------------------------------- places, order
 
@@ -340,13 +347,20 @@ class Decision:
         return None if place is None else Hidden(place)
 
     def _on_one_event(self, one: Key, other: Key) -> bool:
-        return any(each.carries(one) and each.carries(other) for each in self._automaton.transitions)
+        return any(
+            transition.carries(one) and transition.carries(other)
+            for transition in self._automaton.transitions
+        )
 
     def _follows(self, keys: Sequence[Key], scope: Hidden | None) -> bool:
         """Whether events with these keys can follow one another in a run, inside one `scope`."""
         first, *others = keys
-        inside = leaving(each for each in self._automaton.transitions if scope not in each.hidden)
-        states = {each.target for each in self._automaton.transitions if each.carries(first)}
+        inside = leaving(
+            transition for transition in self._automaton.transitions if scope not in transition.hidden
+        )
+        states = {
+            transition.target for transition in self._automaton.transitions if transition.carries(first)
+        }
         for key in others:
             after = reached(states, lambda state: [each.target for each in inside[state]])
             states = {each.target for state in after for each in inside[state] if each.carries(key)}

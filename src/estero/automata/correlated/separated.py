@@ -137,9 +137,9 @@ def _is_short(node: e.Node) -> bool:
 def _is_time(side: list[tuple[_Term, Kind | None]], time: str | None) -> bool:
     """Whether the only timestamp of a side is the time of an event."""
     moments = [term for term, kind in side if kind is Kind.TIMESTAMP]
-    return [(each.node.name, each.is_added) for each in moments if isinstance(each.node, e.Attribute)] == [
-        (time, True)
-    ] and len(moments) == 1
+    return [
+        (moment.node.name, moment.is_added) for moment in moments if isinstance(moment.node, e.Attribute)
+    ] == [(time, True)] and len(moments) == 1
 
 
 def _unchanged(term: _Term, _kind: Kind | None) -> _Term:

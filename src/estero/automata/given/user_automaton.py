@@ -56,7 +56,7 @@ def automaton_of(
     Raises `QueryError` for a wrong text, with the place in it, and `ValueError`, with the names of the
     states, for what does not fit together.
     """
-    steps = [step for each in transitions for step in _steps(each, types)]
+    steps = [step for transition in transitions for step in _steps(transition, types)]
     if not steps:
         raise ValueError("an automaton needs at least one transition")
     states = dict.fromkeys(state for step in steps for state in step.given)
@@ -197,7 +197,10 @@ def _numbered(steps: Sequence[_Step], types: Sequence[str] | None) -> Compiled:
     steps = sorted(steps, key=lambda step: (number[step.source], number[step.target]))
     clauses = [_with_types(step, types) for step in steps]
     predicates = dict.fromkeys(each for clause in clauses for each in (*clause.present, *clause.absent))
-    ordered = [*(each for each in predicates if each != FIRST), *([FIRST] if FIRST in predicates else [])]
+    ordered = [
+        *(predicate for predicate in predicates if predicate != FIRST),
+        *([FIRST] if FIRST in predicates else []),
+    ]
     places = {
         distances: place
         for place, distances in enumerate(dict.fromkeys(step.apart for step in steps if step.apart))

@@ -42,8 +42,9 @@ class _Step:
 def compares_or_gathers(transitions: Iterable[Sequence[object]]) -> bool:
     """Whether some transition has a comparison, or a list or set of states to leave."""
     return any(
-        not isinstance(each, str) and (_gathers(each) or (len(each) == 5 and not is_distance(each[4])))
-        for each in transitions
+        not isinstance(transition, str)
+        and (_gathers(transition) or (len(transition) == 5 and not is_distance(transition[4])))
+        for transition in transitions
     )
 
 
@@ -120,18 +121,18 @@ def _steps(
     marks = labels_of(labels, where)
     if not marks:
         raise ValueError(f"{where} marks nothing; events that are not marked are passed over by themselves")
-    beginning = [each for each in sources if each in begins]
+    beginning = [source for source in sources if source in begins]
     if beginning and len(sources) > 1:
         raise ValueError(f"{where} gathers the initial state {beginning[0]!r}, where nothing is marked yet")
     predicates = [_one_predicate(clause, types, where) for clause in clauses_of(event, types, where)]
-    waiting = tuple(each for each in sources if each not in begins or each in entered)
+    waiting = tuple(source for source in sources if source not in begins or source in entered)
     if compared and not waiting:
         raise ValueError(f"{where} compares the first event of a run with one before it")
     if beginning or not sources:
-        yield from (_Step((), each, marks, target, {}, where) for each in predicates)
+        yield from (_Step((), predicate, marks, target, {}, where) for predicate in predicates)
     if waiting:
         comparisons = _comparisons(compared[0] if compared else None, waiting, where)
-        yield from (_Step(waiting, each, marks, target, comparisons, where) for each in predicates)
+        yield from (_Step(waiting, predicate, marks, target, comparisons, where) for predicate in predicates)
 
 
 def _one_predicate(clause: Clause, types: Sequence[str] | None, where: str) -> EventPredicate:

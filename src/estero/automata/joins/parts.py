@@ -432,10 +432,13 @@ class _Reading:
         """Values that are joined can be compared, and columns of one name are of one kind."""
         tables = (*self.schema.types.values(), self.schema.shared or {})
         for name in dict.fromkeys(group.attribute for group in equality.groups):
-            if not fit(each[name] for each in tables if name in each):
+            if not fit(table[name] for table in tables if name in table):
                 raise NotJoinedError(f"values of {quoted(name)} are not all of one comparable kind")
         kinds = {
-            each[group.attribute] for group in equality.groups for each in tables if group.attribute in each
+            table[group.attribute]
+            for group in equality.groups
+            for table in tables
+            if group.attribute in table
         }
         if Kind.DECIMAL in kinds and kinds != {Kind.DECIMAL}:
             raise NotJoinedError("values of decimals are only joined with those of decimals")
@@ -452,7 +455,7 @@ def _numbers(marks: _Marks) -> tuple[int, ...]:
 
 def _text(event: _Event) -> str:
     """The event as it may be written, with all that is asked of it."""
-    asked = " AND ".join(str(each) for each in dict.fromkeys(event.conditions))
+    asked = " AND ".join(str(condition) for condition in dict.fromkeys(event.conditions))
     names = [label for label in event.labels if label != event.event_type.name]
     text = " AS ".join([str(event.event_type), *map(quoted, names)])
     return f"{text} [{asked}]" if asked else text

@@ -17,7 +17,7 @@ class Scopes:
             frozenset(single for single, event in enumerate(parts.events) if number in event.values)
             for number in range(len(parts.classes))
         ]
-        self.all = frozenset(each.scope for each in parts.classes)
+        self.all = frozenset(event_class.scope for event_class in parts.classes)
         """The shapes of which instances count, by their numbers."""
         self._place(parts.shape, NOTHING, NOTHING)
 

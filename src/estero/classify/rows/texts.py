@@ -92,7 +92,7 @@ def regex_test(regex: str) -> Test | None:
 
 def _is_quick(part: Part) -> bool:
     """Whether there are few ways to match, each of few steps."""
-    repeated = [each for each in _walk(part) if isinstance(each, Repeated)]
+    repeated = [node for node in _walk(part) if isinstance(node, Repeated)]
     varying = [each for each in repeated if each.least != each.most]
     inside = [below for each in repeated for below in _walk(each.part)]
     return (

@@ -32,7 +32,7 @@ def json_layout(connection: Connection, files: Sequence[str]) -> TextLayout:
     compared. Raises `DataError` for text that is not JSON, and for an event that is not an object.
     """
     shapes, keys = zip(*(_shape_and_keys(connection, file) for file in files), strict=True)
-    names = dict.fromkeys(name for each in keys for name in each)
+    names = dict.fromkeys(name for key in keys for name in key)
     parts = merged(
         Part((file,), (), "read_json", "", {"shape": shape})
         for file, shape in zip(files, shapes, strict=True)

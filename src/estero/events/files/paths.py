@@ -117,7 +117,7 @@ def _mode(path: str) -> int | None:
 
 def _in_directory(path: str) -> list[str]:
     files = [each for each in sorted(Path(path).rglob("*")) if each.is_file()]
-    found = [str(each) for each in files if not each.name.startswith((".", "_"))]
+    found = [str(file) for file in files if not file.name.startswith((".", "_"))]
     if not found:
         raise DataError("the directory holds no files", file=path)
     return found

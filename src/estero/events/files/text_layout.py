@@ -213,7 +213,7 @@ def _typed(column: TextColumn, classes: Text, wrong: bool) -> TextColumn:
 def _in_other_order(connection: Connection, column: TextColumn, texts: str) -> TextColumn:
     """The column as one of times, where its texts are dates in one order of day, month and year only."""
     text = quoted(column.name)
-    tried = [f"count({text}) = count({_parsed(text, each)})" for each in _ORDERS]
+    tried = [f"count({text}) = count({_parsed(text, order)})" for order in _ORDERS]
     fits = connection.execute(f"SELECT {', '.join(tried)} FROM ({texts})").fetchall()[0]
     formats = [each for each, fit in zip(_ORDERS, fits, strict=True) if fit]
     if len(formats) != 1:

@@ -161,7 +161,7 @@ class ReorderBuffer:
     def pending(self) -> pa.Table:
         """All that is held back, in stream order."""
         return self._sorted(
-            pa.concat_tables([self._schema.empty_table(), *(each.events for each in self._chunks)])
+            pa.concat_tables([self._schema.empty_table(), *(chunk.events for chunk in self._chunks)])
         )
 
     def reached(self) -> pa.RecordBatch:

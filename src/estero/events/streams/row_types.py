@@ -174,9 +174,9 @@ def without_texts(values: Sequence[Any], declared: pa.DataType) -> Sequence[Any]
     Raises ValueError for a text that says none, or one finer than the column.
     """
     found = row_type(declared)
-    if found is None or found.stored is None or not any(type(each) is str for each in values):
+    if found is None or found.stored is None or not any(type(value) is str for value in values):
         return values
-    return [_moment(each, found) if type(each) is str else each for each in values]
+    return [_moment(value, found) if type(value) is str else value for value in values]
 
 
 def _moment(text: str, of: RowType) -> pa.Scalar:

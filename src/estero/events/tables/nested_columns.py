@@ -28,7 +28,7 @@ _MADE: Final = b"estero:nested"
 def named_in(layout: EventLayout) -> list[str]:
     """The columns that a layout names which may be fields."""
     names = (layout.type, layout.time, *layout.order)
-    return [each for each in dict.fromkeys(names) if each is not None and "." in each]
+    return [name for name in dict.fromkeys(names) if name is not None and "." in name]
 
 
 def paths_in(names: Iterable[str], schema: pa.Schema) -> Paths:

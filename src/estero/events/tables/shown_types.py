@@ -94,7 +94,7 @@ def common_zone(types: Iterable[pa.DataType]) -> pa.DataType | None:
     >>> common_zone([pa.timestamp("us", "Asia/Tokyo"), pa.timestamp("us")])
     TimestampType(timestamp[us, tz=UTC])
     """
-    distinct = [each for each in dict.fromkeys(types) if not pa.types.is_null(each)]
+    distinct = [kind for kind in dict.fromkeys(types) if not pa.types.is_null(kind)]
     if len(distinct) < 2:
         return distinct[0] if distinct else None
     zones = {zone_of(each) for each in distinct}

@@ -65,7 +65,7 @@ def union_query(
         if type_name is not None:
             selected.append(f"{literal(type_name)} AS {DUCKDB.quoted(type_column)}")
         for name, here in columns.items():
-            sharing = [each[name] for each in tables.values() if name in each]
+            sharing = [table[name] for table in tables.values() if name in table]
             value = _in_union(name, here, union[name], sharing)
             selected.append(f"{value.sql('duckdb')} AS {DUCKDB.quoted(event_column(name))}")
         parts.append(f"SELECT {', '.join(selected)} {renaming_query(columns, place)}")
@@ -164,12 +164,12 @@ def _in_union(name: str, here: TableColumn, shared: ColumnType, tables: Sequence
     bent = cast(value.copy(), _engine_type(shared))
     if column.kind is Kind.INT and shared.kind is Kind.FLOAT:
         whole = exp.EQ(this=cast(bent.copy(), "HUGEINT"), expression=cast(value.copy(), "HUGEINT"))
-        other = next(each for each in tables if each.column.kind is Kind.FLOAT)
+        other = next(table for table in tables if table.column.kind is Kind.FLOAT)
         said = f"beside floats in that of {other.type_name}, and no float is equal to it"
         return _checked(name, here, whole, bent, said)
     if column.kind is Kind.TIMESTAMP and (column.tick, shared.tick) == ("us", "ns"):
         tried = exp.TryCast(this=value.copy(), to=bent.args["to"].copy())
-        other = next(each for each in tables if each.column.tick == "ns")
+        other = next(table for table in tables if table.column.tick == "ns")
         said = (
             f"beside nanoseconds in that of {other.type_name}, which hold no time before 1677 or after 2262"
         )

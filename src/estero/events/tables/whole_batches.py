@@ -20,7 +20,7 @@ def whole_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     if not any(map(_is_cut, batch.columns)):
         return batch
     everything = pa.array(range(batch.num_rows), pa.int64())
-    columns = [pc.take(each, everything) if _is_cut(each) else each for each in batch.columns]
+    columns = [pc.take(column, everything) if _is_cut(column) else column for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 

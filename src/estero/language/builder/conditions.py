@@ -82,9 +82,9 @@ def case(*whens: tuple[Condition | Expression, Operand], otherwise: Operand = No
     """
     if not whens:
         raise ValueError("a case needs at least one condition with its value")
-    for each in whens:
-        if len(each) != 2:
-            raise TypeError(f"a case takes pairs of a condition and its value, not {each!r}")
+    for when in whens:
+        if len(when) != 2:
+            raise TypeError(f"a case takes pairs of a condition and its value, not {when!r}")
     cases = tuple(e.When(_in_case(condition), _node(value)) for condition, value in whens)
     return Expression(e.Case(cases, None if otherwise is None else _node(otherwise)))
 
@@ -125,7 +125,7 @@ def aggregate(function: str, of: Expression | Variable, *, distinct: bool = Fals
         raise ValueError("distinct values are counted: aggregate('count', …, distinct=True)")
     if isinstance(of, Variable):
         return Expression(e.Aggregate(name, of.variable_name))
-    variables = {each.variable for each in of.tree.walk() if isinstance(each, e.Attribute)}
+    variables = {node.variable for node in of.tree.walk() if isinstance(node, e.Attribute)}
     if len(variables) != 1 or None in variables:
         raise TypeError("an aggregate takes a variable, or an expression over the attributes of one")
     (variable,) = variables

@@ -143,15 +143,15 @@ class PatternBuilder:
         if not others:
             raise ValueError("a sequence needs at least one more pattern")
         added = list(link.absent)
-        for each in others:
-            if isinstance(each, AbsenceBuilder):
-                added += (absence.event for absence in each.absences)
-                sequence = replace(sequence, after=(*sequence.after, *each.absences))
+        for other in others:
+            if isinstance(other, AbsenceBuilder):
+                added += (absence.event for absence in other.absences)
+                sequence = replace(sequence, after=(*sequence.after, *other.absences))
                 continue
             if sequence.after and (link.contiguous or link.distances):
                 raise ValueError("what is absent for some time goes between steps without distances")
             links = (*sequence.links, replace(link, lacking=sequence.after))
-            added.append(_pattern(each))
+            added.append(_pattern(other))
             sequence = replace(sequence, parts=(*sequence.parts, added[-1]), links=links, after=())
         if sequence.parts[0] is self.tree:
             return PatternBuilder(sequence)
@@ -222,7 +222,7 @@ class PatternBuilder:
         """
         if not conditions:
             raise ValueError("a filter needs a condition")
-        first, *more = (each.as_filter() for each in conditions)
+        first, *more = (condition.as_filter() for condition in conditions)
         for each in more:
             first = first & each
         return PatternBuilder(p.Filter(self.tree, first.tree))
@@ -425,7 +425,7 @@ class QueryBuilder:
         SELECT * WHERE a ; b PARTITION BY [farm], [ticker, symbol]
         """
         several = ((key,) if isinstance(key, str | Expression) else tuple(key) for key in keys)
-        brackets = (q.KeyBracket(tuple(map(_name_of, each))) for each in several)
+        brackets = (q.KeyBracket(tuple(map(_name_of, one))) for one in several)
         return replace(self, tree=replace(self.tree, partition_by=tuple(brackets)))
 
     def within(
@@ -511,7 +511,7 @@ def _window(
     """The one length that the arguments say."""
     if len(durations) == 1 and parameter_in(durations[0]) and events is ticks is None and not units:
         return window_of(durations[0])
-    pairs = [pair for each in durations for pair in window_of(each).parts]
+    pairs = [pair for duration in durations for pair in window_of(duration).parts]
     pairs += [(amount, unit_named(name)) for name, amount in units.items()]
     given = [events is not None, ticks is not None or attribute is not None, bool(pairs)]
     if sum(given) != 1 or (ticks is None) != (attribute is None):

@@ -72,10 +72,10 @@ def _check_compared(pattern: p.Pattern, problems: Problems, *, once: bool = True
     """
     if isinstance(pattern, p.Sequence) and not once:
         for absence in (*pattern.before, *pattern.after):
-            for each in residuals(absence.event):
+            for residual in residuals(absence.event):
                 problems.add(
                     "a part that repeats, is optional or one of several forbids what is compared",
-                    each.span,
+                    residual.span,
                     expected="conditions on the forbidden event alone: NOT(b AS r FILTER r[x > 1]) FOR …",
                     hint="where the events agree on an attribute, PARTITION BY says so of all of them",
                 )

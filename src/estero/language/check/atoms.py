@@ -56,7 +56,10 @@ def unnamed_atoms(tree: ConjunctiveTree, schema: Schema, type_column: str | None
         str(atom)
         for atom in dict.fromkeys(tree.atoms)
         if attributes_in_order(atom, tree.streams, schema, type_column) is None
-        and any(each.attribute is None and not isinstance(each.term, Anything) for each in atom.arguments)
+        and any(
+            argument.attribute is None and not isinstance(argument.term, Anything)
+            for argument in atom.arguments
+        )
     )
 
 

@@ -209,7 +209,7 @@ def _check_attribute(window: d.AttributeWindow, schema: Schema, problems: Proble
             hint=f"{what}s follow the order of the stream, and that is the order of the time column",
         )
     elif kinds is not None and not kinds:
-        every = {name for each in _tables(schema) for name in each}
+        every = {name for table in _tables(schema) for name in table}
         problems.no_attribute(attribute, sorted(every), place)
     elif kinds is not None and not kinds <= _TIMES:
         problems.add(
@@ -229,4 +229,4 @@ def _tables(schema: Schema) -> list[Attributes]:
 def _kinds_of(attribute: str, schema: Schema) -> set[Kind] | None:
     """The kinds of an attribute over all types; None where no type is known at all."""
     tables = _tables(schema)
-    return {each[attribute] for each in tables if attribute in each} if tables else None
+    return {table[attribute] for table in tables if attribute in table} if tables else None

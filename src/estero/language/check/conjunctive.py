@@ -95,7 +95,7 @@ def _check_head(tree: ConjunctiveTree, problems: Problems) -> None:
 
 def _variables(tree: ConjunctiveTree) -> Iterator[Variable]:
     for atom in tree.atoms:
-        yield from (each.term for each in atom.arguments if isinstance(each.term, Variable))
+        yield from (argument.term for argument in atom.arguments if isinstance(argument.term, Variable))
 
 
 def _check_labels(tree: ConjunctiveTree, problems: Problems) -> None:

@@ -221,7 +221,7 @@ class VariablesChecker(KindChecker):
                 expected=f"{node.name}{predicate.signature}",
                 hint="X, X.a or a constant is one argument each",
             )
-        elif all(isinstance(each, e.Literal) for each in node.arguments):
+        elif all(isinstance(argument, e.Literal) for argument in node.arguments):
             self._problems.add(
                 f"{node.name} refers to no variable",
                 node.span,

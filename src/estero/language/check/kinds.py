@@ -284,7 +284,7 @@ class KindChecker:
 
     def _arithmetic(self, node: e.Arithmetic) -> Kind | None:
         operator, sides = node.operator, (node.left, node.right)
-        left, right = (self.kind(each) for each in sides)
+        left, right = (self.kind(side) for side in sides)
         if left and right and {left, right} & TIMES:
             if (operator, left, right) not in COMPUTED:
                 self._problems.add(

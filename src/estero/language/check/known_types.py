@@ -36,11 +36,11 @@ class KnownTypes:
         self, types: Iterable[EventType], alternatives: Sequence[str]
     ) -> tuple[str, str, str] | None:
         """A type that has two of the alternatives of a key, and these two; None where none has."""
-        for each in types:
-            attributes = self.attributes(each) or ()
+        for kind in types:
+            attributes = self.attributes(kind) or ()
             found = [name for name in dict.fromkeys(alternatives) if name in attributes]
             if len(found) > 1:
-                return each.name, found[0], found[1]
+                return kind.name, found[0], found[1]
         return None
 
     def note_missing(self, event_type: EventType, problems: Problems) -> None:

@@ -91,8 +91,8 @@ def _values(node: Node) -> Iterator[Attribute]:
     if isinstance(node, Attribute) and node.variable is not None:
         yield node
     elif isinstance(node, _OF_ONE_EVENT):
-        for each in node.children():
-            yield from _values(each)
+        for child in node.children():
+            yield from _values(child)
 
 
 def _leaving_out(pattern: Pattern) -> Iterator[tuple[Iteration, set[str]]]:
@@ -103,7 +103,7 @@ def _leaving_out(pattern: Pattern) -> Iterator[tuple[Iteration, set[str]]]:
         if not _takes_all(pattern):
             yield pattern, set(label_types(pattern.pattern))
         return
-    parts = [each for each in pattern.below() if isinstance(each, Pattern)]
+    parts = [node for node in pattern.below() if isinstance(node, Pattern)]
     for part in parts[:1] if isinstance(pattern, Unless) else parts:
         for each, labels in _leaving_out(part):
             shown = _relabelled(pattern, labels)
@@ -127,5 +127,5 @@ def _relabelled(pattern: Pattern, labels: set[str]) -> set[str]:
 def _takes_all(iteration: Iteration) -> bool:
     """Whether each round is of the next event of its type: none such lies between two rounds."""
     absent = {each.name for each in iteration.step.absent if isinstance(each, EventType)}
-    taken = {each.name for each in iteration.pattern.walk() if isinstance(each, EventType)}
+    taken = {node.name for node in iteration.pattern.walk() if isinstance(node, EventType)}
     return taken <= absent

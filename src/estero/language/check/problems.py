@@ -44,7 +44,7 @@ class Problems:
         self, name: str, attributes: Iterable[str], span: Span, message: str = "", hint: str = SPELLING
     ) -> None:
         """Note that an attribute is none of those that there are; `hint` is given where none is like it."""
-        known = tuple(each for each in attributes if not is_path(each))
+        known = tuple(attribute for attribute in attributes if not is_path(attribute))
         self.add(
             message or f"there is no attribute {named(name)}",
             span,

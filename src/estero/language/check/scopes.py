@@ -89,11 +89,11 @@ class _ScopeCheck:
                 expected="a step without distances, or one event after UNLESS",
                 hint="NOT R in the brackets is allowed there",
             )
-        for each in residuals(forbidden):
-            what = "PARTITION BY" if isinstance(each, p.PartitionBy) else "filter"
+        for residual in residuals(forbidden):
+            what = "PARTITION BY" if isinstance(residual, p.PartitionBy) else "filter"
             self.problems.add(
                 f"this {what} relates several events after UNLESS",
-                each.span,
+                residual.span,
                 expected="filters on one event at a time, or one event (R AS x FILTER …) after UNLESS",
                 hint="NOT(R AS x FILTER …) between two parts may refer to events outside it, too",
             )

@@ -164,7 +164,7 @@ class _SelectChecker(VariablesChecker):
     def _kind_of_column(self, attribute: e.Attribute) -> Kind | None:
         """The kind of a column of the answer that an expression may name."""
         name, schema = attribute.name, self._known.schema
-        keys = {each for bracket in self._tree.partition_by for each in bracket.alternatives}
+        keys = {alternative for bracket in self._tree.partition_by for alternative in bracket.alternatives}
         times = (*times_of(self._tree), DURATION)
         is_time = name in times
         if name in keys and not is_time:

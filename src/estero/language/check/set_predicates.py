@@ -115,16 +115,16 @@ def _positional(function: Function, name: str) -> tuple[int, int | None]:
         return 0, None
     least, most = 0, 0
     unbounded = False
-    for each in parameters:
-        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD):
-            least += each.default is each.empty
+    for parameter in parameters:
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            least += parameter.default is parameter.empty
             most += 1
-        elif each.kind is each.VAR_POSITIONAL:
+        elif parameter.kind is parameter.VAR_POSITIONAL:
             unbounded = True
-        elif each.kind is each.KEYWORD_ONLY and each.default is each.empty:
+        elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
             raise TypeError(
-                f"the predicate {name} needs {each.name} by keyword, and queries give arguments by place: "
-                f"move {each.name} before the *, or give it a default"
+                f"the predicate {name} needs {parameter.name} by keyword; queries give arguments by place: "
+                f"move {parameter.name} before the *, or give it a default"
             )
     return least, None if unbounded else most
 

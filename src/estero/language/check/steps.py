@@ -28,13 +28,13 @@ def check_steps(pattern: p.Pattern, schema: Schema | None, problems: Problems) -
 
 
 def _check_step(distances: Sequence[Distance], schema: Schema | None, problems: Problems) -> None:
-    alright = [_check_distance(each, schema, problems) for each in distances]
+    alright = [_check_distance(distance, schema, problems) for distance in distances]
     if not distances or not all(alright):
         return
     for group in _alike(distances):
         bounds = [each.bounds(1) for each in group]
-        low = max(each.low for each in bounds)
-        high = min((each.high for each in bounds if each.high is not None), default=None)
+        low = max(bound.low for bound in bounds)
+        high = min((bound.high for bound in bounds if bound.high is not None), default=None)
         in_positions = bounds[0].in_positions
         if high is not None and high <= max(low, int(in_positions)):
             span = Span(group[0].span.start, group[-1].span.end)
@@ -51,8 +51,8 @@ def _check_step(distances: Sequence[Distance], schema: Schema | None, problems: 
 def _check_distance(distance: Distance, schema: Schema | None, problems: Problems) -> bool:
     """Notes what is wrong with a distance; whether nothing is."""
     lengths = distance.lengths
-    alright = [check_length(each, schema, problems, what="distance") for each in lengths]
-    if len({_unit(each) for each in lengths}) > 1:
+    alright = [check_length(length, schema, problems, what="distance") for length in lengths]
+    if len({_unit(length) for length in lengths}) > 1:
         problems.add(
             "the two ends of this distance are measured in different units",
             distance.span,
@@ -76,6 +76,6 @@ def _unit(length: Window) -> str:
 def _alike(distances: Iterable[Distance]) -> list[list[Distance]]:
     """Distances measured in one unit, together."""
     groups: dict[str, list[Distance]] = {}
-    for each in distances:
-        groups.setdefault(_unit(each.lengths[0]), []).append(each)
+    for distance in distances:
+        groups.setdefault(_unit(distance.lengths[0]), []).append(distance)
     return list(groups.values())

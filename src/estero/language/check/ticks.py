@@ -94,7 +94,7 @@ class _Ticks:
                 if self._role(right) is not None:
                     return replace(changed, left=self._whole(left))
             case e.Call(name, arguments) if name in _ALIKE and any(
-                self._is(each, _DIFFERENCE) for each in arguments
+                self._is(argument, _DIFFERENCE) for argument in arguments
             ):
                 return replace(changed, arguments=tuple(map(self._whole, arguments)))
             case _:
@@ -119,7 +119,7 @@ class _Ticks:
             case e.Negative(operand) if self._is(operand, _DIFFERENCE):
                 return _DIFFERENCE
             case e.Call(name, arguments) if name in _ALIKE:
-                roles = {self._role(each) for each in arguments} - {None}
+                roles = {self._role(argument) for argument in arguments} - {None}
                 return roles.pop() if len(roles) == 1 else None
             case e.Arithmetic("-", left, right) if self._is(left, _TIME) and self._is(right, _TIME):
                 return _DIFFERENCE

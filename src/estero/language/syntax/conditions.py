@@ -127,7 +127,7 @@ def _call(children: Children, span: Span) -> e.Node:
     if folded in AGGREGATES:
         return aggregate(cast(e.AggregateFunction, folded), arguments, span)
     known = folded if folded in SET_PREDICATES else name
-    return e.SetPredicate(known, tuple(_set_argument(name, each) for each in arguments), span=span)
+    return e.SetPredicate(known, tuple(_set_argument(name, argument) for argument in arguments), span=span)
 
 
 def _previous(arguments: tuple[e.Node, ...], span: Span) -> e.Node:
@@ -168,7 +168,7 @@ def aggregate(
 
 def _variables(operand: e.Node) -> set[str | None]:
     """The variables of the attributes in an expression, None for an attribute without one."""
-    return {each.variable for each in operand.walk() if isinstance(each, e.Attribute)}
+    return {node.variable for node in operand.walk() if isinstance(node, e.Attribute)}
 
 
 def _distinct(children: Children, span: Span) -> e.Node:
@@ -205,7 +205,7 @@ def _duration(children: Children, span: Span) -> e.Literal:
     number, name = children[:2]
     if number.end_pos == name.start_pos and re.match(r"_\d|[xXbBoO]\w", name):
         raise refused(name, "a number has digits only", "digits", "write 1000, without other characters")
-    amounts = (integer_value(each, span) for each in children[::2])
+    amounts = (integer_value(child, span) for child in children[::2])
     return e.Literal(Duration.of(zip(amounts, map(unit_named, children[1::2]), strict=True)), span=span)
 
 
@@ -215,7 +215,7 @@ def _in_list(children: Children, span: Span) -> e.Node:
 
 
 def _case(children: Children, span: Span) -> e.Node:
-    whens = tuple(each for each in children if isinstance(each, e.When))
+    whens = tuple(child for child in children if isinstance(child, e.When))
     rest = children[len(whens) :]
     return e.Case(whens, node_of(rest[0]) if rest else None, span=span)
 

@@ -127,13 +127,13 @@ def _absent(children: Children, span: Span) -> _Absent:
         inner = inner.pattern
     if isinstance(inner, p.EventType):
         return _Absent(children[1], span)
-    several = isinstance(inner, p.Disjunction) and all(isinstance(each, p.EventType) for each in inner.parts)
+    several = isinstance(inner, p.Disjunction) and all(isinstance(part, p.EventType) for part in inner.parts)
     raise QueryError(
         "NOT(…) takes one event type",
         span=children[1].span,
         found="several event types" if several else "a larger pattern",
         expected="an event type, with AS and FILTER if wanted",
-        hint=f"to forbid each of them, write a ; {' ; '.join(f'NOT({each})' for each in inner.parts)} ; b"
+        hint=f"to forbid each of them, write a ; {' ; '.join(f'NOT({part})' for part in inner.parts)} ; b"
         if several
         else "for a pattern that must not happen inside another, write UNLESS",
     )
@@ -182,8 +182,8 @@ def _link(children: Children, _span: Span) -> _Operator:
 
 
 def _step(children: Children, span: Span) -> p.Step:
-    absent = tuple(each.pattern for each in children if isinstance(each, _Absent))
-    return p.Step(absent, tuple(each for each in children if isinstance(each, Distance)), span=span)
+    absent = tuple(child.pattern for child in children if isinstance(child, _Absent))
+    return p.Step(absent, tuple(child for child in children if isinstance(child, Distance)), span=span)
 
 
 def _stepped(children: Children, span: Span) -> p.Pattern:

@@ -246,7 +246,7 @@ def _span_window(children: Children, span: Span) -> d.Window:
     amounts, units = children[::2], children[1::2]
     if len(units) == 1 and units[0].upper() in ("EVENTS", "EVENT"):
         return d.EventWindow(amounts[0], span=span)
-    parts = zip(amounts, (unit_named(each, ("EVENTS",)) for each in units), strict=True)
+    parts = zip(amounts, (unit_named(unit, ("EVENTS",)) for unit in units), strict=True)
     return d.DurationWindow(tuple(parts), span=span)
 
 
@@ -305,15 +305,17 @@ def _conjunctive(children: Children, _span: Span) -> c.ConjunctiveTree:
 
 def _head(children: Children, _span: Span) -> tuple[str, tuple[c.Variable, ...]]:
     name, *variables = children
-    for each in variables:
-        if each == "_":
+    for variable in variables:
+        if variable == "_":
             raise refused(
-                each,
+                variable,
                 "_ stands for any value, so it cannot be in the head",
                 "the variables of the body",
                 "leave it out of the head",
             )
-    return name_of(name), tuple(c.Variable(name_of(each), span=span_of(each)) for each in variables)
+    return name_of(name), tuple(
+        c.Variable(name_of(variable), span=span_of(variable)) for variable in variables
+    )
 
 
 def _atom(children: Children, span: Span) -> c.Atom:

@@ -166,7 +166,7 @@ def _accepted_before(token: Token, text: str, start: str, grammar: Lark) -> froz
         if each.start_pos == token.start_pos and token.type != "$END":
             break
         reading.feed_token(each)
-    return frozenset(str(each) for each in reading.accepts())  # type: ignore[no-untyped-call]
+    return frozenset(str(accept) for accept in reading.accepts())  # type: ignore[no-untyped-call]
 
 
 def _shown(token: Token) -> str:
@@ -192,8 +192,8 @@ def _expected(terminals: frozenset[str], grammar: Lark) -> str:
             words.append(word)
             left -= group
     signs = sorted(each for each in left if each in _WORDS or not is_keyword(each.lstrip("_")))
-    keywords = [each for each in KEYWORDS if each in left or f"_{each}" in left]
-    words += [_WORDS.get(each) or _sign(each, grammar) for each in signs if each != "$END"]
+    keywords = [keyword for keyword in KEYWORDS if keyword in left or f"_{keyword}" in left]
+    words += [_WORDS.get(sign) or _sign(sign, grammar) for sign in signs if sign != "$END"]
     words += keywords
     words += [_END] if "$END" in left else []
     return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]

@@ -44,7 +44,7 @@ def _is_unary(part: Node, inside: set[str]) -> bool:
     if isinstance(part, EventFilter):
         return part.variable in inside
     variables = variables_of(part)
-    of_sets = any(isinstance(each, Aggregate | SetPredicate | Previous) for each in part.walk())
+    of_sets = any(isinstance(node, Aggregate | SetPredicate | Previous) for node in part.walk())
     return len(variables) == 1 and variables <= inside and not of_sets
 
 

@@ -62,7 +62,7 @@ class Distance(SyntaxNode):
     @property
     def lengths(self) -> tuple[Window, ...]:
         """What it compares the distance with."""
-        return tuple(each for each in self.below() if isinstance(each, Window))
+        return tuple(node for node in self.below() if isinstance(node, Window))
 
 
 @dataclass(frozen=True, slots=True)

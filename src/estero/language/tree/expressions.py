@@ -30,7 +30,7 @@ class Node(SyntaxNode, level=_VALUE):
 
     def children(self) -> Iterator[Node]:
         """The nodes directly below this one, left to right."""
-        return (each for each in self.below() if isinstance(each, Node))
+        return (node for node in self.below() if isinstance(node, Node))
 
     def walk(self) -> Iterator[Node]:
         """This node and all nodes below it, parents first, left to right."""

@@ -112,7 +112,7 @@ def _prefix(pattern: Pattern, parts: int) -> Pattern:
         case Keep(pattern=inner, labels=labels):
             begun = _prefix(inner, parts)
             bound = set(label_types(begun))
-            return replace(pattern, pattern=begun, labels=tuple(each for each in labels if each in bound))
+            return replace(pattern, pattern=begun, labels=tuple(label for label in labels if label in bound))
         case PartitionBy(pattern=inner, keys=keys):
             begun = _prefix(inner, parts)
             bound = set(label_types(begun))
@@ -140,7 +140,7 @@ def _of_what_is_bound(pattern: Pattern, outside: set[str]) -> Pattern:
     whole = with_children(pattern, changed)
     if not isinstance(whole, Filter):
         return whole
-    asked = conjoined(each for each in conjuncts(whole.condition) if variables_of(each) <= inside)
+    asked = conjoined(conjunct for conjunct in conjuncts(whole.condition) if variables_of(conjunct) <= inside)
     return whole.pattern if asked is None else replace(whole, condition=asked)
 
 
@@ -150,7 +150,7 @@ def _negated(pattern: Pattern) -> tuple[Pattern, ...]:
         case Unless(forbidden=forbidden):
             return (forbidden,)
         case Sequence(parts=parts):
-            return tuple(each for each in pattern.children() if not any(each is part for part in parts))
+            return tuple(child for child in pattern.children() if not any(child is part for part in parts))
         case Iteration(step=step):
             return step.absent
         case _:

@@ -71,8 +71,8 @@ def opened(tree: object) -> Iterator[Open]:
     ):
         yield tree
     else:
-        for each in _below(tree):
-            yield from opened(each)
+        for node in _below(tree):
+            yield from opened(node)
 
 
 def _below(tree: object) -> Iterable[object]:
@@ -81,7 +81,9 @@ def _below(tree: object) -> Iterable[object]:
         return tree
     if isinstance(tree, Mapping):
         return tree.values()
-    return [getattr(tree, each.name) for each in fields(tree) if each.compare] if is_dataclass(tree) else ()
+    return (
+        [getattr(tree, field.name) for field in fields(tree) if field.compare] if is_dataclass(tree) else ()
+    )
 
 
 def without_places(tree: T) -> T:
@@ -118,7 +120,7 @@ def _filled(tree: Any, change: Callable[[Open], object]) -> object:
         case Mapping():
             return {key: _filled(value, change) for key, value in tree.items()}
         case _ if is_dataclass(tree) and not isinstance(tree, type):
-            names = [each.name for each in fields(tree) if each.compare]
+            names = [field.name for field in fields(tree) if field.compare]
             return replace(tree, **{name: _filled(getattr(tree, name), change) for name in names})
         case _:
             return tree
@@ -132,16 +134,16 @@ def beside_durations(tree: object) -> Iterator[e.Parameter]:
     """
     match tree:
         case e.Arithmetic() | e.Comparison() | e.Between() | e.In():
-            terms = [each for each in tree.below() if isinstance(each, e.Node)]
+            terms = [node for node in tree.below() if isinstance(node, e.Node)]
             if isinstance(tree, e.Arithmetic) or any(map(_is_reckoned, terms)):
-                yield from (each for each in terms if isinstance(each, e.Parameter))
+                yield from (term for term in terms if isinstance(term, e.Parameter))
         case e.Call(name, arguments) if name in SCALAR_FUNCTIONS:
             for place, argument in enumerate(arguments):
                 taken = SCALAR_FUNCTIONS[name].taken(place)
                 if isinstance(argument, e.Parameter) and Kind.DURATION in taken and Kind.STRING not in taken:
                     yield argument
-    for each in _below(tree):
-        yield from beside_durations(each)
+    for node in _below(tree):
+        yield from beside_durations(node)
 
 
 def _is_reckoned(term: e.Node) -> bool:

@@ -25,14 +25,14 @@ class Pattern(SyntaxNode, level=_ATOM):
 
     def children(self) -> Iterator[Pattern]:
         """The patterns directly below this one, left to right, also those that must be absent."""
-        for each in self.below():
-            if isinstance(each, Pattern):
-                yield each
-            elif isinstance(each, Link | Step):
-                yield from each.absent
-                yield from (absence.event for absence in each.lacking)
-            elif isinstance(each, Absence):
-                yield each.event
+        for node in self.below():
+            if isinstance(node, Pattern):
+                yield node
+            elif isinstance(node, Link | Step):
+                yield from node.absent
+                yield from (absence.event for absence in node.lacking)
+            elif isinstance(node, Absence):
+                yield node.event
 
     def walk(self) -> Iterator[Pattern]:
         """This pattern and all patterns below it, parents first."""
@@ -284,7 +284,7 @@ def distances_of(pattern: Pattern) -> Iterator[Distance]:
     """The distances that the steps and absences of this node ask for, but not those of patterns below it."""
     match pattern:
         case Sequence(links=links, before=before, after=after):
-            yield from (each for link in links for each in link.distances)
+            yield from (distance for link in links for distance in link.distances)
             lacking = (each for link in links for each in link.lacking)
             yield from (each.apart for each in (*before, *lacking, *after))
         case Iteration(step=step):
@@ -325,7 +325,10 @@ def ending(pattern: Pattern) -> tuple[Absence, ...]:
 def has_deadlines(pattern: Pattern) -> bool:
     """Whether some ``NOT(…) FOR d`` is in it, wherever that may be."""
     sequences = (node for node in pattern.walk() if isinstance(node, Sequence))
-    return any(each.before or each.after or any(link.lacking for link in each.links) for each in sequences)
+    return any(
+        sequence.before or sequence.after or any(link.lacking for link in sequence.links)
+        for sequence in sequences
+    )
 
 
 def with_distances(pattern: Pattern, change: Callable[[Distance], Distance]) -> Pattern:

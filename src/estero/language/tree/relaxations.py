@@ -53,7 +53,7 @@ def in_single_conjuncts(pattern: p.Pattern) -> p.Pattern:
 def _single(condition: Node) -> Iterator[Node]:
     for part in conjuncts(condition):
         if isinstance(part, EventFilter):
-            yield from (replace(part, predicate=each) for each in conjuncts(part.predicate))
+            yield from (replace(part, predicate=conjunct) for conjunct in conjuncts(part.predicate))
         else:
             yield part
 
@@ -62,7 +62,9 @@ def conditions_on(pattern: p.Pattern, labels: set[str]) -> list[Node]:
     """The conjuncts of the filters of a pattern that speak of some of these labels, from the outside in."""
     own: list[Node] = []
     if isinstance(pattern, p.Filter):
-        own = [each for each in conjuncts(pattern.condition) if labels & _spoken_of(each, pattern)]
+        own = [
+            conjunct for conjunct in conjuncts(pattern.condition) if labels & _spoken_of(conjunct, pattern)
+        ]
     return [*own, *(each for part in marking(pattern) for each in conditions_on(part, labels))]
 
 
@@ -75,9 +77,9 @@ def with_conditions(pattern: p.Pattern, labels: set[str], kept: Node | None = No
     if not isinstance(pattern, p.Filter) or not isinstance(pattern_without, p.Filter):
         return pattern_without
     left = conjoined(
-        each
-        for each in conjuncts(pattern.condition)
-        if each is kept or not labels & _spoken_of(each, pattern)
+        conjunct
+        for conjunct in conjuncts(pattern.condition)
+        if conjunct is kept or not labels & _spoken_of(conjunct, pattern)
     )
     return pattern_without.pattern if left is None else replace(pattern_without, condition=left)
 
@@ -213,7 +215,9 @@ def _undecided(pattern: p.Pattern) -> p.Pattern:
     inner = replace(pattern, pattern=_undecided(pattern.pattern))
     if not isinstance(inner, p.Filter):
         return inner
-    left = (each for each in conjuncts(inner.condition) if Attribute(DECIDED_TIME) not in each.walk())
+    left = (
+        conjunct for conjunct in conjuncts(inner.condition) if Attribute(DECIDED_TIME) not in conjunct.walk()
+    )
     condition = conjoined(left)
     return inner.pattern if condition is None else replace(inner, condition=condition)
 

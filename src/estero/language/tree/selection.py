@@ -61,7 +61,9 @@ class Measure:
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes of events that it reads, each once."""
-        inside = (node for each in self.aggregates if each.operand for node in each.operand.walk())
+        inside = (
+            node for aggregate in self.aggregates if aggregate.operand for node in aggregate.operand.walk()
+        )
         return _once(node.name for node in inside if isinstance(node, Attribute))
 
 

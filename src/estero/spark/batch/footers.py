@@ -121,7 +121,7 @@ def _relation(df: DataFrame, time: str) -> Any | None:
 def _attribute(plan: Any, name: str) -> str | None:
     """The column of a plan with this name, as Spark numbers it: ``ts#1``."""
     outputs = str(plan.output().mkString("\n")).split("\n")
-    return next((each for each in outputs if each.rpartition("#")[0] == name), None)
+    return next((output for output in outputs if output.rpartition("#")[0] == name), None)
 
 
 def _groups(df: DataFrame, relation: Any, time: str) -> list[Group]:

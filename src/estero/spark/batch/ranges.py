@@ -75,7 +75,7 @@ class Ranges:
         """SQL of the last range whose halo an event is part of; its home where there is none."""
         if window.in_positions:
             return self._numbers(POSITION, lambda cut: [each - window.length for each in cut.first[1:]])
-        return self._numbers(TIME, lambda cut: [saturated(each - window.length) for each in cut.starts])
+        return self._numbers(TIME, lambda cut: [saturated(start - window.length) for start in cut.starts])
 
     def first_place(self) -> str:
         """SQL of how many events of its stream are before the range, ``__home``, of an event."""

@@ -68,7 +68,7 @@ def session_settings(
 
     Connectors are fetched by their coordinates, unless `packages` or `jars` say where they come from.
     """
-    schemes = sorted({each.scheme for each in addresses})
+    schemes = sorted({address.scheme for address in addresses})
     named, files = list(packages), list(jars)
     if not named and not files:
         found = (coordinates(scheme, spark) for scheme in schemes)

@@ -37,8 +37,8 @@ class Totals:
     def with_batches(self, progresses: Iterable[Mapping[str, Any]]) -> Totals:
         """The totals after more batches; one that is counted already does not count again."""
         totals = self
-        for each in progresses:
-            totals = totals._with(each)
+        for progress in progresses:
+            totals = totals._with(progress)
         return totals
 
     def _with(self, progress: Mapping[str, Any]) -> Totals:

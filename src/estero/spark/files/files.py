@@ -68,8 +68,8 @@ def read_events(
     malformed row is found by the job that meets it.
     """
     several = _several(path)
-    stores = {each: store_address(each) for each in several if in_store(each)}
-    here = [each for each in several if each not in stores]
+    stores = {one: store_address(one) for one in several if in_store(one)}
+    here = [one for one in several if one not in stores]
     if csv_options and not here:
         raise DataError(
             "csv_options are for files of this machine, and these are read by Spark alone",
@@ -78,7 +78,7 @@ def read_events(
     # Says what is wrong with files before a session is waited for.
     opened = _opened(here, csv_options) if here or not stores else []
     spark = session_with(stores.values(), master=master) if stores else local_session(master)
-    frames = [store_frame(spark, each) for each in stores.values()]
+    frames = [store_frame(spark, store) for store in stores.values()]
     return _together([*frames, *(_frame(spark, each, csv_options) for each in opened)])
 
 
@@ -93,7 +93,7 @@ def _opened(path: Paths, csv_options: Mapping[str, object] | None) -> list[Input
 def _several(path: Paths) -> list[str]:
     """The paths, one or more."""
     several = [path] if isinstance(path, str | PathLike) else path
-    return [fspath(each) for each in several]
+    return [fspath(one) for one in several]
 
 
 def _frame(spark: SparkSession, found: Input, csv_options: Mapping[str, object] | None) -> DataFrame:
@@ -127,7 +127,7 @@ def check_rows(path: Paths, csv_options: Mapping[str, object] | None = None) -> 
     Spark says that a row is malformed, and not which one. What comes through a pipe has gone by, and what
     lies in a store is Spark's alone.
     """
-    here = [each for each in _several(path) if not in_store(each)]
+    here = [one for one in _several(path) if not in_store(one)]
     if not here or any(map(is_pipe, here)):
         return
     for found in _opened(here, csv_options):

@@ -156,8 +156,8 @@ def _both(answer: StructType, events: StructType) -> StructType:
 
     def nullable(fields: StructType) -> StructType:
         return StructType(
-            [StructField(each.name, each.dataType, metadata=each.metadata) for each in fields.fields]
+            [StructField(field.name, field.dataType, metadata=field.metadata) for field in fields.fields]
         )
 
-    late = StructType([StructField(each.name, each.dataType) for each in events.fields])
+    late = StructType([StructField(field.name, field.dataType) for field in events.fields])
     return StructType([StructField(MATCH, nullable(answer)), StructField(LATE, late)])
