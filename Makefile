@@ -80,8 +80,9 @@ interpreted: setup ## the kernels as functions of Python: same tests, fewer exam
 extras: setup    ## a built wheel in empty environments, without extras and with each
 	$(BIN)/python tests/packaging/extras.py
 
-platforms: setup ## before a release: wheels for all platforms, and what is in them (two minutes of CPU)
+platforms: setup ## before a release: wheels for all platforms, what is in them, and ARM's emulated (eight minutes of CPU)
 	$(BIN)/python tests/packaging/platforms.py
+	$(BIN)/python tests/packaging/emulated.py
 
 examples: setup  ## the examples on real data, on both engines (skipped where ../shared/data is absent)
 	$(BIN)/python examples/run.py

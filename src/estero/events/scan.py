@@ -45,7 +45,7 @@ class Scan:
         if not isinstance(events, Scan):
             return cls(events, beside, csv_options)
         given = {**_named(beside), "csv_options": csv_options}
-        if twice := [f"{name}=" for name, value in given.items() if value]:
+        if twice := [f"{name}=" for name, value in given.items() if value not in (None, [], {})]:
             verb = "is" if len(twice) == 1 else "are"
             raise ValueError(
                 f"{some(twice, word='and')} {verb} given beside events that are a scan: "
@@ -60,7 +60,7 @@ class Scan:
 
     def __repr__(self) -> str:
         given = {**_named(self.layout), "csv_options": self.csv_options}
-        said = [f"{name}={value!r}" for name, value in given.items() if value]
+        said = [f"{name}={value!r}" for name, value in given.items() if value not in (None, [], {})]
         return f"estero.scan({', '.join([shown(self.events), *said])})"
 
 

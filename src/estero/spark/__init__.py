@@ -110,11 +110,10 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
 ) -> DataFrame:
     """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
 
-    `query` is a query or its text, in CEQL or conjunctive. `df` is a DataFrame, or an `estero.scan` of one in
-    place of the next four arguments. `type` is the column with the event type (without
+    `query` is a query or its text, in CEQL or conjunctive. `type` is the column with the event type (without
     it there is one type, named after FROM, or ``Event``), `time` the time column, `order` columns that break
     ties of time, `time_unit` the length of a tick of an integer time column ("ns", "us", "ms", "s", "min",
-    "h", "d").
+    "h", "d"). An `estero.scan` of a DataFrame, as `df`, takes the place of these four.
 
     The columns: ``start_time`` and ``end_time`` where there is a time, the partition columns, then for
     each selected label an array of structs of its events' attributes. With ``positions=True`` also
@@ -147,8 +146,8 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     Late events are left out and counted: progress reports have ``late`` in ``observedMetrics["estero"]``.
     With `late_events` the columns are ``match``, a struct of those above, and ``late``, a struct of those of
     `df`, one of which is NULL in each row; with ``rows="events"``, ``match`` is a row of a marked event.
-    `partitions` buckets share the keys (default: 16); a checkpoint
-    keeps its number. Positions, and windows of so many events, put all keys into one bucket.
+    `partitions` buckets share the keys (default: 16); a checkpoint keeps its number. Positions, and windows
+    of a number of events, put all keys into one bucket.
 
     A query that ends with ``NOT(…) FOR d`` has one more column, ``decided_time``. In a batch events are
     known up to the last one, for which a job looks, or up to `until`: a time, or "end" where nothing comes
