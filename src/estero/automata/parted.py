@@ -27,15 +27,15 @@ class _Parting:
     def __init__(self, pcea: PCEA) -> None:
         self._pcea = pcea
         asked: list[dict[int, None]] = [{} for _ in pcea.states]
-        for each in pcea.transitions:
-            for source in each.sources:
+        for transition in pcea.transitions:
+            for source in transition.sources:
                 asked[source.state][source.left] = None
-        self._asked = [tuple(each) for each in asked]
+        self._asked = [tuple(left_keys) for left_keys in asked]
         self._states: dict[tuple[int, tuple[_Form, ...]], int] = {}
         self._types: list[dict[str, None]] = []
-        for each in pcea.transitions:
-            for name in pcea.predicates[each.predicate].types:
-                state = self._entered(each.target, name)
+        for transition in pcea.transitions:
+            for name in pcea.predicates[transition.predicate].types:
+                state = self._entered(transition.target, name)
                 number = self._states.setdefault(state, len(self._states))
                 if number == len(self._types):
                     self._types.append({})
@@ -69,22 +69,22 @@ class _Parting:
         return self._keys.setdefault(JoinKey(dict.fromkeys(types, form)), len(self._keys))
 
     def _transitions(self) -> Iterator[PceaTransition]:
-        for each in self._pcea.transitions:
+        for transition in self._pcea.transitions:
             alike: dict[tuple[int, tuple[tuple[Node, ...], ...]], list[str]] = {}
-            predicate = self._pcea.predicates[each.predicate]
+            predicate = self._pcea.predicates[transition.predicate]
             for name in predicate.types:
-                here = [self._form(source.right, name) for source in each.sources]
+                here = [self._form(source.right, name) for source in transition.sources]
                 known = tuple(form for form in here if form is not None)
                 if len(known) == len(here):
-                    target = self._states[self._entered(each.target, name)]
+                    target = self._states[self._entered(transition.target, name)]
                     alike.setdefault((target, known), []).append(name)
             for (target, forms), types in alike.items():
                 bit = self._predicates.setdefault(
                     EventPredicate(tuple(types), predicate.condition), len(self._predicates)
                 )
                 rights = [self._key(types, form) for form in forms]
-                for sources in self._ways(each, rights):
-                    yield PceaTransition(sources, bit, each.labels, target)
+                for sources in self._ways(transition, rights):
+                    yield PceaTransition(sources, bit, transition.labels, target)
 
     def _ways(self, transition: PceaTransition, rights: list[int]) -> Iterator[tuple[Source, ...]]:
         """The states that a transition may leave together, with the keys of the events before."""

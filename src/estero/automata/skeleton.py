@@ -32,40 +32,42 @@ def skeleton(automaton: Chain | PCEA, *, comparing: bool = False) -> CEA:
     last = len(automaton.states) + 1
     predicates = dict.fromkeys(automaton.predicates)
     transitions: list[Transition] = []
-    for each in automaton.transitions:
-        for source, comparisons in compared_before(automaton, each) or [(-1, [])]:
-            predicate = automaton.predicates[each.predicate]
+    for transition in automaton.transitions:
+        for source, comparisons in compared_before(automaton, transition) or [(-1, [])]:
+            predicate = automaton.predicates[transition.predicate]
             if comparing and comparisons:
                 own = [] if predicate.condition is None else [predicate.condition]
                 predicate = replace(predicate, condition=conjoined([*own, *comparisons]))
                 predicates[predicate] = None
             guard = Guard(frozenset({list(predicates).index(predicate)}))
-            targets = [each.target + 1, *([last] if each.target in automaton.final else [])]
-            transitions += [Transition(source + 1, guard, each.labels, target) for target in targets]
-    going_on = {each.source for each in transitions} - {0}
-    transitions = [each for each in transitions if each.target == last or each.target in going_on]
+            targets = [transition.target + 1, *([last] if transition.target in automaton.final else [])]
+            transitions += [Transition(source + 1, guard, transition.labels, target) for target in targets]
+    going_on = {transition.source for transition in transitions} - {0}
+    transitions = [
+        transition for transition in transitions if transition.target == last or transition.target in going_on
+    ]
     transitions += [Transition(state, ALWAYS, NO_LABELS, state) for state in sorted(going_on)]
-    found = CEA(last + 1, frozenset({0}), frozenset({last}), tuple(transitions), tuple(predicates))
-    return from_first(found) if isinstance(automaton, Chain) and automaton.anchored else found
+    cea = CEA(last + 1, frozenset({0}), frozenset({last}), tuple(transitions), tuple(predicates))
+    return from_first(cea) if isinstance(automaton, Chain) and automaton.anchored else cea
 
 
 def pairs_compared(automaton: Chain | PCEA) -> Iterator[p.Filter]:
     """For each comparison of a transition a pattern of two events that are compared so, each once."""
-    found: dict[p.Filter, None] = {}
+    pairs: dict[p.Filter, None] = {}
     if isinstance(automaton, Chain):
         entered = automaton.entering_types()
-        for each in automaton.transitions:
-            for one in each.comparisons if each.source is not None else ():
-                here = automaton.predicates[each.predicate].types
-                found[_pair(entered[each.source or 0], one.left, one.operator, one.right, here)] = None
+        for transition in automaton.transitions:
+            for one in transition.comparisons if transition.source is not None else ():
+                here = automaton.predicates[transition.predicate].types
+                pairs[_pair(entered[transition.source or 0], one.left, one.operator, one.right, here)] = None
     else:
         for step in automaton.transitions:
             for source in step.sources:
                 left, right = automaton.keys[source.left].forms, automaton.keys[source.right].forms
                 sides = zip(next(iter(left.values())), next(iter(right.values())), strict=True)
                 for before, other in sides:
-                    found[_pair(tuple(left), before, "=", other, tuple(right))] = None
-    yield from found
+                    pairs[_pair(tuple(left), before, "=", other, tuple(right))] = None
+    yield from pairs
 
 
 def _pair(
@@ -91,15 +93,15 @@ def compared_before(
     if isinstance(transition, ChainTransition):
         if transition.source is None:
             return []
-        said: list[e.Node] = [each.said(BEFORE) for each in transition.comparisons]
+        said: list[e.Node] = [comparison.said(BEFORE) for comparison in transition.comparisons]
         return [(transition.source, said)]
     assert isinstance(automaton, PCEA)  # noqa: S101  (for the type checker)
-    found = []
+    compared = []
     for source in transition.sources:
         sides = [next(iter(automaton.keys[key].forms.values())) for key in (source.left, source.right)]
         name = BEFORE if len(transition.sources) == 1 else automaton.states[source.state]
         joined: list[e.Node] = [
             e.Comparison("=", e.with_variable(one, name), other) for one, other in zip(*sides, strict=True)
         ]
-        found.append((source.state, joined))
-    return found
+        compared.append((source.state, joined))
+    return compared

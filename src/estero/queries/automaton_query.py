@@ -101,9 +101,9 @@ def automaton(  # noqa: PLR0913  (one argument per clause)
     SELECT * WHERE SELL AS a ; BUY AS b FILTER a[name = 'INTC'] AND b[price > 10] KEEP [a, b] WITHIN 10 EVENTS
     """
     given = list(transitions)
-    for each in given:
-        if not isinstance(each, str | tuple | list):
-            raise TypeError(f"a transition is (state, event, labels, state), not {shown(each)}")
+    for transition in given:
+        if not isinstance(transition, str | tuple | list):
+            raise TypeError(f"a transition is (state, event, labels, state), not {shown(transition)}")
     types = (types,) if isinstance(types, str) else types
     if types is not None and not types:
         raise ValueError("types are the types of events that there are: one at least, or no types=")
@@ -139,8 +139,8 @@ def automaton(  # noqa: PLR0913  (one argument per clause)
         reason=reason,
     )
     raise_first(statement.errors())
-    found = Query(statement)
-    return found if distinct is None else found.with_distinct(distinct)
+    query = Query(statement)
+    return query if distinct is None else query.with_distinct(distinct)
 
 
 def _as_pattern(
@@ -158,8 +158,10 @@ def _as_pattern(
     except (LimitExceeded, NoTypesError) as error:
         reason = str(error)
     outline = automaton_outline(machine if isinstance(machine, CEA) else skeleton(machine), types)
-    steps = [each.condition.distances for each in residuals if isinstance(each.condition, Apartness)]
-    apart = (p.Sequence((outline, outline), (p.Link(distances=each),)) for each in steps)
+    steps = [
+        residual.condition.distances for residual in residuals if isinstance(residual.condition, Apartness)
+    ]
+    apart = (p.Sequence((outline, outline), (p.Link(distances=step),)) for step in steps)
     return either([outline, *apart]), reason
 
 

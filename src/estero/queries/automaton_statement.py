@@ -79,15 +79,15 @@ class AutomatonStatement(PatternStatement):
 
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
         """Everything in which the query does not fit a schema; without one, whatever the events are."""
-        found = super().errors(schema, type_column)
+        errors = super().errors(schema, type_column)
         if schema is None or isinstance(self.automaton, CEA) or self.reason is None:
-            return found  # a text has the comparisons in it
+            return errors  # a text has the comparisons in it
         unfit: dict[str, QueryError] = {}
         for pair in pairs_compared(self.automaton):
             for error in check_query(QueryTree(pair), schema):
                 message = f"transitions compare {pair.condition}: {error.message}"
                 unfit.setdefault(message, QueryError(message, expected=error.expected, hint=error.hint))
-        return [*found, *unfit.values()]
+        return [*errors, *unfit.values()]
 
     def _plan(self, layout: Layout) -> Plan:
         raise_first(refuse_open(self._whole, self.tree.text))

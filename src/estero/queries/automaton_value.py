@@ -58,28 +58,32 @@ class Automaton:
         # Registers and ages are beside a CEA; a chain has its comparisons on its transitions.
         residuals = (*(plan.pushed if isinstance(machine, CEA) else ()), *plan.residuals)
         steps = steps_of(plan.pushed) if plan.forgets_by_age else {}
-        left = [each for each in residuals if each.place is None or Hidden(each.place) not in steps]
-        asked = conjoined(condition for each in left if (condition := _of_labels(each)) is not None)
+        left = [
+            residual
+            for residual in residuals
+            if residual.place is None or Hidden(residual.place) not in steps
+        ]
+        asked = conjoined(condition for residual in left if (condition := _of_labels(residual)) is not None)
         condition = None if asked is None else _as_written(asked, plan)
         unsaid = [
-            f"{plan.said(each)}: no labels say of which events it is asked"
-            for each in left
-            if _of_labels(each) is None
+            f"{plan.said(residual)}: no labels say of which events it is asked"
+            for residual in left
+            if _of_labels(residual) is None
         ]
         if condition is not None and parse_condition(str(condition)) != condition:
             unsaid.append(f"{condition}: its text does not say all of its values")
         marked = {label for transition in machine.transitions for label in transition.labels}
         unsaid += [
-            f"{plan.said(each)}: no transition marks an event as {variable}"
-            for each in left
-            if _of_labels(each) is not None
-            for variable, _ in each.bindings
+            f"{plan.said(residual)}: no transition marks an event as {variable}"
+            for residual in left
+            if _of_labels(residual) is not None
+            for variable, _ in residual.bindings
             if variable not in marked and variable not in (START_OF, END_OF)
         ]
         unsaid += [
-            f"{each}: what does not happen is no part of a transition"
+            f"{absence}: what does not happen is no part of a transition"
             for predicate in machine.predicates
-            for each in lacking(predicate)
+            for absence in lacking(predicate)
         ]
         return cls(
             machine,
@@ -154,8 +158,8 @@ class Automaton:
         clauses = [_in_words(name, value) for name, value in self.beside if name != "filter"]
         if self.strategy != "ALL":
             clauses.insert(0, f"strategy: {self.strategy}")
-        unsaid = [f"not in its transitions: {each}" for each in self.unsaid]
-        lines = [*lines, *(f"filter: {each}" for each in self.filters), *clauses, *unsaid]
+        unsaid = [f"not in its transitions: {text}" for text in self.unsaid]
+        lines = [*lines, *(f"filter: {text}" for text in self.filters), *clauses, *unsaid]
         return legible("\n".join(lines), lines=True)
 
     def svg(self) -> str:
