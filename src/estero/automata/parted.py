@@ -30,7 +30,7 @@ class _Parting:
         for transition in pcea.transitions:
             for source in transition.sources:
                 asked[source.state][source.left] = None
-        self._asked = [tuple(each) for each in asked]
+        self._asked = [tuple(left_keys) for left_keys in asked]
         self._states: dict[tuple[int, tuple[_Form, ...]], int] = {}
         self._types: list[dict[str, None]] = []
         for transition in pcea.transitions:

@@ -42,10 +42,10 @@ def read_of(guard: Guard, labels: LabelSet, cea: CEA, types: Sequence[str] | Non
             "a transition reads events of any type, and a pattern names the types it reads: "
             "say with types=[…] which there are"
         )
-    asked = [part for each in present for part in conjuncts(each.condition)]
+    asked = [part for predicate in present for part in conjuncts(predicate.condition)]
     cases = []
     for name in names if names is not None else dict.fromkeys(types or ()):
-        refuted = [each.condition for each in absent if name in each.types]
+        refuted = [predicate.condition for predicate in absent if name in predicate.types]
         if None not in refuted:
             cases.append((name, conjoined([*asked, *map(not_true, filter(None, refuted))])))
     return Read(tuple(cases), labels, first) if cases else None

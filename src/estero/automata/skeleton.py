@@ -47,27 +47,27 @@ def skeleton(automaton: Chain | PCEA, *, comparing: bool = False) -> CEA:
         transition for transition in transitions if transition.target == last or transition.target in going_on
     ]
     transitions += [Transition(state, ALWAYS, NO_LABELS, state) for state in sorted(going_on)]
-    found = CEA(last + 1, frozenset({0}), frozenset({last}), tuple(transitions), tuple(predicates))
-    return from_first(found) if isinstance(automaton, Chain) and automaton.anchored else found
+    cea = CEA(last + 1, frozenset({0}), frozenset({last}), tuple(transitions), tuple(predicates))
+    return from_first(cea) if isinstance(automaton, Chain) and automaton.anchored else cea
 
 
 def pairs_compared(automaton: Chain | PCEA) -> Iterator[p.Filter]:
     """For each comparison of a transition a pattern of two events that are compared so, each once."""
-    found: dict[p.Filter, None] = {}
+    pairs: dict[p.Filter, None] = {}
     if isinstance(automaton, Chain):
         entered = automaton.entering_types()
         for transition in automaton.transitions:
             for one in transition.comparisons if transition.source is not None else ():
                 here = automaton.predicates[transition.predicate].types
-                found[_pair(entered[transition.source or 0], one.left, one.operator, one.right, here)] = None
+                pairs[_pair(entered[transition.source or 0], one.left, one.operator, one.right, here)] = None
     else:
         for step in automaton.transitions:
             for source in step.sources:
                 left, right = automaton.keys[source.left].forms, automaton.keys[source.right].forms
                 sides = zip(next(iter(left.values())), next(iter(right.values())), strict=True)
                 for before, other in sides:
-                    found[_pair(tuple(left), before, "=", other, tuple(right))] = None
-    yield from found
+                    pairs[_pair(tuple(left), before, "=", other, tuple(right))] = None
+    yield from pairs
 
 
 def _pair(
@@ -96,12 +96,12 @@ def compared_before(
         said: list[e.Node] = [comparison.said(BEFORE) for comparison in transition.comparisons]
         return [(transition.source, said)]
     assert isinstance(automaton, PCEA)  # noqa: S101  (for the type checker)
-    found = []
+    compared = []
     for source in transition.sources:
         sides = [next(iter(automaton.keys[key].forms.values())) for key in (source.left, source.right)]
         name = BEFORE if len(transition.sources) == 1 else automaton.states[source.state]
         joined: list[e.Node] = [
             e.Comparison("=", e.with_variable(one, name), other) for one, other in zip(*sides, strict=True)
         ]
-        found.append((source.state, joined))
-    return found
+        compared.append((source.state, joined))
+    return compared

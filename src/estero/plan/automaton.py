@@ -80,9 +80,9 @@ class AutomatonPlan(Plan):
     @property
     def bits_for_deadlines(self) -> tuple[int, ...]:
         """The bits that only deadlines ask for."""
-        guards = (each.guard for each in self.automaton.transitions)
+        guards = (transition.guard for transition in self.automaton.transitions)
         asked = {bit for guard in guards for bit in guard.present | guard.absent}
-        return tuple(sorted({each.forbidden for each in self.deadlines} - asked))
+        return tuple(sorted({deadline.forbidden for deadline in self.deadlines} - asked))
 
     @property
     def forgets_by_age(self) -> bool:
@@ -92,7 +92,7 @@ class AutomatonPlan(Plan):
     @property
     def measures_places(self) -> bool:
         """Whether some distance is measured in positions of the whole stream."""
-        clocks = any(any(each.clocks) for each in (self.ages, self.registers) if each is not None)
+        clocks = any(any(program.clocks) for program in (self.ages, self.registers) if program is not None)
         return clocks or measured_in_places(self.residuals)
 
     def _pass(self) -> Pass:
@@ -262,21 +262,23 @@ class AutomatonPlan(Plan):
 
     def filter_lines(self) -> Iterator[str]:
         """Each filter, and the strategy, with the place where it is applied."""
-        conditions = [each for each in self.classification.predicates if each.condition is not None]
+        conditions = [
+            predicate for predicate in self.classification.predicates if predicate.condition is not None
+        ]
         if conditions:
             yield "in the automaton, as bits that the SQL computes (each over one event):"
-            yield from (f"  {each}" for each in dict.fromkeys(conditions))
-        taken_back = [each for each in self.deadlines if not each.compared]
+            yield from (f"  {condition}" for condition in dict.fromkeys(conditions))
+        taken_back = [deadline for deadline in self.deadlines if not deadline.compared]
         if taken_back:
             yield "in the automaton, as bits that are taken back where such an event is near:"
-            yield from (f"  {each}" for each in taken_back)
+            yield from (f"  {deadline}" for deadline in taken_back)
         if self.wait is not None:
             yield "events wait for their deadlines: complex events are given when these have passed"
         yield from self._pushed_lines()
         if self.residuals:
             yield from self.residual_lines()
             known = self.classification.schema
-            compares = any(not isinstance(each.condition, Apartness) for each in self.residuals)
+            compares = any(not isinstance(residual.condition, Apartness) for residual in self.residuals)
             if compares and not known.types and not known.shared:
                 yield "  (no events were given; once kinds are known, registers may check some of these)"
         if self.has_hidden:
@@ -294,18 +296,18 @@ class AutomatonPlan(Plan):
 
     def _pushed_lines(self) -> Iterator[str]:
         """The filters that are checked while runs go on."""
-        aged = [each for each in self.pushed if isinstance(each.condition, Apartness)]
+        aged = [residual for residual in self.pushed if isinstance(residual.condition, Apartness)]
         if aged:
             yield "by the age of runs, while they go on (what is too old for its next step is dropped):"
-            yield from (f"  {self.said(each)}" for each in aged)
-        counted = [each for each in self.pushed if largest_count(each) is not None]
+            yield from (f"  {self.said(residual)}" for residual in aged)
+        counted = [residual for residual in self.pushed if largest_count(residual) is not None]
         if counted:
             yield "by the states of the automaton, which count:"
-            yield from (f"  {self.said(each)}" for each in counted)
-        others = [each for each in self.pushed if each not in aged and each not in counted]
+            yield from (f"  {self.said(residual)}" for residual in counted)
+        others = [residual for residual in self.pushed if residual not in aged and residual not in counted]
         if others:
             yield "by registers, while runs go on (a run that violates one is dropped at once):"
-            yield from dict.fromkeys(f"  {self.said(each)}" for each in others)
+            yield from dict.fromkeys(f"  {self.said(residual)}" for residual in others)
 
     def _strategy(self) -> str:
         """Where the strategy is applied."""
@@ -358,16 +360,19 @@ class AutomatonPlan(Plan):
 
 def in_partitions(draft: Draft) -> AutomatonPlan | str:
     """The plan in partitions that equalities of the pattern make, or why there is none."""
-    found = draft.in_partitions
-    if isinstance(found, str):
-        return found
+    compilation = draft.in_partitions
+    if isinstance(compilation, str):
+        return compilation
     tree = draft.tree
-    if p.has_deadlines(tree.pattern) and tree.partition_by != found.tree.partition_by:
+    if p.has_deadlines(tree.pattern) and tree.partition_by != compilation.tree.partition_by:
         return "NOT(…) FOR looks at the partitions of PARTITION BY alone"
-    if (tree.disjoint or tree.per is not None) and tree.partition_by not in ((), found.tree.partition_by):
+    if (tree.disjoint or tree.per is not None) and tree.partition_by not in (
+        (),
+        compilation.tree.partition_by,
+    ):
         which = "DISJOINT" if tree.disjoint else "LIMIT … PER"
         return f"{which} looks at the partitions of PARTITION BY alone"
-    return _planned(draft, found)
+    return _planned(draft, compilation)
 
 
 def with_registers(draft: Draft) -> AutomatonPlan:
@@ -381,13 +386,13 @@ _COMPARES_RUNS = frozenset({Strategy.NEXT, Strategy.LAST, Strategy.LONGEST, Stra
 _TOLD_BY_AGE = "runs are told apart by their age already, and not by what they remember as well"
 
 
-def _planned(draft: Draft, found: Compilation) -> AutomatonPlan:
-    automaton, residuals = found.compiled.automaton, found.pushed.residuals
-    program, reasons = found.pushed.program, found.pushed.reasons
+def _planned(draft: Draft, compilation: Compilation) -> AutomatonPlan:
+    automaton, residuals = compilation.compiled.automaton, compilation.pushed.residuals
+    program, reasons = compilation.pushed.program, compilation.pushed.reasons
     ages = None
     if draft.tree.strategy in _COMPARES_RUNS:
         program, residuals = with_distances(program, residuals)
-    elif not isinstance(aged := by_age(automaton, found.compiled.residuals), str):
+    elif not isinstance(aged := by_age(automaton, compilation.compiled.residuals), str):
         automaton, ages, residuals, program = aged.automaton, aged.program, aged.residuals, None
         reasons = {**dict.fromkeys(residuals, _TOLD_BY_AGE), **reasons, **aged.reasons}
     if draft.tree.strategy not in (Strategy.ALL, Strategy.STRICT):  # which choose behind all filters
@@ -397,7 +402,7 @@ def _planned(draft: Draft, found: Compilation) -> AutomatonPlan:
     asks_greatest = draft.tree.strategy.one_for_each_start and registers is None
     if asks_greatest:
         asks_greatest = _asks_greatest(automaton, residuals)
-    keys = [bracket.alternatives for bracket in found.tree.partition_by]
+    keys = [bracket.alternatives for bracket in compilation.tree.partition_by]
     contiguous = has_contiguity(automaton)
     every_of_a_key = bool(keys) and (contiguous or FIRST in automaton.predicates)
     return AutomatonPlan(
@@ -405,7 +410,7 @@ def _planned(draft: Draft, found: Compilation) -> AutomatonPlan:
         text=str(draft),
         automaton=automaton,
         classification=draft.classification(
-            [of_one_event(each) for each in automaton.predicates if each != FIRST],
+            [of_one_event(predicate) for predicate in automaton.predicates if predicate != FIRST],
             residuals,
             registers.values if registers is not None else (),
             keys=keys,
@@ -422,9 +427,9 @@ def _planned(draft: Draft, found: Compilation) -> AutomatonPlan:
         registers=registers,
         ages=ages,
         asks_greatest=asks_greatest,
-        pushed=tuple(each for each in found.compiled.residuals if each not in residuals),
+        pushed=tuple(residual for residual in compilation.compiled.residuals if residual not in residuals),
         residuals=residuals,
-        reasons=tuple(reasons[each] for each in residuals),
+        reasons=tuple(reasons[residual] for residual in residuals),
         predicates=registered_among(predicates_called(residuals)),
     )
 
@@ -474,33 +479,35 @@ def _asks_greatest(automaton: CEA, residuals: Sequence[Residual]) -> bool:
 def _marks_several(automaton: CEA) -> bool:
     """Whether some run marks more than one event."""
     leaves = leaving(automaton.transitions)
-    marked = {each.target for each in automaton.transitions if each.labels}
-    behind = reached(marked, lambda state: [each.target for each in leaves[state]])
-    return any(each.labels for state in behind for each in leaves[state])
+    marked = {transition.target for transition in automaton.transitions if transition.labels}
+    behind = reached(marked, lambda state: [transition.target for transition in leaves[state]])
+    return any(transition.labels for state in behind for transition in leaves[state])
 
 
 def _marks_its_start(automaton: CEA) -> bool:
     """Whether every run shows the event with which it begins."""
-    return all(each.labels for each in automaton.transitions if each.source in automaton.initial)
+    return all(
+        transition.labels for transition in automaton.transitions if transition.source in automaton.initial
+    )
 
 
 def automaton_lines(automaton: CEA, steps: Mapping[Hidden, str] = MappingProxyType({})) -> Iterator[str]:
     """The states and transitions of an automaton, a line each; `steps` are labels that ask for an age."""
     begins, accepts = _listed(sorted(automaton.initial)), _listed(sorted(automaton.final))
     yield f"{automaton.states} states; a run begins in {begins} and accepts in {accepts}"
-    yield from (_transition(each) for each in automaton.transitions)
+    yield from (_transition(transition) for transition in automaton.transitions)
     for label, asked in steps.items():
         yield f"({label}): only so long after the event marked before: [{asked}]"
-    if any(each.hidden - steps.keys() for each in automaton.transitions):
+    if any(transition.hidden - steps.keys() for transition in automaton.transitions):
         yield "(#…): hidden labels, which group events for filters; answers do not show them"
 
 
 def steps_of(residuals: Iterable[Residual]) -> dict[Hidden, str]:
     """The labels of transitions that ask how long ago a run marked an event, and what they ask for."""
     return {
-        Hidden(each.place): ", ".join(map(str, each.condition.distances))
-        for each in residuals
-        if isinstance(each.condition, Apartness) and each.place is not None
+        Hidden(residual.place): ", ".join(map(str, residual.condition.distances))
+        for residual in residuals
+        if isinstance(residual.condition, Apartness) and residual.place is not None
     }
 
 
@@ -518,7 +525,9 @@ def _transition(transition: Transition) -> str:
 
 def _label_lines(automaton: CEA) -> Iterator[str]:
     marks: dict[tuple[LabelSet, HiddenSet], None] = {
-        (each.labels, each.hidden): None for each in automaton.transitions if each.labels or each.hidden
+        (transition.labels, transition.hidden): None
+        for transition in automaton.transitions
+        if transition.labels or transition.hidden
     }
     for number, (labels, hidden) in enumerate(marks):
         shown = _listed(sorted(labels)) or "none"
@@ -541,7 +550,7 @@ def _few_states(plan: AutomatonPlan, classes: Iterable[int]) -> int | None:
                 yield row.skip
         if isinstance(automaton, AgedAutomaton):
             later = map(partial(automaton.later, state), range(automaton.clocks))
-            yield from (each for each in later if each != DEAD)
+            yield from (successor for successor in later if successor != DEAD)
 
     most = min(plan.state_cap, FEW_STATES)
     states = sum(1 for _ in islice(reached([0], step), most + 1))
@@ -554,7 +563,7 @@ def _classes(predicates: tuple[EventPredicate, ...]) -> list[int]:
     Gives up beyond `FEW_CLASSES`.
     """
     names = dict.fromkeys(name for predicate in predicates for name in predicate.types)
-    found: dict[int, None] = {0: None}
+    combinations: dict[int, None] = {0: None}
     for name in (*names, None):
         open_bits: list[tuple[int, ...]] = []
         for bit, predicate in enumerate(predicates):
@@ -563,7 +572,7 @@ def _classes(predicates: tuple[EventPredicate, ...]) -> list[int]:
             elif name in predicate.types:
                 open_bits.append((1 << bit,))
         for choice in product(*open_bits):
-            found[sum(choice)] = None
-            if len(found) > FEW_CLASSES:
-                return list(found)
-    return list(found)
+            combinations[sum(choice)] = None
+            if len(combinations) > FEW_CLASSES:
+                return list(combinations)
+    return list(combinations)

@@ -97,7 +97,7 @@ class ChainPlan(KeyedPlan):
         states, final = len(self.chain.states), sorted(self.chain.final)
         if self.steps:
             return opened_in_lists(self, self.columns, states, self.steps, final, words)
-        hidden = [each.hidden for each in self.chain.transitions]
+        hidden = [transition.hidden for transition in self.chain.transitions]
         transitions = list(zip(self.transitions, hidden, self.orders, strict=True))
         return opened_in_heaps(self, self.columns, states, transitions, final, words)
 
@@ -150,7 +150,7 @@ class ChainPlan(KeyedPlan):
         if not self.residuals:
             return
         yield "by the index, as each event comes:"
-        yield from (f"  {self.said(each)}" for each in self.pushed)
+        yield from (f"  {self.said(residual)}" for residual in self.pushed)
         yield from self.residual_lines()
 
     def automaton_sections(self) -> Iterator[Section]:
@@ -175,7 +175,7 @@ def chained(draft: Draft) -> ChainPlan | str:
         chain = chain_of(compiled.automaton, compiled.residuals, schema, windowed=draft.window is not None)
         if isinstance(chain, str):
             refused = refused or chain
-        elif last or all(each.place is None for each in chain.residuals):
+        elif last or all(residual.place is None for residual in chain.residuals):
             plan = _planned(draft, chain, compiled)
             return plan if draft.asked_for else _why_registers(plan) or plan
     return refused
@@ -198,10 +198,10 @@ def _ways_to_compile(draft: Draft) -> Iterator[tuple[Compiled, bool]]:
 
     Both without the equalities that PARTITION BY of the query says already.
     """
-    found = draft.in_partitions if draft.tree.partition_by else ""
+    compilation = draft.in_partitions if draft.tree.partition_by else ""
     pattern, compiled = draft.pattern, draft.compiled
-    if not isinstance(found, str) and found.tree.partition_by == draft.tree.partition_by:
-        pattern, compiled = found.tree.pattern, found.compiled
+    if not isinstance(compilation, str) and compilation.tree.partition_by == draft.tree.partition_by:
+        pattern, compiled = compilation.tree.pattern, compilation.compiled
     cases = in_cases(pattern)
     if cases != pattern:
         with suppress(LimitExceeded):  # the pattern as it is does without
@@ -241,7 +241,7 @@ def _planned(draft: Draft, chain: Chain, compiled: Compiled) -> ChainPlan:
         automaton = as_pcea(chain)
         transitions = automaton.transitions
         columns = values.columns(automaton.keys)
-        orders = [_order(each, chain, values) for each in chain.transitions]
+        orders = [_order(transition, chain, values) for transition in chain.transitions]
     decide = Decision(compiled.automaton, schema)
     return ChainPlan(
         tree=draft.tree,
@@ -255,19 +255,21 @@ def _planned(draft: Draft, chain: Chain, compiled: Compiled) -> ChainPlan:
         classification=draft.classification(
             chain.predicates,
             chain.residuals,
-            tuple(values.found),
+            tuple(values.numbered),
             keys=[bracket.alternatives for bracket in draft.tree.partition_by],
         ),
         shown=draft.shown,
         measures=draft.measures,
         window=draft.window,
         interval=draft.interval,
-        pushed=tuple(each for each in compiled.residuals if each not in chain.residuals),
+        pushed=tuple(residual for residual in compiled.residuals if residual not in chain.residuals),
         residuals=chain.residuals,
         reasons=chain.reasons,
         predicates=registered_among(predicates_called(chain.residuals)),
         shared=_shared_value(draft, chain),
-        in_registers=tuple(each for each in chain.residuals if not isinstance(decide.drafts(each), str)),
+        in_registers=tuple(
+            residual for residual in chain.residuals if not isinstance(decide.drafts(residual), str)
+        ),
     )
 
 
@@ -280,9 +282,9 @@ def _order(transition: ChainTransition, chain: Chain, values: Values) -> Order |
     before = tuple(
         dict.fromkeys(
             name
-            for each in chain.transitions
-            if each.target == transition.source
-            for name in chain.predicates[each.predicate].types
+            for step in chain.transitions
+            if step.target == transition.source
+            for name in chain.predicates[step.predicate].types
         )
     )
     here = chain.predicates[transition.predicate].types
@@ -299,9 +301,9 @@ def _shared_value(draft: Draft, chain: Chain) -> dict[str, str]:
     if draft.tree.partition_by or draft.tree.consume is not Consume.NONE:
         return {}
     shared: dict[str, str] = {}
-    for name in dict.fromkeys(name for each in chain.predicates for name in each.types):
+    for name in dict.fromkeys(name for predicate in chain.predicates for name in predicate.types):
         attributes = draft.layout.schema.attributes_of(name) or {}
-        there = [each for each in draft.shared_keys if each in attributes]
+        there = [attribute for attribute in draft.shared_keys if attribute in attributes]
         if not there:
             return {}
         shared[name] = there[0]

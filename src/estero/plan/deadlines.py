@@ -33,10 +33,15 @@ def deadlines_of(predicates: Sequence[EventPredicate]) -> Iterator[Deadline]:
     """The deadlines that predicates ask for; predicate k is bit k."""
     asking: dict[Lacking, list[int]] = {}
     for bit, predicate in enumerate(predicates):
-        for each in lacking(predicate):
-            asking.setdefault(each, []).append(bit)
-    for each, bits in asking.items():
-        near = each.apart.bounds(None).low - 1
+        for absence in lacking(predicate):
+            asking.setdefault(absence, []).append(bit)
+    for absence, bits in asking.items():
+        near = absence.apart.bounds(None).low - 1
         yield Deadline(
-            tuple(bits), predicates.index(each.forbidden), near, each.ahead, each.said, each.compared
+            tuple(bits),
+            predicates.index(absence.forbidden),
+            near,
+            absence.ahead,
+            absence.said,
+            absence.compared,
         )

@@ -66,7 +66,7 @@ def division_of(plan: Plan, *, positions: bool = False) -> Division:
 
 
 def division_of_partials(plan: PartialsPlan, *, positions: bool = False) -> Division:
-    """What tasks may divide where partial matches are found, too; see `division_of`.
+    """What tasks may divide where partial matches are recognized, too; see `division_of`.
 
     They share the partition keys that the query writes, or values that the events of every level share: other
     events of an answer may share one, and those of a partial match need not. Nothing is cut, as what becomes

@@ -45,7 +45,7 @@ class Compilation(NamedTuple):
 
 @dataclass(frozen=True)
 class Draft:
-    """A query that `check_query` has found no error in, for events that are laid out so.
+    """A query without errors (`check_query`), and the layout of its events.
 
     `text` is how it prints, where that is not the text of its tree. `given` is an automaton that takes the
     place of the pattern's, with what is left to be checked. `asked_for`: one plan was asked for by name, so
@@ -93,7 +93,7 @@ class Draft:
         condition, tick = residual.condition, self.layout.tick_ns
         if not isinstance(condition, Apartness):
             return residual
-        distances = tuple(Measured(each, each.bounds(tick)) for each in condition.distances)
+        distances = tuple(Measured(distance, distance.bounds(tick)) for distance in condition.distances)
         return replace(residual, condition=Apartness(distances))
 
     @cached_property
@@ -108,7 +108,7 @@ class Draft:
         if not any(any(p.distances_of(node)) for node in pattern.walk()):
             return pattern
         tick = self.layout.tick_ns
-        return p.with_distances(pattern, lambda each: Measured(each, each.bounds(tick)))
+        return p.with_distances(pattern, lambda distance: Measured(distance, distance.bounds(tick)))
 
     @cached_property
     def whole(self) -> Compilation:
@@ -176,7 +176,7 @@ class Draft:
     def wait(self) -> int | None:
         """After how many ticks what has ended is decided; None where it is at once."""
         after = p.ending(self.pattern_in_ticks)
-        return max((each.apart.bounds(None).low - 1 for each in after), default=None)
+        return max((absence.apart.bounds(None).low - 1 for absence in after), default=None)
 
     def classification(
         self,
@@ -191,7 +191,7 @@ class Draft:
         layout = self.layout
         brackets = [bracket.alternatives for bracket in self.tree.partition_by]
         every = all_attributes(layout.schema)
-        measured = [name for each in self.measures for name in each.attributes if name in every]
+        measured = [name for measure in self.measures for name in measure.attributes if name in every]
         checked = (*measured, *columns_read(residuals, layout.schema, layout.type_column))
         return Classification(
             predicates=tuple(predicates),

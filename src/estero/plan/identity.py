@@ -42,14 +42,14 @@ def _canonical(value: object) -> Iterator[str]:
         case RegisteredPredicate():
             yield f"predicate {value.name} of {value.arguments}"
         case frozenset() | set():
-            yield from _block("set", sorted(" ".join(_canonical(each)) for each in value))
+            yield from _block("set", sorted(" ".join(_canonical(item)) for item in value))
         case Mapping():
-            items = sorted(" ".join(_canonical(each)) for each in value.items())
+            items = sorted(" ".join(_canonical(item)) for item in value.items())
             yield from _block("mapping", items)
         case tuple() | list():
-            yield from _block("list", (line for each in value for line in _canonical(each)))
+            yield from _block("list", (line for item in value for line in _canonical(item)))
         case _ if is_dataclass(value):
-            compared = [each.name for each in fields(value) if each.compare]
+            compared = [member.name for member in fields(value) if member.compare]
             lines = (line for name in compared for line in _canonical(getattr(value, name)))
             yield from _block(type(value).__name__, lines)
         case _:

@@ -72,7 +72,7 @@ class JoinPlan(KeyedPlan):
 
         del ordinals, counting
         automaton = self.automaton
-        transitions = [(each, NO_HIDDEN, None) for each in automaton.transitions]
+        transitions = [(transition, NO_HIDDEN, None) for transition in automaton.transitions]
         final = sorted(automaton.final)
         return opened_in_heaps(self, self.columns, len(automaton.states), transitions, final, words)
 
@@ -105,7 +105,7 @@ class JoinPlan(KeyedPlan):
         if not self.residuals:
             return
         yield "by join keys, as each event comes:"
-        yield from (f"  {self.said(each)}" for each in self.pushed)
+        yield from (f"  {self.said(residual)}" for residual in self.pushed)
         yield from self.residual_lines()
 
     def automaton_sections(self) -> Iterator[Section]:
@@ -148,14 +148,14 @@ def _left(draft: Draft, parts: Parts) -> tuple[Residual, ...]:
     if parts.overlap:
         raise NotJoinedError(f"{parts.left[0]!s} is not an equality, and one event may be two of its parts")
     whole = [
-        each
-        for each in draft.compiled.residuals
-        if each.place is None and all(isinstance(key, str) for _, key in each.bindings)
+        residual
+        for residual in draft.compiled.residuals
+        if residual.place is None and all(isinstance(key, str) for _, key in residual.bindings)
     ]
     for condition in parts.left:
-        if sum(each.condition == condition for each in whole) != parts.left.count(condition):
+        if sum(residual.condition == condition for residual in whole) != parts.left.count(condition):
             raise NotJoinedError(f"{condition!s} is not an equality of two attributes")
-    return tuple(each for each in whole if each.condition in parts.left)
+    return tuple(residual for residual in whole if residual.condition in parts.left)
 
 
 def _why_not_joined(draft: Draft, parts: Parts, left: Sequence[Residual]) -> str:
@@ -173,9 +173,9 @@ def _why_not_joined(draft: Draft, parts: Parts, left: Sequence[Residual]) -> str
             return "equalities make partitions, in which no more is compared" if left else _ONE_PARTITION
         decide = Decision(draft.compiled.automaton, draft.layout.schema)
         keys = [bracket.alternatives for bracket in draft.tree.partition_by]
-        for each in left:
-            if not isinstance(decide.drafts(each), str):
-                text = residual_text(each, draft.layout.schema.time, keys)
+        for residual in left:
+            if not isinstance(decide.drafts(residual), str):
+                text = residual_text(residual, draft.layout.schema.time, keys)
                 return f"it would leave {text} to a filter; registers end runs that violate it"
         chain = chained(draft)
     except LimitExceeded:
@@ -186,7 +186,7 @@ def _why_not_joined(draft: Draft, parts: Parts, left: Sequence[Residual]) -> str
 
 
 def _is_of_atoms(parts: Parts) -> bool:
-    return isinstance(parts.shape, Together) and all(isinstance(each, Single) for each in parts.shape.parts)
+    return isinstance(parts.shape, Together) and all(isinstance(part, Single) for part in parts.shape.parts)
 
 
 def _joins(number: int, parts: Parts) -> bool:
@@ -195,7 +195,7 @@ def _joins(number: int, parts: Parts) -> bool:
 
 
 def plan_conjunctive(tree: ConjunctiveTree, layout: Layout) -> JoinPlan:
-    """The plan of a query that `check_conjunctive` has found no error in.
+    """The plan of a query without errors (`check_conjunctive`).
 
     Raises `LimitExceeded` where the automaton gets too big.
     """
@@ -225,14 +225,16 @@ def _plan(draft: Draft, parts: Parts, left: Sequence[Residual] = ()) -> JoinPlan
         classification=draft.classification(
             automaton.predicates,
             left,
-            values=tuple(values.found),
+            values=tuple(values.numbered),
             keys=[bracket.alternatives for bracket in draft.tree.partition_by],
         ),
         shown=draft.shown,
         measures=draft.measures,
         window=draft.window,
         interval=draft.interval,
-        pushed=tuple(each for each in draft.compiled.residuals if each not in left) if left else (),
+        pushed=tuple(residual for residual in draft.compiled.residuals if residual not in left)
+        if left
+        else (),
         residuals=tuple(left),
         reasons=tuple("it is not an equality of two attributes" for _ in left),
         predicates=registered_among(predicates_called(left)),
@@ -255,7 +257,7 @@ def with_joins(draft: Draft, automaton: PCEA) -> JoinPlan:
         classification=draft.classification(
             automaton.predicates,
             left,
-            values=tuple(values.found),
+            values=tuple(values.numbered),
             keys=[bracket.alternatives for bracket in draft.tree.partition_by],
         ),
         shown=draft.shown,
@@ -295,8 +297,8 @@ def _shared_value(draft: Draft, parts: Parts) -> dict[str, str]:
     """
     if draft.tree.partition_by or draft.tree.consume is not Consume.NONE or len(parts.events) < 2:
         return {}
-    for number, each in enumerate(parts.classes):
-        if not each.total or each.scope != parts.shape.number:
+    for number, part_class in enumerate(parts.classes):
+        if not part_class.total or part_class.scope != parts.shape.number:
             continue
         places: dict[str, list[str]] = {}
         for event in parts.events:

@@ -56,14 +56,16 @@ class Values:
 
     def __init__(self, schema: Schema) -> None:
         self._kinds = schema.column_kinds
-        self.found: dict[Value, int] = {}
+        self.numbered: dict[Value, int] = {}
         self._by_texts = False
 
     def columns(self, keys: Sequence[JoinKey]) -> tuple[KeyColumn, ...]:
         """The columns of the keys. One that is compared with another is exact if the other is."""
-        pairs = {each for key in keys if key.width == 2 for form in key.forms.values() for each in form}
+        pairs = {
+            expression for key in keys if key.width == 2 for form in key.forms.values() for expression in form
+        }
         inexact = {key.width for key in keys if key.width > 2}
-        inexact |= {2} if any(self._kind(each) not in _EXACT for each in pairs) else set()
+        inexact |= {2} if any(self._kind(expression) not in _EXACT for expression in pairs) else set()
         self._by_texts = self._has_decimals(keys)
         inexact |= {2} if self._by_texts else set()
         merged = self._types_of_plain_values(keys)
@@ -78,7 +80,7 @@ class Values:
 
     def _has_decimals(self, keys: Sequence[JoinKey]) -> bool:
         """Whether integers are joined as texts, which equal decimals share; beside floats they cannot be."""
-        kinds = {self._kind(each) for key in keys for form in key.forms.values() for each in form}
+        kinds = {self._kind(expression) for key in keys for form in key.forms.values() for expression in form}
         if {Kind.DECIMAL, Kind.INT, Kind.FLOAT} <= kinds:
             raise QueryError(
                 "integers, floats and decimals are not joined in one query",
@@ -103,19 +105,19 @@ class Values:
         if len(types) == 1:
             (expression,) = types
             return KeyPart((self._numbers(expression, merged[expression]),))
-        return KeyPart(tuple(self._numbers(each, tuple(names)) for each, names in types.items()))
+        return KeyPart(tuple(self._numbers(expression, tuple(names)) for expression, names in types.items()))
 
     def _numbers(self, expression: Node, types: tuple[str, ...]) -> tuple[int, ...]:
         if self._by_texts and self._kind(expression) is Kind.INT:
             expression = Cast(expression, "STRING")
         hashes: tuple[int | None, ...] = (0, 1) if self._kind(expression) in HASHED else (None,)
         values = [Value(expression, types, hashed) for hashed in hashes]
-        return tuple(self.found.setdefault(value, len(self.found)) for value in values)
+        return tuple(self.numbered.setdefault(value, len(self.numbered)) for value in values)
 
     def in_order(self, expression: Node, types: tuple[str, ...]) -> int:
         """The number of a value that is compared by order; of a string its first hash, which is to differ."""
         value = Value(expression, types, 0 if self._kind(expression) in HASHED else None)
-        return self.found.setdefault(value, len(self.found))
+        return self.numbered.setdefault(value, len(self.numbered))
 
     def _kind(self, expression: Node) -> Kind | None:
         """The kind of the column; integers where nothing is known of it."""

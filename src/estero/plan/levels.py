@@ -51,7 +51,7 @@ class LevelsInOne:
 
 @dataclass(frozen=True, slots=True)
 class LevelsPlan:
-    """How it is found out how far each start comes.
+    """How the level that each start reaches is determined.
 
     `parts` are the texts of what leads to each level. `in_one` finds the levels, and where there is none,
     because `reason`, the plans `by_level` do, one by one, from the complex events that they find. The last
@@ -74,7 +74,7 @@ class LevelsPlan:
 
 
 def levels_plan(tree: QueryTree, layout: Layout, *, chosen: bool = False) -> LevelsPlan:
-    """How it is found out how far starts come; raises `QueryError` for a query where that means nothing.
+    """The plan of the levels that starts reach; raises `QueryError` for a query where that means nothing.
 
     The last level is that of all complex events, or with `chosen` of those that strategy and LIMIT choose.
     """
@@ -83,18 +83,18 @@ def levels_plan(tree: QueryTree, layout: Layout, *, chosen: bool = False) -> Lev
     consume = tree.consume
     consuming = None if consume is Consume.NONE else _by_keys_of_partition(tree, layout)
     as_answered = chosen and tree != unchosen(tree)
-    found = _in_one(tree, levels, layout)
+    in_one = _in_one(tree, levels, layout)
     queries = [*(prefix_query(tree, parts) for parts in levels[:-1]), unchosen(tree)]
-    asked = queries if isinstance(found, str) else queries[-1:]
-    by_level = [_first_ends(each, layout, consume) for each in asked]
+    asked = queries if isinstance(in_one, str) else queries[-1:]
+    by_level = [_first_ends(query, layout, consume) for query in asked]
     if as_answered:
         by_level[-1] = plan_of(tree, layout)
     return LevelsPlan(
         tree=tree,
         parts=parts_of(tree.pattern),
-        in_one=None if isinstance(found, str) else found,
-        reason=found if isinstance(found, str) else "",
-        by_level=tuple(each.showing_nothing() for each in by_level),
+        in_one=None if isinstance(in_one, str) else in_one,
+        reason=in_one if isinstance(in_one, str) else "",
+        by_level=tuple(plan.showing_nothing() for plan in by_level),
         as_answered=as_answered,
         consuming=None if consuming is None else consuming.showing_nothing(),
     )
@@ -118,7 +118,7 @@ def _first_ends(tree: QueryTree, layout: Layout, consume: Consume) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class PartialsPlan:
-    """How partial matches are found: how far each start comes, and for each level but the last a plan.
+    """How partial matches are recognized: the levels that starts reach, and a plan for each but the last.
 
     A plan keeps, of each start, the complex event of its level that NEXT would choose, or all those that mark
     the same events. `whole` is the plan of the query. Where it does not give all complex events, or not as
@@ -144,7 +144,7 @@ class PartialsPlan:
 def partials_plan(
     tree: QueryTree, layout: Layout, *, as_written: bool = False, chosen: bool = False
 ) -> PartialsPlan:
-    """How partial matches are found; raises `QueryError` for a query where they mean nothing.
+    """The plan of partial matches; raises `QueryError` for a query where they mean nothing.
 
     With `as_written` all plans have the partition keys that the query writes, and no others. With `chosen`
     starts count as completed only by complex events that strategy and LIMIT choose; not so on a stream.
@@ -188,11 +188,11 @@ def _one_for_each_start(
 def _of_what_came(whole: Plan, level: Plan) -> Iterator[Measure]:
     """The values of SELECT that a partial match has: those that ask only for labels of steps that came."""
     came = label_types(level.tree.pattern)
-    for each in whole.measures:
-        outside = substituted(each.expression, lambda node: _NONE if isinstance(node, Aggregate) else None)
+    for measure in whole.measures:
+        outside = substituted(measure.expression, lambda node: _NONE if isinstance(node, Aggregate) else None)
         decided = Attribute(DECIDED_TIME) in outside.walk()
-        if not decided and all(asked.variable in came for asked in each.aggregates):
-            yield each
+        if not decided and all(asked.variable in came for asked in measure.aggregates):
+            yield measure
 
 
 _NONE = Literal(None)
@@ -202,7 +202,7 @@ _NONE = Literal(None)
 def of_single_events(plan: AutomatonPlan) -> bool:
     """Whether every complex event of a plan is one event, whatever else there is."""
     automaton = plan.automaton
-    alone = all(each.target in automaton.final for each in automaton.transitions)
+    alone = all(transition.target in automaton.final for transition in automaton.transitions)
     return alone and not (plan.deadlines or plan.residuals or FIRST in automaton.predicates)
 
 
@@ -256,8 +256,8 @@ def _in_one(tree: QueryTree, levels: tuple[int, ...], layout: Layout) -> LevelsI
 
 def _compares_absences(pattern: Pattern) -> bool:
     """Whether what is forbidden before a start or behind an end is compared with other events."""
-    sequences = (each for each in pattern.walk() if isinstance(each, Sequence))
-    absences = (absence for each in sequences for absence in (*each.before, *each.after))
+    sequences = (node for node in pattern.walk() if isinstance(node, Sequence))
+    absences = (absence for sequence in sequences for absence in (*sequence.before, *sequence.after))
     return any(True for absence in absences for _ in residuals(absence.event))
 
 
@@ -269,8 +269,10 @@ def _why_not(plan: AutomatonPlan, labels: list[str]) -> str:
         return "it asks what did not happen before or after"
     if FIRST in plan.automaton.predicates:
         return "it asks for the first event of the stream"
-    ending = (each for each in plan.automaton.transitions if each.target in plan.automaton.final)
-    if any(each.labels.isdisjoint(labels) for each in ending):
+    ending = (
+        transition for transition in plan.automaton.transitions if transition.target in plan.automaton.final
+    )
+    if any(transition.labels.isdisjoint(labels) for transition in ending):
         return "a part of it ends with an event that has no label"
     return ""
 

@@ -46,10 +46,10 @@ _ORDER = {Strategy.MAX: MAX, Strategy.NEXT: NEXT, Strategy.LAST: LAST}
 
 
 class _Comparison(NamedTuple):
-    """How runs are compared as they go on: the fields of `Settings` of these names."""
+    """How runs are compared as they go on; see `order`, `each` and `apart` of `Settings`."""
 
     order: int = NO_ORDER
-    each: bool = False
+    per_start: bool = False
     apart: int = NOT_APART
 
 
@@ -82,7 +82,7 @@ def opened_automaton(
         counting=counting,
         registers=_registers(program, automaton),
         order=compared.order,
-        each=compared.each,
+        each=compared.per_start,
         apart=compared.apart,
         visible=np.array([bool(labels) for labels in automaton.label_sets], np.bool_),
         first_bit=first_bit,
@@ -106,9 +106,9 @@ def _comparison(plan: Plan) -> _Comparison:
             return _Comparison(_ORDER[plan.strategy])
         case PerStart(listed=Listed.BEST, drops_overlaps=True):
             ends = LAST_ENDS if plan.strategy is Strategy.LONGEST else FIRST_ENDS
-            return _Comparison(NEXT, each=True, apart=ends)
+            return _Comparison(NEXT, per_start=True, apart=ends)
         case PerStart(listed=Listed.BEST):
-            return _Comparison(NEXT, each=True)
+            return _Comparison(NEXT, per_start=True)
         case _:
             return _Comparison()
 
@@ -136,7 +136,7 @@ def _registers(program: RegisterProgram | None, automaton: _Deterministic) -> Re
     if program is None:
         return None
     steps = registers.tables(program, automaton.label_sets, automaton.hidden_sets)
-    flat = np.array([step for each in steps for step in each], np.int64).reshape(-1, 4)
+    flat = np.array([step for steps_of_mark in steps for step in steps_of_mark], np.int64).reshape(-1, 4)
     first = np.cumsum([0, *map(len, steps)], dtype=np.int32)
     action, register, value = flat[:, :3].T.astype(np.int32)
     return RegisterTables(program.registers, first, action, register, value, flat[:, 3])

@@ -36,7 +36,7 @@ def opened_in_lists(
 ) -> Opened:
     """The runs of a chain automaton, in an ED-index."""
     marks: dict[_Mark, int] = {}
-    tables = chain_tables(states, [_step(each, marks) for each in steps], final)
+    tables = chain_tables(states, [_step(step, marks) for step in steps], final)
     return _by_keys(plan, ChainRuns(tables, consume=consume_of(plan)), marks, keys, words)
 
 
@@ -51,7 +51,8 @@ def opened_in_heaps(
     """The runs of an automaton that joins, or of a chain, in heaps and ordered indexes."""
     marks: dict[_Mark, int] = {}
     transitions = [
-        _transition(each, _mark(marks, each.labels, hidden), order) for each, hidden, order in joins
+        _transition(transition, _mark(marks, transition.labels, hidden), order)
+        for transition, hidden, order in joins
     ]
     runs = PceaRuns(pcea_tables(states, transitions, final), length_of(plan), consume=consume_of(plan))
     return _by_keys(plan, runs, marks, keys, words, compared=any(order for _, _, order in joins))
@@ -76,9 +77,9 @@ def _mark(marks: dict[_Mark, int], labels: LabelSet, hidden: HiddenSet = NO_HIDD
     return marks.setdefault((labels, hidden), len(marks))
 
 
-def _transition(each: PceaTransition, mark: int, order: Order | None) -> Transition:
-    sources = [_source(source, order) for source in each.sources]
-    return Transition(sources, each.predicate, mark, each.target)
+def _transition(transition: PceaTransition, mark: int, order: Order | None) -> Transition:
+    sources = [_source(source, order) for source in transition.sources]
+    return Transition(sources, transition.predicate, mark, transition.target)
 
 
 def _source(source: RunSource, order: Order | None) -> Source:
@@ -91,6 +92,14 @@ def _source(source: RunSource, order: Order | None) -> Source:
     return (*plain, f"{order.operator} {operator}", order.left, order.right, upper)
 
 
-def _step(each: ColumnTransition, marks: dict[_Mark, int]) -> ChainStep:
-    mark = _mark(marks, each.labels, each.hidden)
-    return ChainStep(each.source, each.predicate, mark, each.target, each.left, each.right, each.unequal)
+def _step(transition: ColumnTransition, marks: dict[_Mark, int]) -> ChainStep:
+    mark = _mark(marks, transition.labels, transition.hidden)
+    return ChainStep(
+        transition.source,
+        transition.predicate,
+        mark,
+        transition.target,
+        transition.left,
+        transition.right,
+        transition.unequal,
+    )

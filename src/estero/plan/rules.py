@@ -76,7 +76,7 @@ def plan_of(
     text: str = "",
     only: PlanName | None = None,
 ) -> Plan:
-    """The plan of a query that `check_query` has found no error in.
+    """The plan of a query without errors (`check_query`).
 
     `automaton` takes the place of its pattern's, with what is left to check of its complex events: the
     `residuals`, and if `filtered` the filter around the pattern. `text` takes that of its own text. `only`

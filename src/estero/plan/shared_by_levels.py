@@ -25,8 +25,8 @@ def with_shared_key(plan: PartialsPlan, layout: Layout) -> PartialsPlan:
     """
     if plan.whole.tree.partition_by:
         return plan
-    found = _shared(plan, layout)
-    return replace(plan, why_unshared=found) if isinstance(found, str) else replace(plan, shared=found)
+    key = _shared(plan, layout)
+    return replace(plan, why_unshared=key) if isinstance(key, str) else replace(plan, shared=key)
 
 
 def _shared(plan: PartialsPlan, layout: Layout) -> Mapping[str, str] | str:
@@ -35,22 +35,22 @@ def _shared(plan: PartialsPlan, layout: Layout) -> Mapping[str, str] | str:
         return "what is forgotten depends on all earlier events"
     if tree.strategy is Strategy.STRICT:
         return "the strategy STRICT looks at the events in between"
-    if any(each.deadlines for each in plan.plans):
+    if any(of_level.deadlines for of_level in plan.plans):
         return "NOT(…) FOR looks at the events of all keys"
     parts = levels_of(tree.pattern)
-    compared = [number for number, each in enumerate(plan.by_level) if not of_single_events(each)]
+    compared = [number for number, level in enumerate(plan.by_level) if not of_single_events(level)]
     queries = [*(prefix_query(tree, parts[number]) for number in compared), unchosen(tree)]
     schema = plan.whole.classification.schema
-    drafts = [Draft(each, replace(layout, schema=schema)) for each in queries]
+    drafts = [Draft(query, replace(layout, schema=schema)) for query in queries]
 
     def alike(key: Mapping[str, str]) -> bool:
         """Whether values of these attributes are compared in one form."""
-        kinds = {schema.column_kinds.get(each) for each in key.values()}
+        kinds = {schema.column_kinds.get(value) for value in key.values()}
         return len(kinds) == 1 or kinds <= _COMPARED_AS_ONE
 
-    found = common_key([each.compiled for each in drafts], schema, alike)
-    if isinstance(found, Mapping):
-        return found
-    number, why = found
-    steps = [*(each + 1 for each in compared), len(parts)][number]
+    common = common_key([draft.compiled for draft in drafts], schema, alike)
+    if isinstance(common, Mapping):
+        return common
+    number, why = common
+    steps = [*(number + 1 for number in compared), len(parts)][number]
     return f"the events of the first {f'{steps} steps' if steps > 1 else 'step'} share no key: {why}"

@@ -16,7 +16,7 @@ def labels_of_steps(pattern: Pattern) -> tuple[frozenset[str], ...]:
     """The labels of each step of a pattern: of each level, where it is a sequence, else all of one step.
 
     >>> from estero.language.syntax.parser import parse_pattern
-    >>> [sorted(each) for each in labels_of_steps(parse_pattern("a ; b? ; c AS x"))]
+    >>> [sorted(labels) for labels in labels_of_steps(parse_pattern("a ; b? ; c AS x"))]
     [['a'], ['b', 'c', 'x']]
     """
     inside, levels = inside_tails(pattern), levels_of(pattern)
@@ -33,7 +33,7 @@ def labels_of_steps(pattern: Pattern) -> tuple[frozenset[str], ...]:
 def step_behind(labels: Iterable[str], steps: tuple[frozenset[str], ...], done: int) -> int:
     """The step that an event with these labels belongs to, where so many are done before."""
     marked = frozenset(labels)
-    later = (number for number, each in enumerate(steps, 1) if number >= done and each & marked)
+    later = (number for number, step in enumerate(steps, 1) if number >= done and step & marked)
     return next(later, done)
 
 
@@ -44,8 +44,8 @@ def steps_of_states(automaton: CEA, steps: tuple[frozenset[str], ...]) -> tuple[
     leaves = leaving(automaton.transitions)
     while waiting:
         state = waiting.popleft()
-        for each in leaves[state]:
-            if each.target not in done:
-                done[each.target] = step_behind(each.labels, steps, done[state])
-                waiting.append(each.target)
+        for transition in leaves[state]:
+            if transition.target not in done:
+                done[transition.target] = step_behind(transition.labels, steps, done[state])
+                waiting.append(transition.target)
     return tuple(done.get(state, 0) for state in range(automaton.states))

@@ -18,14 +18,14 @@ def together(classifications: Sequence[Classification]) -> Classification:
     Its own predicates come first, and so keep their bits. Raises ValueError where others have other keys.
     """
     first = classifications[0]
-    if any(each.keys not in ((), first.keys) for each in classifications):
+    if any(classification.keys not in ((), first.keys) for classification in classifications):
         raise ValueError("plans with several partition keys cannot read one stream")
     return replace(
         first,
-        predicates=_all(each.predicates for each in classifications),
-        values=_all(each.values for each in classifications),
-        payload=_all(each.payload for each in classifications),
-        keep_all=any(each.keep_all for each in classifications),
+        predicates=_all(classification.predicates for classification in classifications),
+        values=_all(classification.values for classification in classifications),
+        payload=_all(classification.payload for classification in classifications),
+        keep_all=any(classification.keep_all for classification in classifications),
     )
 
 

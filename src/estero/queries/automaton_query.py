@@ -158,10 +158,10 @@ def _as_pattern(
     except (LimitExceeded, NoTypesError) as error:
         reason = str(error)
     outline = automaton_outline(machine if isinstance(machine, CEA) else skeleton(machine), types)
-    distances = [
+    steps = [
         residual.condition.distances for residual in residuals if isinstance(residual.condition, Apartness)
     ]
-    apart = (p.Sequence((outline, outline), (p.Link(distances=step),)) for step in distances)
+    apart = (p.Sequence((outline, outline), (p.Link(distances=step),)) for step in steps)
     return either([outline, *apart]), reason
 
 

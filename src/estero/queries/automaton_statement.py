@@ -78,7 +78,7 @@ class AutomatonStatement(PatternStatement):
         return Compiled(intervals_only(machine) if interval else machine, left)
 
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
-        """All errors of the query for events of a schema; without one, those for any events."""
+        """Everything in which the query does not fit a schema; without one, whatever the events are."""
         errors = super().errors(schema, type_column)
         if schema is None or isinstance(self.automaton, CEA) or self.reason is None:
             return errors  # a text has the comparisons in it

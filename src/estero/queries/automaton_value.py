@@ -162,8 +162,8 @@ class Automaton:
         clauses = [_in_words(name, value) for name, value in self.beside if name != "filter"]
         if self.strategy != "ALL":
             clauses.insert(0, f"strategy: {self.strategy}")
-        filters = [f"filter: {condition}" for condition in self.filters]
-        lines = [*lines, *filters, *clauses, *(f"not in its transitions: {part}" for part in self.unsaid)]
+        unsaid = [f"not in its transitions: {text}" for text in self.unsaid]
+        lines = [*lines, *(f"filter: {text}" for text in self.filters), *clauses, *unsaid]
         return legible("\n".join(lines), lines=True)
 
     def svg(self) -> str:

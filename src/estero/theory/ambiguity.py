@@ -46,10 +46,10 @@ def ambiguity(automaton: PCEA) -> Ambiguity | None:
         for event in events:
             tried += 1
             new = list(_begun(automaton, runs, event, len(stream)))
-            ended = [each for each in new if each.state in automaton.final]
-            if any(len(set(each.marks)) < len(each.marks) for each in ended):
+            ended = [run for run in new if run.state in automaton.final]
+            if any(len(set(run.marks)) < len(run.marks) for run in ended):
                 return Ambiguity([*stream, event], by_one=True)
-            if len({_marked(each) for each in ended}) < len(ended):
+            if len({_marked(run) for run in ended}) < len(ended):
                 return Ambiguity([*stream, event], by_one=False)
             streams.append(([*stream, event], [*runs, *new]))
     return None
@@ -57,14 +57,14 @@ def ambiguity(automaton: PCEA) -> Ambiguity | None:
 
 def refuse_ambiguous(machine: PCEA) -> None:
     """Raises ValueError, with a stream that shows it, for an automaton that is ambiguous on short streams."""
-    found = ambiguity(machine)
-    if found is None:
+    shown = ambiguity(machine)
+    if shown is None:
         return
     events = " ".join(
-        f"{each.type}({', '.join(f'{named(name)}={value!r}' for name, value in each.attributes.items())})"
-        for each in found.stream
+        f"{event.type}({', '.join(f'{named(name)}={value!r}' for name, value in event.attributes.items())})"
+        for event in shown.stream
     )
-    if found.by_one:
+    if shown.by_one:
         raise ValueError(
             f"one run of this automaton marks an event twice, for instance of {events}: runs that it gathers "
             "have that event in common; give it different labels in them, or let their events differ"
@@ -80,27 +80,27 @@ def refuse_ambiguous(machine: PCEA) -> None:
 
 def _events(automaton: PCEA) -> list[Event]:
     """Events of all kinds, with all choices of `VALUES` for what is compared with that of other events."""
-    found: dict[str, Event] = {}
+    by_text: dict[str, Event] = {}
     for kind in kinds_of(automaton.predicates, free=False):
         names = list(dict.fromkeys(_compared(automaton, kind.event.type)))
         for event in _of_kind(kind, names, automaton.predicates) if kind.bits else ():
-            found.setdefault(repr(event), event)
-    return list(found.values())[:MOST_EVENTS]
+            by_text.setdefault(repr(event), event)
+    return list(by_text.values())[:MOST_EVENTS]
 
 
 def _compared(automaton: PCEA, name: str) -> Iterator[str]:
     """The attributes of a type by which runs are joined, and those that its conditions compare with them."""
     sides = [value for key in automaton.keys for value in key.forms.get(name, ())]
-    for each in automaton.predicates:
-        if name in each.types and each.condition is not None:
-            sides += [node for node in each.condition.walk() if _is_of_two(node)]
+    for predicate in automaton.predicates:
+        if name in predicate.types and predicate.condition is not None:
+            sides += [node for node in predicate.condition.walk() if _is_of_two(node)]
     for side in sides:
         yield from (node.name for node in side.walk() if isinstance(node, e.Attribute))
 
 
 def _is_of_two(node: e.Node) -> bool:
     """Whether it compares attributes of one event with each other."""
-    literals = (isinstance(each, e.Literal) for each in node.children())
+    literals = (isinstance(child, e.Literal) for child in node.children())
     return isinstance(node, e.Comparison) and not any(literals)
 
 
@@ -112,14 +112,14 @@ def _of_kind(kind: Kind, names: Sequence[str], predicates: Sequence[EventPredica
         for values in islice(product(VALUES, repeat=len(of)), MOST_STREAMS):
             yield Event(name, {**own, **dict(zip(of, values, strict=True))})
 
-    found = [each for each in with_values(names) if _bits(predicates, each) == kind.bits]
-    return found or list(with_values([each for each in names if each not in own]))
+    fitting = [event for event in with_values(names) if _bits(predicates, event) == kind.bits]
+    return fitting or list(with_values([name for name in names if name not in own]))
 
 
 def _bits(predicates: Sequence[EventPredicate], event: Event) -> int | None:
     """Which predicates are true of an event; None where no column has values of its types."""
     try:
-        return sum(1 << bit for bit, each in enumerate(predicates) if _passes(each, event))
+        return sum(1 << bit for bit, predicate in enumerate(predicates) if _passes(predicate, event))
     except DataError:
         return None
 
@@ -161,7 +161,7 @@ def _begun(automaton: PCEA, runs: Sequence[_Tree], event: Event, position: int) 
         ]
         own = ((position, transition.labels),)
         for together in product(*gathered):
-            yield _Tree(transition.target, event, sum((each.marks for each in together), own))
+            yield _Tree(transition.target, event, sum((run.marks for run in together), own))
 
 
 def _agree(left: JoinKey, before: Event, right: JoinKey, event: Event) -> bool:
@@ -176,4 +176,4 @@ def _agree(left: JoinKey, before: Event, right: JoinKey, event: Event) -> bool:
 
 def _values(key: JoinKey, event: Event) -> list[Value] | None:
     forms = key.forms.get(event.type)
-    return None if forms is None else [evaluate_expression(each, event) for each in forms]
+    return None if forms is None else [evaluate_expression(form, event) for form in forms]

@@ -38,11 +38,11 @@ def as_given(machine: CEA | Chain | PCEA, steps: Mapping[Hidden, str]) -> tuple[
 
 
 def _of_cea(cea: CEA, steps: Mapping[Hidden, str]) -> Iterator[Given]:
-    for each in cea.transitions:
-        event = _event_text(each.guard, cea)
+    for transition in cea.transitions:
+        event = _event_text(transition.guard, cea)
         if event is not None:
-            given = str(each.source), event, tuple(sorted(each.labels)), str(each.target)
-            asked = ", ".join(steps[label] for label in sorted(each.hidden) if label in steps)
+            given = str(transition.source), event, tuple(sorted(transition.labels)), str(transition.target)
+            asked = ", ".join(steps[label] for label in sorted(transition.hidden) if label in steps)
             yield (*given, f"[{asked}]") if asked else given
 
 
@@ -53,15 +53,17 @@ def _event_text(guard: Guard, cea: CEA) -> str | None:
     )
     place = ["START()"] * (FIRST in present) + ["NOT START()"] * (FIRST in absent)
     names = cea.types_of(guard)
-    refused = [each for each in absent if each != FIRST]
+    refused = [predicate for predicate in absent if predicate != FIRST]
     if names is None:
-        return " AND ".join([*(f"NOT {predicate_text(each)}" for each in refused), *place]) or "*"
-    condition = conjoined(each.condition for each in present if each.condition is not None)
+        return " AND ".join([*(f"NOT {predicate_text(predicate)}" for predicate in refused), *place]) or "*"
+    condition = conjoined(predicate.condition for predicate in present if predicate.condition is not None)
     alternatives: dict[tuple[str, ...], list[str]] = {}
     for name in names:
-        own = [EventPredicate((name,), each.condition) for each in refused if name in each.types]
-        if not any(each.condition is None for each in own):
-            asked = tuple(f"NOT {predicate_text(each)}" for each in own)
+        own = [
+            EventPredicate((name,), predicate.condition) for predicate in refused if name in predicate.types
+        ]
+        if not any(predicate.condition is None for predicate in own):
+            asked = tuple(f"NOT {predicate_text(predicate)}" for predicate in own)
             alternatives.setdefault(asked, []).append(name)
     texts = [
         " AND ".join([predicate_text(EventPredicate(tuple(of), condition)), *asked])
@@ -100,13 +102,13 @@ def _reads_back(condition: e.Node) -> bool:
 
 
 def _of_runs(machine: Chain | PCEA) -> Iterator[Given]:
-    for each in machine.transitions:
-        sources = compared_before(machine, each)
+    for transition in machine.transitions:
+        sources = compared_before(machine, transition)
         given: Given = (
             [machine.states[state] for state, _ in sources],
-            predicate_text(machine.predicates[each.predicate]),
-            tuple(sorted(each.labels)),
-            machine.states[each.target],
+            predicate_text(machine.predicates[transition.predicate]),
+            tuple(sorted(transition.labels)),
+            machine.states[transition.target],
         )
         compared = conjoined(one for _, comparisons in sources for one in comparisons)
         yield given if compared is None else (*given, str(compared))

@@ -73,8 +73,8 @@ def atoms_for(reads: Sequence[Read], types: Iterable[str]) -> Atoms:
             conditions.setdefault(label, set()).update(condition for _, condition in read.cases)
     alike = {
         label: condition
-        for label, found in conditions.items()
-        if len(found) == 1 and (condition := next(iter(found))) is not None
+        for label, asked in conditions.items()
+        if len(asked) == 1 and (condition := next(iter(asked))) is not None
     }
     wanted = frozenset(conditions)
     dropped = "_"

@@ -36,18 +36,20 @@ def chain_to_pattern(chain: Chain) -> p.Pattern:
 
 def _ways(chain: Chain) -> Iterator[tuple[ChainTransition, ...]]:
     open_ways: list[tuple[ChainTransition, ...]]
-    open_ways = [(each,) for each in chain.transitions if each.source is None]
+    open_ways = [(transition,) for transition in chain.transitions if transition.source is None]
     while open_ways:
         way = open_ways.pop(0)
         if way[-1].target in chain.final:
             yield way
-        open_ways += [(*way, each) for each in chain.transitions if each.source == way[-1].target]
+        open_ways += [
+            (*way, transition) for transition in chain.transitions if transition.source == way[-1].target
+        ]
 
 
 def _pattern(chain: Chain, way: Sequence[ChainTransition]) -> p.Pattern:
     """One way: an event after the other, each under a name of its own, and what is compared of neighbours."""
-    labels = sorted({label for each in way for label in each.labels})
-    taken = {*labels, *(name for each in chain.predicates for name in each.types)}
+    labels = sorted({label for transition in way for label in transition.labels})
+    taken = {*labels, *(name for predicate in chain.predicates for name in predicate.types)}
     names = []
     for place in range(len(way)):
         name = f"e{place + 1}"
@@ -57,17 +59,18 @@ def _pattern(chain: Chain, way: Sequence[ChainTransition]) -> p.Pattern:
         taken.add(name)
     parts = []
     conditions: list[e.Node] = []
-    for place, (name, each) in enumerate(zip(names, way, strict=True)):
-        predicate = chain.predicates[each.predicate]
+    for place, (name, transition) in enumerate(zip(names, way, strict=True)):
+        predicate = chain.predicates[transition.predicate]
         part = either([event_type(of) for of in predicate.types])
-        for label in (name, *sorted(each.labels - {str(part)})):
+        for label in (name, *sorted(transition.labels - {str(part)})):
             part = p.As(part, label)
         parts.append(part)
         if predicate.condition is not None:
             conditions.append(e.EventFilter(name, predicate.condition))
         before = names[place - 1]
         conditions += [
-            replace(one, right=e.with_variable(one.right, name)).said(before) for one in each.comparisons
+            replace(one, right=e.with_variable(one.right, name)).said(before)
+            for one in transition.comparisons
         ]
     whole = parts[0] if len(parts) == 1 else p.Sequence(tuple(parts), (p.Link(),) * (len(parts) - 1))
     whole = p.Start(whole) if chain.anchored else whole

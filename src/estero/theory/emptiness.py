@@ -35,9 +35,9 @@ def _why_empty(tree: QueryTree) -> str:
     if _shortest(cea) is not None:
         return "the marked events of its complex events never follow one another directly, as STRICT asks"
     part = _smallest_empty(tree.pattern, tree.streams)
-    for each in compile_pattern(part, tree.streams).automaton.predicates:
-        if each != FIRST and not any(kind.bits for kind in kinds_of([each])):
-            return f"no event can be {each}"
+    for predicate in compile_pattern(part, tree.streams).automaton.predicates:
+        if predicate != FIRST and not any(kind.bits for kind in kinds_of([predicate])):
+            return f"no event can be {predicate}"
     return f"no complex event can be {shortened(part)}"
 
 
@@ -54,4 +54,4 @@ def _shortest(cea: CEA) -> int | None:
 
 
 def _kind_bits(cea: CEA) -> set[int]:
-    return {each.bits for each in kinds_of(cea.predicates)}
+    return {kind.bits for kind in kinds_of(cea.predicates)}

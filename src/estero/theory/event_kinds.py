@@ -57,15 +57,19 @@ def kinds_of(
 
     Raises `LimitExceeded`, naming the condition, where there are too many.
     """
-    predicates = [of_one_event(each) for each in predicates]
-    types = dict.fromkeys(name for each in predicates for name in each.types)
-    found = {0: Kind(0, Event(_other_than(types), dict(fixed or {})))}
+    predicates = [of_one_event(predicate) for predicate in predicates]
+    types = dict.fromkeys(name for predicate in predicates for name in predicate.types)
+    kinds = {0: Kind(0, Event(_other_than(types), dict(fixed or {})))}
     for name in types:
-        asked = [(bit, each) for bit, each in enumerate(predicates) if each != FIRST and name in each.types]
+        asked = [
+            (bit, predicate)
+            for bit, predicate in enumerate(predicates)
+            if predicate != FIRST and name in predicate.types
+        ]
         for kind in _kinds_of_type(name, asked, fixed or {}, free=free):
-            if kind.bits not in found or (found[kind.bits].assumed and not kind.assumed):
-                found[kind.bits] = kind
-    return list(found.values())
+            if kind.bits not in kinds or (kinds[kind.bits].assumed and not kind.assumed):
+                kinds[kind.bits] = kind
+    return list(kinds.values())
 
 
 def _other_than(types: Iterable[str]) -> str:
@@ -78,8 +82,8 @@ def _other_than(types: Iterable[str]) -> str:
 def _kinds_of_type(
     name: str, asked: Sequence[tuple[int, EventPredicate]], fixed: Mapping[str, Value], *, free: bool
 ) -> Iterator[Kind]:
-    always = sum(1 << bit for bit, each in asked if each.condition is None)
-    conditions = {bit: each.condition for bit, each in asked if each.condition is not None}
+    always = sum(1 << bit for bit, predicate in asked if predicate.condition is None)
+    conditions = {bit: predicate.condition for bit, predicate in asked if predicate.condition is not None}
     unknowns = {bit: _unknowns(condition, free=free) for bit, condition in conditions.items()}
     groups = merged(unknowns.values())
     parts: list[list[Kind]] = []
@@ -89,15 +93,15 @@ def _kinds_of_type(
         parts.append(_kinds_of_group(name, together, group, fixed))
         total *= len(parts[-1])
         if total > KIND_CAP:
-            condition = max(together.values(), key=lambda each: len(str(each)))
+            condition = max(together.values(), key=lambda one: len(str(one)))
             raise _too_many(name, condition, f"{KIND_CAP:,} kinds of events")
     constant = sum(
         1 << bit for bit, of in unknowns.items() if not of and _truth(conditions[bit], name, {}, {})
     )
     for combination in product(*parts):
-        values = {**fixed, **{k: v for each in combination for k, v in each.event.attributes.items()}}
-        assumed = {k: v for each in combination for k, v in each.assumed.items()}
-        bits = always | constant | sum(each.bits for each in combination)
+        values = {**fixed, **{k: v for kind in combination for k, v in kind.event.attributes.items()}}
+        assumed = {k: v for kind in combination for k, v in kind.assumed.items()}
+        bits = always | constant | sum(kind.bits for kind in combination)
         yield Kind(bits, Event(name, values), assumed)
 
 
@@ -116,13 +120,13 @@ Unknown = e.Attribute | e.Node
 
 def _unknowns(condition: e.Node, *, free: bool) -> dict[Unknown, None]:
     """What the truth of a condition depends on."""
-    found: dict[Unknown, None] = {}
+    unknowns: dict[Unknown, None] = {}
     for leaf in _leaves(condition):
         if free and not _is_plain(leaf):
-            found[leaf] = None
+            unknowns[leaf] = None
         else:
-            found |= dict.fromkeys(each for each in leaf.walk() if isinstance(each, e.Attribute))
-    return found
+            unknowns |= dict.fromkeys(node for node in leaf.walk() if isinstance(node, e.Attribute))
+    return unknowns
 
 
 def _leaves(condition: e.Node) -> Iterator[e.Node]:
@@ -165,8 +169,8 @@ def _truth(
             truth = _truth(part, name, values, assumed)
             return None if truth is None else not truth
         case _:
-            found = evaluate_expression(condition, Event(name, values))
-            return found if isinstance(found, bool) else None
+            value = evaluate_expression(condition, Event(name, values))
+            return value if isinstance(value, bool) else None
 
 
 # --------------------------------------------------------------------------------------- values to try
@@ -188,40 +192,42 @@ def _kinds_of_group(
             choices.append(TRUTHS)
         cases *= len(choices[-1])
     if cases > CASE_CAP:
-        longest = max(conditions.values(), key=lambda each: len(str(each)))
+        longest = max(conditions.values(), key=lambda one: len(str(one)))
         raise _too_many(name, longest, f"{CASE_CAP:,} cases")
-    found: dict[int, Kind] = {}
+    kinds: dict[int, Kind] = {}
     for chosen in product(*choices):
         pairs = list(zip(unknowns, chosen, strict=True))
-        values = {each.name: value for each, value in pairs if isinstance(each, e.Attribute)}
+        values = {unknown.name: value for unknown, value in pairs if isinstance(unknown, e.Attribute)}
         assumed = {
-            each: value
-            for each, value in pairs
-            if not isinstance(each, e.Attribute) and (value is None or isinstance(value, bool))
+            unknown: value
+            for unknown, value in pairs
+            if not isinstance(unknown, e.Attribute) and (value is None or isinstance(value, bool))
         }
         try:
             bits = sum(
-                1 << bit for bit, each in conditions.items() if _truth(each, name, values, assumed) is True
+                1 << bit
+                for bit, condition in conditions.items()
+                if _truth(condition, name, values, assumed) is True
             )
         except DataError:  # no column has values of these types
             continue
-        found.setdefault(bits, Kind(bits, Event(name, values), assumed))
-    return list(found.values())
+        kinds.setdefault(bits, Kind(bits, Event(name, values), assumed))
+    return list(kinds.values())
 
 
 def _telling(attribute: str, tried: Sequence[Value], leaves: Sequence[e.Node]) -> Sequence[Value]:
     """One value of each sort that conditions on this attribute alone tell apart; all where others look on."""
     if not all(map(_is_plain, leaves)):
         return tried
-    found: dict[tuple[object, ...], Value] = {}
+    by_truth: dict[tuple[object, ...], Value] = {}
     for value in tried:
         try:
             event = Event("", {attribute: value})
             truths = tuple(evaluate_expression(leaf, event) for leaf in leaves)
         except DataError:  # a value of another type, which a column of this attribute cannot have
             continue
-        found.setdefault(truths, value)
-    return list(found.values())
+        by_truth.setdefault(truths, value)
+    return list(by_truth.values())
 
 
 def candidates(leaves: Iterable[e.Node]) -> list[Value]:
@@ -234,18 +240,20 @@ def candidates(leaves: Iterable[e.Node]) -> list[Value]:
             elif isinstance(node, e.Like):
                 constants.add(node.pattern.replace("%", "").replace("_", "a"))
     numbers = sorted(
-        each for each in constants if isinstance(each, int | float) and not isinstance(each, bool)
+        constant
+        for constant in constants
+        if isinstance(constant, int | float) and not isinstance(constant, bool)
     )
-    texts = sorted(each for each in constants if isinstance(each, str))
-    times = sorted(each for each in constants if isinstance(each, datetime))
-    lengths = sorted(each.nanoseconds for each in constants if isinstance(each, Duration))
-    found: list[Value] = [*_numbers(numbers), *_texts(texts), *_times(times)]
-    found += [Duration(int(each)) for each in _numbers(lengths) if math.isfinite(each)]
-    if not found or any(isinstance(each, bool) for each in constants):
-        found += [True, False]
+    texts = sorted(constant for constant in constants if isinstance(constant, str))
+    times = sorted(constant for constant in constants if isinstance(constant, datetime))
+    lengths = sorted(constant.nanoseconds for constant in constants if isinstance(constant, Duration))
+    values: list[Value] = [*_numbers(numbers), *_texts(texts), *_times(times)]
+    values += [Duration(int(length)) for length in _numbers(lengths) if math.isfinite(length)]
+    if not values or any(isinstance(constant, bool) for constant in constants):
+        values += [True, False]
     if not constants - {None, True, False}:
-        found += [0, 1, "a"]
-    return [*found, None]
+        values += [0, 1, "a"]
+    return [*values, None]
 
 
 def _numbers(constants: Sequence[int | float]) -> Iterator[int | float]:

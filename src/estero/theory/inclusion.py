@@ -50,12 +50,12 @@ class _Pair(NamedTuple):
     before: _Pair | None = None
 
     def word(self) -> tuple[MarkedLetter, ...]:
-        found = []
+        letters = []
         pair: _Pair | None = self
         while pair is not None and pair.last is not None:
-            found.append(pair.last)
+            letters.append(pair.last)
             pair = pair.before
-        return tuple(reversed(found))
+        return tuple(reversed(letters))
 
 
 def difference(
@@ -78,7 +78,7 @@ def difference(
         return _by_antichains(ours, theirs, letters, first=first, longest=longest)
     except _ManyError:
         word = difference_by_classes(ours, theirs, letters, first=first, longest=longest, limit=limit)
-        return None if word is None else tuple(MarkedLetter(*each) for each in word)
+        return None if word is None else tuple(MarkedLetter(*pair) for pair in word)
 
 
 class _ManyError(Exception):
@@ -110,7 +110,7 @@ def _by_antichains(
                 compared += len(met[transition.target]) + 1
                 if compared > FEW_COMPARISONS:
                     raise _ManyError
-                if not any(each <= others for each in met[transition.target]):
+                if not any(fewer <= others for fewer in met[transition.target]):
                     met[transition.target].append(others)
                     queue.append(following)
     return None
@@ -130,10 +130,10 @@ def shortest(cea: CEA, letters: Iterable[int] | None = None) -> int | None:
         begins = first if transition.source in cea.initial else 0
         return any(transition.guard.allows(bits | more) for bits in kinds for more in {0, begins})
 
-    after = leaving(each for each in cea.transitions if passes(each))
+    after = leaving(transition for transition in cea.transitions if passes(transition))
     level, seen = set(cea.initial), set(cea.initial)
     for length in range(1, cea.states + 1):
-        level = {each.target for state in level for each in after[state]}
+        level = {transition.target for state in level for transition in after[state]}
         if not level.isdisjoint(cea.final):
             return length
         level -= seen
@@ -152,7 +152,9 @@ class _Moves:
 
     def __post_init__(self) -> None:
         useful = self.cea.leading_to(self.cea.final, lambda _: True)
-        self._leaving = leaving(each for each in self.cea.transitions if each.target in useful)
+        self._leaving = leaving(
+            transition for transition in self.cea.transitions if transition.target in useful
+        )
         if self.cea.predicates[-1:] == (FIRST,):
             self.first = 1 << len(self.cea.predicates) - 1
 
@@ -162,10 +164,15 @@ class _Moves:
     def allowed(self, state: int, bits: int) -> list[Transition]:
         key = (state, bits)
         if key not in self._allowed:
-            self._allowed[key] = [each for each in self._leaving[state] if each.guard.allows(bits)]
+            self._allowed[key] = [
+                transition for transition in self._leaving[state] if transition.guard.allows(bits)
+            ]
         return self._allowed[key]
 
     def after(self, states: frozenset[int], bits: int, labels: LabelSet) -> frozenset[int]:
         return frozenset(
-            each.target for state in states for each in self.allowed(state, bits) if each.labels == labels
+            transition.target
+            for state in states
+            for transition in self.allowed(state, bits)
+            if transition.labels == labels
         )

@@ -33,12 +33,12 @@ class _Reached(NamedTuple):
     before: _Reached | None = None
 
     def word(self) -> tuple[Mark, ...]:
-        found = []
+        letters = []
         here: _Reached | None = self
         while here is not None and here.last is not None:
-            found.append(here.last)
+            letters.append(here.last)
             here = here.before
-        return tuple(reversed(found))
+        return tuple(reversed(letters))
 
 
 def difference_by_classes(
@@ -111,16 +111,16 @@ class _Side:
         self._mask = (1 << cea.states) - 1 << self.shift
         if cea.predicates[-1:] == (FIRST,):
             self._first = 1 << len(cea.predicates) - 1
-        after = leaving(each for each in cea.transitions if each.target in useful)
+        after = leaving(transition for transition in cea.transitions if transition.target in useful)
         self._leaving = [
             [
                 (
-                    _word(each.guard.present),
-                    _word(each.guard.absent),
-                    each.labels,
-                    1 << self.shift + each.target,
+                    _word(transition.guard.present),
+                    _word(transition.guard.absent),
+                    transition.labels,
+                    1 << self.shift + transition.target,
                 )
-                for each in after[state]
+                for transition in after[state]
             ]
             for state in range(cea.states)
         ]
@@ -130,11 +130,11 @@ class _Side:
         bits |= self._first if at_start else 0
         key = states & self._mask, bits
         if key not in self._moves:
-            found: dict[LabelSet, int] = {}
+            numbers: dict[LabelSet, int] = {}
             for state in _bits(key[0] >> self.shift):
                 for labels, target in self._of(state, bits):
-                    found[labels] = found.get(labels, 0) | target
-            self._moves[key] = found
+                    numbers[labels] = numbers.get(labels, 0) | target
+            self._moves[key] = numbers
         return self._moves[key]
 
     def _of(self, state: int, bits: int) -> list[tuple[LabelSet, int]]:

@@ -34,7 +34,11 @@ def around(left: Pattern, link: Link, body: Pattern, right: Pattern) -> Pattern:
 def either(parts: Iterable[Pattern]) -> Pattern:
     """Any of `parts`, of which there is at least one."""
     whole = _fewest(list(dict.fromkeys(parts)))  # first as they are: p OR p+ p is p+, and p may be an OR
-    flat = [each for part in whole for each in (part.parts if isinstance(part, Disjunction) else (part,))]
+    flat = [
+        alternative
+        for part in whole
+        for alternative in (part.parts if isinstance(part, Disjunction) else (part,))
+    ]
     left = _fewest(list(dict.fromkeys(flat)))
     return left[0] if len(left) == 1 else Disjunction(tuple(left))
 
@@ -44,10 +48,10 @@ def _fewest(parts: list[Pattern]) -> list[Pattern]:
     while True:
         pairs = ((i, j) for i in range(len(parts)) for j in range(len(parts)) if i != j)
         joins = ((i, j, joined) for i, j in pairs if (joined := _joined(parts[i], parts[j])) is not None)
-        found = next(joins, None)
-        if found is None:
+        join = next(joins, None)
+        if join is None:
             return parts
-        i, j, joined = found
+        i, j, joined = join
         left = [part for k, part in enumerate(parts) if k not in (i, j)]
         parts = [*left[: min(i, j)], joined, *left[min(i, j) :]]
 
@@ -73,9 +77,9 @@ def _joined(one: Pattern, other: Pattern) -> Pattern | None:
     for shared in range(before, -1, -1):
         for rest in range(min(after, limit - shared), -1, -1):
             if shared or rest:
-                found = _factored((p, p_links), (q, q_links), shared, rest)
-                if found is not None:
-                    return found
+                factored = _factored((p, p_links), (q, q_links), shared, rest)
+                if factored is not None:
+                    return factored
     return None
 
 
@@ -152,7 +156,7 @@ def _slid(chain: Chain, place: int, rounds: Iteration) -> Chain | None:
             and (not turn or (links[place] == link and links[place + 1 : end - 1] == inner[: turn - 1]))
         )
         borders = (*in_front[:1], *in_front[-1:], *behind[:1], *behind[-1:])
-        if not same or any(isinstance(each, Optional) for each in borders):
+        if not same or any(isinstance(border, Optional) for border in borders):
             continue
         if size and turn:
             again = inner[turn - 1]

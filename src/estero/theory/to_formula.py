@@ -72,21 +72,21 @@ Guards = dict[LabelSet, list[Guard]]
 
 def _ways(cea: CEA) -> dict[Pair, Guards]:
     """The guards between two states by labels, with a fresh initial and one final state; useful ways only."""
-    found: dict[Pair, Guards] = {}
+    ways: dict[Pair, Guards] = {}
     first_bit = cea.predicates.index(FIRST) if FIRST in cea.predicates else None
-    for each in cea.transitions:
-        if each.guard.present & each.guard.absent:
+    for transition in cea.transitions:
+        if transition.guard.present & transition.guard.absent:
             continue
-        target = FINAL if each.target in cea.final else each.target
-        if each.source in cea.initial:
-            found.setdefault((INITIAL, target), {}).setdefault(each.labels, []).append(each.guard)
-        if first_bit not in each.guard.present:  # inside a run no event is the first of the stream
-            guard = Guard(each.guard.present, each.guard.absent - {first_bit})
-            found.setdefault((each.source, target), {}).setdefault(each.labels, []).append(guard)
-    useful = between(INITIAL, FINAL, found)
+        target = FINAL if transition.target in cea.final else transition.target
+        if transition.source in cea.initial:
+            ways.setdefault((INITIAL, target), {}).setdefault(transition.labels, []).append(transition.guard)
+        if first_bit not in transition.guard.present:  # inside a run no event is the first of the stream
+            guard = Guard(transition.guard.present, transition.guard.absent - {first_bit})
+            ways.setdefault((transition.source, target), {}).setdefault(transition.labels, []).append(guard)
+    useful = between(INITIAL, FINAL, ways)
     return {
         pair: {labels: _fewer(guards) for labels, guards in by_labels.items()}
-        for pair, by_labels in found.items()
+        for pair, by_labels in ways.items()
         if useful.issuperset(pair)
     }
 
@@ -137,19 +137,19 @@ class _Elimination:
                         open_type = self.types is None and self.cea.types_of(guard) is None
                         if not (outline and open_type and labels == NO_LABELS):
                             loops.append((pair, labels, guard))
-        found = [
+        reads = [
             (pair, read)
             for pair, labels, guard in loops
             if (read := read_of(guard, labels, self.cea, self.types)) is not None
         ]
-        useful = between(INITIAL, FINAL, (pair for pair, _ in found))
-        found = [(pair, read) for pair, read in found if outline or useful.issuperset(pair)]
-        if not found:
+        useful = between(INITIAL, FINAL, (pair for pair, _ in reads))
+        reads = [(pair, read) for pair, read in reads if outline or useful.issuperset(pair)]
+        if not reads:
             raise ValueError("no run of the automaton can accept, and every pattern finds something")
-        self.atoms = atoms_for([read for _, read in found], self.types or ())
+        self.atoms = atoms_for([read for _, read in reads], self.types or ())
         if not self.atoms.wanted:
             raise ValueError("no transition marks an event, and a pattern always marks some")
-        return found
+        return reads
 
     def run(self, reads: Iterable[tuple[Pair, Read]]) -> Pattern:
         """The pattern from the initial to the final state, all others eliminated, the easiest first."""
@@ -157,7 +157,7 @@ class _Elimination:
             self._add(pair, self.atoms.pattern(read))
         states = {state for pair in self.between for state in pair} - {INITIAL, FINAL}
         while states:
-            state = min(states, key=lambda each: (self._cost(each), -each))
+            state = min(states, key=lambda candidate: (self._cost(candidate), -candidate))
             states.remove(state)
             self._eliminate(state)
         return self.between[INITIAL, FINAL]
@@ -194,7 +194,7 @@ class _Elimination:
 def _finished(pattern: Pattern, atoms: Atoms) -> Pattern:
     """With the filters that stand at the top, and only the labels that are wanted."""
     labels = list(label_types(pattern))
-    top = conjoined(EventFilter(each, atoms.top[each]) for each in labels if each in atoms.top)
+    top = conjoined(EventFilter(label, atoms.top[label]) for label in labels if label in atoms.top)
     if top is not None:
         pattern = Filter(pattern, top)
     if not atoms.wanted.issuperset(labels):
@@ -212,4 +212,4 @@ def _check_size(pattern: Pattern, cap: int) -> None:
                 f"the pattern of this automaton has {many}; "
                 "fewer states, or fewer ways between them, make it shorter"
             )
-        level = [child for each in level for child in each.children()]
+        level = [child for node in level for child in node.children()]

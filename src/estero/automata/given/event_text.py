@@ -44,7 +44,7 @@ def clauses_of(text: str, types: Sequence[str] | None, where: str) -> list[Claus
 
     Raises `QueryError` with the place in `text`.
 
-    >>> [str(each) for each in clauses_of("SELL[price > 10] OR BUY", None, "")[0].present]
+    >>> [str(predicate) for predicate in clauses_of("SELL[price > 10] OR BUY", None, "")[0].present]
     ['SELL[price > 10]']
     """
     place = len(text) - len(text.lstrip())
@@ -75,29 +75,29 @@ class _Reader:
             case e.Not(part):
                 return self.clauses(part, wanted=not wanted)
             case e.And(parts) | e.Or(parts):
-                each = [self.clauses(part, wanted=wanted) for part in parts]
+                by_part = [self.clauses(part, wanted=wanted) for part in parts]
                 if isinstance(node, e.And) != wanted:
-                    return [clause for alternatives in each for clause in alternatives]
-                return self._all(each, node.span)
+                    return [clause for alternatives in by_part for clause in alternatives]
+                return self._all(by_part, node.span)
             case _:
                 predicate = self._predicate(node)
                 return [Clause(present=(predicate,)) if wanted else Clause(absent=(predicate,))]
 
-    def _all(self, each: Sequence[Sequence[Clause]], span: Span) -> list[Clause]:
-        found = []
-        for choice in product(*each):
+    def _all(self, parts: Sequence[Sequence[Clause]], span: Span) -> list[Clause]:
+        clauses = []
+        for choice in product(*parts):
             whole = Clause()
             for clause in choice:
                 whole = whole.meet(clause)
-            found.append(whole)
-            if len(found) > MOST_CLAUSES:
+            clauses.append(whole)
+            if len(clauses) > MOST_CLAUSES:
                 raise self._wrong(
                     f"this has more than {MOST_CLAUSES} alternatives",
                     span,
                     expected="fewer alternatives in one transition",
                     hint="spread them over several states",
                 )
-        return found
+        return clauses
 
     def _predicate(self, node: e.Node) -> EventPredicate:
         match node:
@@ -115,7 +115,7 @@ class _Reader:
                 names = (self._type(f"{stream}>{name}", node.span),)
                 return EventPredicate(names, self._about_one_event(condition))
             case _:
-                attributes = any(isinstance(each, e.Attribute) for each in node.walk())
+                attributes = any(isinstance(inner, e.Attribute) for inner in node.walk())
                 raise self._wrong(
                     "this does not say which events are read",
                     node.span,
@@ -157,7 +157,7 @@ class _Reader:
         return condition
 
     def _wrong(self, message: str, span: Span, *, expected: str, hint: str = "") -> QueryError:
-        found = self.text[span.start : span.end]
+        piece = self.text[span.start : span.end]
         return QueryError(
-            f"{self.where}: {message}", text=self.text, span=span, found=found, expected=expected, hint=hint
+            f"{self.where}: {message}", text=self.text, span=span, found=piece, expected=expected, hint=hint
         )

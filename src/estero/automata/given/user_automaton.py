@@ -151,9 +151,9 @@ def _check_reached(steps: Sequence[_Step], begins: Sequence[Hashable], ends: Seq
     for step in steps:
         after.setdefault(step.source, []).append(step.target)
     entered = [target for state in begins for target in after.get(state, ())]
-    found = set(reached(entered, lambda state: after.get(state, ())))
+    useful = set(reached(entered, lambda state: after.get(state, ())))
     for state in ends:
-        if state not in found:
+        if state not in useful:
             origin = f"the initial state {begins[0]!r}" if len(begins) == 1 else "any initial state"
             raise ValueError(f"the final state {state!r} cannot be reached from {origin}")
 
@@ -176,12 +176,12 @@ def _check_distances(steps: Sequence[_Step], begins: Sequence[Hashable]) -> None
 
 def _normal(steps: Iterable[_Step], begins: Sequence[Hashable], ends: Sequence[Hashable]) -> list[_Step]:
     """Runs begin in INITIAL, which nothing enters, and accept in FINAL, which nothing leaves."""
-    found = []
+    normal = []
     for step in steps:
         sources = [*([INITIAL] if step.source in begins else []), step.source]
         targets = [step.target, *([FINAL] if step.target in ends else [])]
-        found += [replace(step, source=source, target=target) for source in sources for target in targets]
-    return found
+        normal += [replace(step, source=source, target=target) for source in sources for target in targets]
+    return normal
 
 
 def _numbered(steps: Sequence[_Step], types: Sequence[str] | None) -> Compiled:
@@ -196,7 +196,9 @@ def _numbered(steps: Sequence[_Step], types: Sequence[str] | None) -> Compiled:
     number = {state: place for place, state in enumerate([*order, FINAL])}
     steps = sorted(steps, key=lambda step: (number[step.source], number[step.target]))
     clauses = [_with_types(step, types) for step in steps]
-    predicates = dict.fromkeys(each for clause in clauses for each in (*clause.present, *clause.absent))
+    predicates = dict.fromkeys(
+        predicate for clause in clauses for predicate in (*clause.present, *clause.absent)
+    )
     ordered = [
         *(predicate for predicate in predicates if predicate != FIRST),
         *([FIRST] if FIRST in predicates else []),
@@ -206,16 +208,16 @@ def _numbered(steps: Sequence[_Step], types: Sequence[str] | None) -> Compiled:
         for place, distances in enumerate(dict.fromkeys(step.apart for step in steps if step.apart))
     }
     before = frozenset(Hidden(place, BEFORE) for place in places.values())
-    found: dict[Transition, None] = {}
+    numbered: dict[Transition, None] = {}
     for step, clause in zip(steps, clauses, strict=True):
-        present, absent = (frozenset(map(ordered.index, each)) for each in (clause.present, clause.absent))
+        present, absent = (frozenset(map(ordered.index, group)) for group in (clause.present, clause.absent))
         hidden = frozenset({Hidden(places[step.apart])}) if step.apart else NO_HIDDEN
         hidden |= before if step.labels else NO_HIDDEN
-        found[
+        numbered[
             Transition(number[step.source], Guard(present, absent), step.labels, number[step.target], hidden)
         ] = None
     last = number[FINAL]
-    automaton = CEA(last + 1, frozenset({0}), frozenset({last}), tuple(found), tuple(ordered))
+    automaton = CEA(last + 1, frozenset({0}), frozenset({last}), tuple(numbered), tuple(ordered))
     residuals = (
         Residual(Apartness(distances), ((BEFORE, Hidden(place, BEFORE)),), place)
         for distances, place in places.items()
@@ -226,7 +228,7 @@ def _numbered(steps: Sequence[_Step], types: Sequence[str] | None) -> Compiled:
 def _with_types(step: _Step, types: Sequence[str] | None) -> Clause:
     """What a transition reads, with the types there are where it names none and that has to be known."""
     clause = step.clause
-    if any(each != FIRST for each in clause.present) or (step.passes_over and not step.apart):
+    if any(predicate != FIRST for predicate in clause.present) or (step.passes_over and not step.apart):
         return clause
     if types is None:
         if not step.labels and not step.apart:

@@ -67,8 +67,10 @@ def runs_of(
     """
     given = list(transitions)
     begins = _begins(given, initial)
-    entered = [each[3] for each in given if not isinstance(each, str) and len(each) in (4, 5)]
-    steps = [step for each in given for step in _steps(each, begins, entered, types)]
+    entered = [
+        transition[3] for transition in given if not isinstance(transition, str) and len(transition) in (4, 5)
+    ]
+    steps = [step for transition in given for step in _steps(transition, begins, entered, types)]
     if not steps:
         raise ValueError("an automaton needs at least one transition")
     states = list(dict.fromkeys(step.target for step in steps))
@@ -94,9 +96,9 @@ def _sources(given: object) -> tuple[Any, ...]:
 def _begins(given: Sequence[Sequence[object]], initial: object) -> list[Hashable]:
     if initial is None:
         return []
-    whole = [each for each in given if not isinstance(each, str) and each]
-    left = [state for each in whole for state in _sources(each[0])]
-    return chosen_states("initial", initial, {each: None for each in left if isinstance(each, Hashable)})
+    whole = [transition for transition in given if not isinstance(transition, str) and transition]
+    left = [state for transition in whole for state in _sources(transition[0])]
+    return chosen_states("initial", initial, {state: None for state in left if isinstance(state, Hashable)})
 
 
 def _steps(
@@ -139,18 +141,18 @@ def _one_predicate(clause: Clause, types: Sequence[str] | None, where: str) -> E
     """All of a clause as one predicate."""
     if FIRST in clause.present or FIRST in clause.absent:
         raise ValueError(f"{where} asks for START(): automata that compare events take anchored=True instead")
-    if any(each.condition is not None for each in clause.absent):
+    if any(predicate.condition is not None for predicate in clause.absent):
         raise ValueError(f"{where}: write TYPE[NOT …] for NOT TYPE[…], with each type that there is")
     if not clause.present and types is None:
         raise ValueError(f"{where} reads events of any type: say with types=[…] which types there are")
-    allowed = [each.types for each in clause.present] or [tuple(types or ())]
-    refused = {name for each in clause.absent for name in each.types}
+    allowed = [predicate.types for predicate in clause.present] or [tuple(types or ())]
+    refused = {name for predicate in clause.absent for name in predicate.types}
     names = tuple(
-        name for name in allowed[0] if name not in refused and all(name in each for each in allowed)
+        name for name in allowed[0] if name not in refused and all(name in options for options in allowed)
     )
     if not names:
         raise ValueError(f"{where} is taken by no event")
-    conditions = tuple(each.condition for each in clause.present if each.condition is not None)
+    conditions = tuple(predicate.condition for predicate in clause.present if predicate.condition is not None)
     return EventPredicate(names, e.And(conditions) if len(conditions) > 1 else next(iter(conditions), None))
 
 
@@ -161,7 +163,7 @@ def _comparisons(
     given: object, sources: Sequence[Hashable], where: str
 ) -> dict[Hashable, tuple[Neighbours, ...]]:
     """What the event at hand is compared by with the event of each source."""
-    found: dict[Hashable, list[Neighbours]] = {state: [] for state in sources}
+    comparisons: dict[Hashable, list[Neighbours]] = {state: [] for state in sources}
     if given is not None:
         if not isinstance(given, str):
             raise ValueError(f'{where} compares by a text such as "{BEFORE}.k = k", not {given!r}')
@@ -172,12 +174,12 @@ def _comparisons(
             condition = parse_condition(given)
             for part in condition.parts if isinstance(condition, e.And) else (condition,):
                 state, neighbours = _neighbours(part, names)
-                found[state].append(neighbours)
+                comparisons[state].append(neighbours)
         except QueryError as error:
             error.text = given
             error.message = f"{where}: {error.message}"
             raise
-    return {state: tuple(each) for state, each in found.items()}
+    return {state: tuple(compared) for state, compared in comparisons.items()}
 
 
 def _neighbours(part: e.Node, names: Mapping[str, Hashable]) -> tuple[Hashable, Neighbours]:
@@ -196,7 +198,7 @@ def _neighbours(part: e.Node, names: Mapping[str, Hashable]) -> tuple[Hashable, 
             pass
         case _:
             raise _wrong("this does not compare two events", part)
-    sides = [_variables(each) for each in (part.left, part.right)]
+    sides = [_variables(side) for side in (part.left, part.right)]
     for side, other, operator in ((0, 1, part.operator), (1, 0, _TURNED[part.operator])):
         before, here = sides[side], sides[other]
         if len(before) == 1 and None not in before and here == {None}:
@@ -209,7 +211,7 @@ def _neighbours(part: e.Node, names: Mapping[str, Hashable]) -> tuple[Hashable, 
 
 
 def _variables(node: e.Node) -> set[str | None]:
-    return {each.variable for each in node.walk() if isinstance(each, e.Attribute)}
+    return {inner.variable for inner in node.walk() if isinstance(inner, e.Attribute)}
 
 
 def _wrong(message: str, node: e.Node, names: Iterable[str] = (BEFORE,)) -> QueryError:
@@ -226,11 +228,11 @@ def _check_ways(steps: Sequence[_Step], states: Sequence[Hashable], ends: Sequen
             if state not in states:
                 raise ValueError(f"{step.where} leaves a state that no transition enters: {state!r}")
     begun = [step.target for step in steps if not step.sources]
-    found = set(begun)
+    reachable = set(begun)
     for _ in states:
-        found |= {step.target for step in steps if found.issuperset(step.sources)}
+        reachable |= {step.target for step in steps if reachable.issuperset(step.sources)}
     for state in ends:
-        if state not in found:
+        if state not in reachable:
             raise ValueError(f"the final state {state!r} cannot be reached from the beginning of a run")
     after: dict[Hashable, list[Hashable]] = {}
     for step in steps:
@@ -282,12 +284,16 @@ def _parallelised(steps: Sequence[_Step], states: Sequence[Hashable], ends: Sequ
         sources = []
         for state in step.sources:
             compared = step.comparisons[state]
-            other = next((each for each in compared if each.operator != "="), None)
+            other = next((neighbours for neighbours in compared if neighbours.operator != "="), None)
             if other is not None:
                 raise ValueError(f"{step.where} compares by {other.operator}; gathered runs are joined by =")
-            left = key(entered[state], [each.left for each in compared])
+            left = key(entered[state], [neighbours.left for neighbours in compared])
             sources.append(
-                Source(number[state], left, key(step.predicate.types, [each.right for each in compared]))
+                Source(
+                    number[state],
+                    left,
+                    key(step.predicate.types, [neighbours.right for neighbours in compared]),
+                )
             )
         transitions.append(
             PceaTransition(tuple(sources), predicates[step.predicate], step.labels, number[step.target])
