@@ -54,7 +54,7 @@ def test_lines_are_as_wide_as_each_other_and_hold_every_letter(
         letter
         for row in [("a", "b"), *rows]
         for text in row
-        for letter in text.strip(" \n")
+        for letter in text
         if letter not in " \n"
     )
 
