@@ -245,7 +245,7 @@ class Answer:
     def share(self, number: int, of: int) -> Answer:
         """Share `number` (0 … of - 1) of `of`: together they are the answer, each complex event once.
 
-        Shares are for processes that read the same events: each recognises everything, goes to its part by
+        Shares are for processes that read the same events: each recognizes everything, goes to its part by
         counting, and enumerates only that, so no messages are needed. Sizes differ by at most one complex
         event, except where filters are checked while enumerating (`Query.explain` names them). A share of a
         slice or a sample is a slice of it. ValueError if there is no such share.
