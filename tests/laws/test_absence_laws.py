@@ -21,8 +21,9 @@ from estero.language.tree.pattern import ending, has_deadlines
 from estero.language.tree.query import EveryLabel, QueryTree, SelectExpression
 from estero.plan.rules import plan_of
 from estero.recognize import deadlines as hold
-from estero.recognize.in_process import InProcessRun, time_type
+from estero.recognize.in_process import InProcessRun
 from estero.recognize.recognition import Recognition
+from estero.recognize.source_run import time_type
 from estero.recognize.until import AFTER_ALL
 from estero.reference.queries import Event, evaluate_query, is_answer, undecided
 from laws.evaluators import ByEnd, by_end

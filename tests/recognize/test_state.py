@@ -13,8 +13,8 @@ from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout
 from estero.queries.texts import query
 from estero.recognize import state as going_on
-from estero.recognize.in_process import time_type
 from estero.recognize.recognition import Recognition
+from estero.recognize.source_run import time_type
 
 Counts = list[tuple[int, int]]
 Begin = Callable[[bytes | None], Recognition]

@@ -189,7 +189,8 @@ class Query:
             )
         layout = EventLayout.of(type, time, order, time_unit, types, only_type=self.only_type)
         from estero.answers.answer import Answer
-        from estero.recognize.in_process import InProcessRun, Progress
+        from estero.recognize.in_process import InProcessRun
+        from estero.recognize.source_run import Progress
 
         source = self._open(events, layout, csv_options)
         plan = self._checked_plan(source, layout)
@@ -197,7 +198,7 @@ class Query:
         told = None if progress is None else Progress(progress)
         known = None
         if until is not None:
-            from estero.recognize.in_process import time_type
+            from estero.recognize.source_run import time_type
             from estero.recognize.until import known_until
 
             known = known_until(until, plan, time_type(source), partials=True)

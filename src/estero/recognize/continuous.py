@@ -25,10 +25,10 @@ from estero.events.streams.stream_layout import StreamLayout
 from estero.events.tables.shown_types import plain_type
 from estero.plan.plan import Plan
 from estero.recognize.consumed import Consumed
-from estero.recognize.in_process import time_type
 from estero.recognize.increment import NothingFound, PushedRun
 from estero.recognize.progress import RecognizerProgress
 from estero.recognize.recognition import Ended, Recognition
+from estero.recognize.source_run import time_type
 from estero.recognize.state import plan_about
 from estero.recognize.state_bytes import (
     State,

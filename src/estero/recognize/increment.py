@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from estero.engine.walk.share import WHOLE, Dealer, Share
 from estero.errors import EsteroError
-from estero.recognize.in_process import Reading
+from estero.recognize.reading import Reading
 from estero.recognize.recognition import Ended, Found, Recognition
 
 T = TypeVar("T")
@@ -110,21 +110,6 @@ class PushedRun(Reading):
     def __reduce__(self) -> NoReturn:
         raise TypeError("the answer of a push cannot be pickled: pickle its table, answer.to_arrow()")
 
-    def funnel(self, **asked: object) -> NoReturn:  # noqa: ARG002
-        raise _no_funnel()
-
-    def partials(self, **asked: object) -> NoReturn:  # noqa: ARG002
-        raise ValueError("partial matches are of a whole stream: ask the answer of query.run for them")
-
-    def why_not(self, sample: int | None, seconds: float | None) -> NoReturn:  # noqa: ARG002
-        raise ValueError("why not more is asked of a whole stream: ask the answer of query.run")
-
-    def values(self, attribute: str, first: int, last: int) -> NoReturn:  # noqa: ARG002
-        raise ValueError("the events of a recognizer are not kept: ask the answer of query.run for plot(y=…)")
-
-    def undecided(self) -> NoReturn:
-        raise _not_of_a_push()
-
     def shared(self, share: Share) -> PushedRun:
         self._check_valid()
         if self.share != WHOLE:
@@ -172,21 +157,6 @@ class NothingFound(Reading):
     def counts_quickly(self) -> bool:
         return True
 
-    def funnel(self, **asked: object) -> NoReturn:  # noqa: ARG002
-        raise _no_funnel()
-
-    def partials(self, **asked: object) -> NoReturn:  # noqa: ARG002
-        raise ValueError("partial matches are of a whole stream: ask the answer of query.run for them")
-
-    def why_not(self, sample: int | None, seconds: float | None) -> NoReturn:  # noqa: ARG002
-        raise ValueError("why not more is asked of a whole stream: ask the answer of query.run")
-
-    def values(self, attribute: str, first: int, last: int) -> NoReturn:  # noqa: ARG002
-        raise ValueError("the events of a recognizer are not kept: ask the answer of query.run for plot(y=…)")
-
-    def undecided(self) -> NoReturn:
-        raise _not_of_a_push()
-
     def shared(self, share: Share) -> NothingFound:
         return replace(self, share=share)
 
@@ -197,11 +167,3 @@ class NothingFound(Reading):
     def _found(self, share: Share, *, counting: bool = False, showing: bool = True) -> Found:
         del share, counting, showing
         return iter(())
-
-
-def _not_of_a_push() -> ValueError:
-    return ValueError("an answer of a recognizer is decided; what is not yet comes with later pushes")
-
-
-def _no_funnel() -> ValueError:
-    return ValueError("a funnel is of a whole stream: ask the answer of query.run for it")

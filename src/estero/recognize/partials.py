@@ -21,9 +21,9 @@ from estero.recognize.batch_columns import numbers_of
 from estero.recognize.consumed import Consumed
 from estero.recognize.excerpts import SharedReading
 from estero.recognize.held_rows import HeldRows
-from estero.recognize.in_process import time_type
 from estero.recognize.levels import BEGAN, START, consumed_by, level_column, levels_reached
 from estero.recognize.recognition import Recognition
+from estero.recognize.source_run import time_type
 from estero.recognize.until import check_until
 
 

@@ -54,7 +54,7 @@ from estero.language.tree.whole import as_written, with_whole
 from estero.plan.plan import Layout
 from estero.plan.rules import plan_of
 from estero.recognize.budget import SECONDS, Budget, OutOfTimeError
-from estero.recognize.in_process import InProcessRun
+from estero.recognize.source_run import SourceRun
 from estero.recognize.until import AFTER_ALL
 
 SAMPLE: Final = 50_000
@@ -75,7 +75,7 @@ _NO_CHOICE: Final[dict[str, Any]] = {
 }
 
 
-def why_not(run: InProcessRun, sample: int | None = None, seconds: float | None = None) -> WhyNot:
+def why_not(run: SourceRun, sample: int | None = None, seconds: float | None = None) -> WhyNot:
     """Why the query of a run does not find more; looks at `sample` rows at most for each nearest miss.
 
     What is not found out in its part of some `seconds` is left out.
@@ -93,7 +93,7 @@ def why_not(run: InProcessRun, sample: int | None = None, seconds: float | None 
 class WhyNotSearch:
     """What keeps events away from the first part of a sequence that is lacking in the events of a run."""
 
-    run: InProcessRun
+    run: SourceRun
     layout: Layout
     sample: int
     budget: Budget
@@ -311,9 +311,9 @@ class WhyNotSearch:
 
     # ------------------------------------------------------------------------------------ what is run
 
-    def _run(self, tree: QueryTree) -> InProcessRun:
+    def _run(self, tree: QueryTree) -> SourceRun:
         until = AFTER_ALL if p.ending(tree.pattern) else None
-        return InProcessRun(plan_of(tree, self.layout), self.run.source, until=until, budget=self.budget)
+        return SourceRun(plan_of(tree, self.layout), self.run.source, until=until, budget=self.budget)
 
     def ends(self, tree: QueryTree) -> NDArray[np.int64]:
         """The positions at which complex events of a query end, ascending."""
