@@ -35,7 +35,7 @@ FEW_STATES, FEW_CLASSES = 200, 64
 class AutomatonPlan(Plan):
     """How a query is evaluated by a complex event automaton.
 
-    With `whatever_end`, of the complex events of a start that is kept which NEXT chooses, wherever they end.
+    With `best_per_start` each start keeps what NEXT chooses of all its complex events, wherever they end.
     With `asks_greatest` all filters may be asked of what NEXT chooses for a start and an end: where that does
     not pass, nothing else does.
     `cut_by` is what another query forgets, which this one tells the partial matches of.
@@ -44,14 +44,14 @@ class AutomatonPlan(Plan):
     stream. `registers` are the comparisons that runs check as they go.
     """
 
-    evaluated = ("automaton", "gaps", "registers", "ages", "whatever_end", "asks_greatest", "cut_by")
+    evaluated = ("automaton", "gaps", "registers", "ages", "best_per_start", "asks_greatest", "cut_by")
 
     automaton: CEA
     gaps: bool = False
     state_cap: int = DEFAULT_STATE_CAP
     registers: RegisterProgram | None = None
     ages: AgeProgram | None = None
-    whatever_end: bool = False
+    best_per_start: bool = False
     asks_greatest: bool = False
     cut_by: Consume = Consume.NONE
 
@@ -95,12 +95,12 @@ class AutomatonPlan(Plan):
         return clocks or measured_in_places(self.residuals)
 
     @property
-    def chooses(self) -> bool:
+    def selects_in_kernel(self) -> bool:
         """Whether recognition itself keeps only what the strategy keeps, or of each start NEXT's choice."""
         if self.ages is not None:
             return False
         if self.decides_later:
-            told_apart = (self.registers is not None or self.whatever_end) and not self.residuals
+            told_apart = (self.registers is not None or self.best_per_start) and not self.residuals
             return (told_apart or self.asks_greatest) and _marks_its_start(self.automaton)
         if self.strategy is Strategy.MAX:
             return not (self.residuals or self.has_hidden or self.registers is not None)
@@ -109,7 +109,7 @@ class AutomatonPlan(Plan):
     @property
     def lists_for_starts(self) -> bool:
         """Whether for each start complex events are listed, from which one is chosen (LONGEST, SHORTEST)."""
-        listed = self.sieved or self.registers is not None or self.whatever_end
+        listed = self.sieved or self.registers is not None or self.best_per_start
         return self.decides_later and listed
 
     @property
@@ -121,7 +121,7 @@ class AutomatonPlan(Plan):
             return "cea-split"
         if self.decides_later and not self.lists_for_starts:
             return "cea-starts"
-        return "cea-spans" if self.chooses else "cea"
+        return "cea-spans" if self.selects_in_kernel else "cea"
 
     @property
     def machine(self) -> CEA:
@@ -162,14 +162,14 @@ class AutomatonPlan(Plan):
         if self.ages is not None:
             return AgedAutomaton(self.automaton, self.ages, self.state_cap)
         automaton = LazyAutomaton(self.automaton, self.state_cap, registers=self.registers)
-        chooses = self.strategy is Strategy.MAX and self.chooses
-        return MaxAutomaton(automaton, self.state_cap) if chooses else automaton
+        selects = self.strategy is Strategy.MAX and self.selects_in_kernel
+        return MaxAutomaton(automaton, self.state_cap) if selects else automaton
 
     @property
     def tallied(self) -> bool:
         """Whether complex events are counted by the automaton alone, without a look at the compact set."""
         plain = self.registers is None and self.ages is None
-        plain = plain and not (self.chooses or self.decides_later or self.gaps)
+        plain = plain and not (self.selects_in_kernel or self.decides_later or self.gaps)
         return plain and not self.sieved and self.consume is Consume.NONE
 
     # ------------------------------------------------------------------------------------- in words
@@ -197,13 +197,13 @@ class AutomatonPlan(Plan):
             update = "time per event linear in the values that open runs remember"
         elif self.ages is not None:
             update = "amortised constant time per event, runs too old for their next step are forgotten"
-        elif self.chooses and self.window is not None:
+        elif self.selects_in_kernel and self.window is not None:
             update = "time per event linear in the spans of windows whose runs are in different states"
         elif self.decides_later and not self.lists_for_starts:
             update = "time per event linear in the different states that starts are in"
         else:
             update = "constant time per event"
-        if self.chooses and self.residuals:
+        if self.selects_in_kernel and self.residuals:
             return (
                 "time per event linear in the starts in the window; for each start its ends are listed, "
                 "the last or first ones before others, until one passes the filter"
@@ -211,7 +211,7 @@ class AutomatonPlan(Plan):
         if self.residuals:
             return f"{update}; filtered while enumerating, so there is no bound on the delay"
         if self.lists_for_starts:
-            each = "one" if self.chooses else "all"
+            each = "one" if self.selects_in_kernel else "all"
             return (
                 f"{update}; at each end {each} for each start is listed, of which that of the last or first \
 end stays"
@@ -282,12 +282,12 @@ end stays"
         match self.strategy:
             case Strategy.STRICT:
                 return "in the automaton, which was rewritten"
-            case Strategy.LONGEST | Strategy.SHORTEST if self.chooses and self.residuals:
+            case Strategy.LONGEST | Strategy.SHORTEST if self.selects_in_kernel and self.residuals:
                 return (
                     "in recognition, where each state keeps the best run for each start: filters are asked "
                     "of that alone, as what marks less passes only where it does"
                 )
-            case Strategy.LONGEST | Strategy.SHORTEST if self.chooses:
+            case Strategy.LONGEST | Strategy.SHORTEST if self.selects_in_kernel:
                 return (
                     "in recognition, where each state keeps the best run for each start, and behind it "
                     "among different ends; decided when the window of the start has passed"
@@ -302,13 +302,13 @@ end stays"
                     "in recognition, where starts that are in one state stay together; decided when the "
                     "window of the start has passed"
                 )
-            case Strategy.MAX if self.chooses:
+            case Strategy.MAX if self.selects_in_kernel:
                 return "in the automaton, which follows the runs that mark what a run marks and more"
             case Strategy.MAX:
                 return "after enumeration, among complex events with the same end"
-            case _ if self.chooses and self.window is None:
+            case _ if self.selects_in_kernel and self.window is None:
                 return "in recognition, where each state keeps only the best run"
-            case _ if self.chooses:
+            case _ if self.selects_in_kernel:
                 return "in recognition, where each state keeps the best run for each start of the window"
             case _:
                 return "after enumeration, because filters are applied before it"

@@ -182,7 +182,7 @@ def _one_for_each_start(
         plan = with_registers(draft) if isinstance(partitioned, str) else partitioned
         if of_single_events(plan):
             break
-    return replace(plan, whatever_end=True, cut_by=cut_by)
+    return replace(plan, best_per_start=True, cut_by=cut_by)
 
 
 def _of_what_came(whole: Plan, level: Plan) -> Iterator[Measure]:

@@ -75,8 +75,8 @@ def opened_automaton(
         words=words,
         counting=counting,
         registers=_registers(program, automaton),
-        order=_ORDER[plan.strategy] if plan.chooses else NO_ORDER,
-        each=plan.chooses and plan.strategy.one_for_each_start,
+        order=_ORDER[plan.strategy] if plan.selects_in_kernel else NO_ORDER,
+        each=plan.selects_in_kernel and plan.strategy.one_for_each_start,
         apart=_apart(plan),
         visible=np.array([bool(labels) for labels in automaton.label_sets], np.bool_),
         first_bit=first_bit,
@@ -98,8 +98,8 @@ def _apart(plan: Plan) -> int:
     Not where something decides later whether what has ended is an answer, nor where runs are in partitions of
     the pattern: DISJOINT is of the whole stream then.
     """
-    decides = plan.tree.disjoint and plan.lists_for_starts and plan.chooses
-    later = plan.residuals or plan.whatever_end or plan.deadlines or plan.cut_by is not Consume.NONE
+    decides = plan.tree.disjoint and plan.lists_for_starts and plan.selects_in_kernel
+    later = plan.residuals or plan.best_per_start or plan.deadlines or plan.cut_by is not Consume.NONE
     if not decides or later or (plan.keyed and not plan.shown_keys):
         return NOT_APART
     return LAST_ENDS if plan.strategy is Strategy.LONGEST else FIRST_ENDS

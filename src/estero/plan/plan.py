@@ -234,15 +234,16 @@ class Plan(ABC):
         return ""
 
     @property
-    def chooses(self) -> bool:
+    def selects_in_kernel(self) -> bool:
         """Whether recognition itself keeps only what the strategy keeps (MAX, NEXT, LAST)."""
         return False
 
     @property
     def sieved(self) -> bool:
         """Whether complex events are checked, or compared with each other, after they are enumerated."""
-        compares = self.strategy in (Strategy.MAX, Strategy.NEXT, Strategy.LAST) and not self.chooses
-        return bool(self.residuals) or self.has_hidden or self.merges_starts or compares
+        compares = self.strategy in (Strategy.MAX, Strategy.NEXT, Strategy.LAST)
+        left = compares and not self.selects_in_kernel
+        return bool(self.residuals) or self.has_hidden or self.merges_starts or left
 
     @property
     def merges_starts(self) -> bool:
@@ -250,8 +251,8 @@ class Plan(ABC):
         return False
 
     @property
-    def whatever_end(self) -> bool:
-        """Whether of the complex events of a start that is kept which NEXT chooses, wherever they end."""
+    def best_per_start(self) -> bool:
+        """Whether each start keeps what NEXT chooses of all its complex events, wherever they end."""
         return False
 
     @property
@@ -265,7 +266,7 @@ class Plan(ABC):
         return False
 
     @property
-    def settled(self) -> bool:
+    def needs_enumeration(self) -> bool:
         """Whether only an enumeration tells which complex events are answers."""
         return self.sieved or self.interval is not None or self.lists_for_starts
 

@@ -27,7 +27,7 @@ def many_candidates(plan: Plan) -> Iterator[str]:
     """A line for the first filter that is asked of each complex event before the strategy chooses."""
     asked = next((each for each in plan.residuals if _is_of_sets(each.condition)), None)
     iteration = leaving_out(plan.tree)
-    if asked is None or iteration is None or plan.chooses or not may_list_many(plan.tree):
+    if asked is None or iteration is None or plan.selects_in_kernel or not may_list_many(plan.tree):
         return
     yield (
         f"{plan.said(asked)} is asked of each complex event before {plan.strategy.value} chooses, and "

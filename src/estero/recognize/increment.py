@@ -88,7 +88,7 @@ class PushedRun(Reading):
 
     @property
     def counts_quickly(self) -> bool:
-        return not self.recognition.plan.settled
+        return not self.recognition.plan.needs_enumeration
 
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         return self._steps(Reading.tables(self, limit=limit))
@@ -118,7 +118,7 @@ class PushedRun(Reading):
 
     @property
     def _sieved(self) -> bool:
-        return self.recognition.plan.settled
+        return self.recognition.plan.needs_enumeration
 
     def _found(self, share: Share, *, counting: bool = False, showing: bool = True) -> Found:
         del counting, showing  # what a push has found is there already

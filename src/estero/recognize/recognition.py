@@ -100,7 +100,7 @@ class Recognition:
     `positions` says whether positions are, and `counting` that `counts` will be asked for. What is decided
     after its end is given at once where the stream is `endless`, else in order of ends. With `state`, from
     `snapshot`, it goes on from there; raises `DataError` where that is of another query, plan or version.
-    Of a plan for partial matches (`AutomatonPlan.whatever_end`) `starts` are the positions of those wanted.
+    Of a plan for partial matches (`AutomatonPlan.best_per_start`) `starts` are the positions of those wanted.
     A query with CONSUME BY says in `consumed` what it forgets; plans that are `cut_by` it read that there.
     """
 
@@ -289,9 +289,9 @@ class Recognition:
 
     def _add_to(self, starts: Starts, roots: Roots) -> None:
         """Adds those complex events of `roots` that may be chosen for their start."""
-        if self.plan.chooses:  # those below a root have one start
+        if self.plan.selects_in_kernel:  # those below a root have one start
             nodes = self.recognizer.runs.compact
-            if not self.plan.whatever_end:
+            if not self.plan.best_per_start:
                 ranks = ranks_of_ends(roots, nodes, last=self.plan.strategy is Strategy.LONGEST)
                 if self._sieve is not None:
                     self._add_passing(starts, roots, ranks, self._sieve)
@@ -540,7 +540,7 @@ class Recognition:
 
     def counts(self, ended: Ended) -> Iterable[tuple[int, int]]:
         """(end position, exact number of complex events), each end once, LIMIT respected."""
-        if self.plan.settled:
+        if self.plan.needs_enumeration:
             return self._counts_of_sifted(ended)
         if ended.part is not None:
             found = dict(ended.part.by_end(ended.roots.event))
@@ -561,7 +561,7 @@ class Recognition:
 
     def add(self, ended: Ended) -> int:
         """Counts what has ended, now or later, LIMIT respected; the exact number that was counted now."""
-        if self.plan.settled or ended.part is not None:
+        if self.plan.needs_enumeration or ended.part is not None:
             return sum(number for _, number in self.counts(ended))
         tally, roots = self.recognizer.runs.tally, ended.roots
         if self._limit is not None:

@@ -70,7 +70,7 @@ class SourceRun(Reading):
     @property
     def counts_quickly(self) -> bool:
         """Whether `counts` does without enumerating, and the events can be read for it."""
-        return not (self.plan.settled or self.source.one_shot)
+        return not (self.plan.needs_enumeration or self.source.one_shot)
 
     def tables_with_starts(self, also: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """The tables of all rows, each with the positions and some columns of the events that start them."""
@@ -88,7 +88,7 @@ class SourceRun(Reading):
 
     @property
     def _sieved(self) -> bool:
-        return self.plan.settled
+        return self.plan.needs_enumeration
 
     def _found(self, share: Share, *, counting: bool = False, showing: bool = True) -> Found:
         recognition = self._recognition(
@@ -184,7 +184,7 @@ class UndecidedRun(Reading):
 
     @property
     def _sieved(self) -> bool:
-        return self.of.plan.settled
+        return self.of.plan.needs_enumeration
 
     def _found(self, share: Share, *, counting: bool = False, showing: bool = True) -> Found:
         del counting  # which ends wait is not known before all is read

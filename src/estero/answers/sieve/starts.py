@@ -54,14 +54,14 @@ class Starts:
         self, plan: Plan, events: pa.Schema, *, ordered: bool, wanted: Integers | None = None
     ) -> None:
         self.wanted = wanted
-        self._whatever_end = plan.whatever_end
+        self._best_per_start = plan.best_per_start
         self._longest = plan.strategy is Strategy.LONGEST
         self._disjoint = Disjoint() if plan.tree.disjoint else None
         self._partition_columns = partition_columns(plan)
         self._width = None if plan.window is None else plan.window.length
         self._stamp = POSITION if plan.by_position else TIME
         self._limit = None if plan.limit is None else plan.limit.per_end
-        self._at_once = not (self._longest or self._whatever_end or plan.tree.disjoint)
+        self._at_once = not (self._longest or self._best_per_start or plan.tree.disjoint)
         self._ordered = ordered or (self._limit is not None and self._longest)
         self._store = EventStore(events, self._partition_columns)
         self._open = self._waiting = _NONE
@@ -139,7 +139,7 @@ class Starts:
         begins = np.flatnonzero(np.diff(start, prepend=-1))
         best = (np.maximum if self._longest else np.minimum).reduceat(end, begins)
         of_best = end == np.repeat(best, np.diff([*begins.tolist(), start.size]))
-        of_best |= self._whatever_end
+        of_best |= self._best_per_start
         candidates = taken(matches, order[of_best])
         contested = np.flatnonzero(np.isin(candidates.start, _repeated(candidates.start)))
         if not contested.size:
