@@ -25,9 +25,10 @@ from estero.events.streams.stream_layout import StreamLayout
 from estero.events.tables.shown_types import plain_type
 from estero.plan.plan import Plan
 from estero.recognize.consumed import Consumed
-from estero.recognize.increment import NothingFound, PushedRun
+from estero.recognize.ended_sets import EndedSets
+from estero.recognize.increment import EmptyRun, PushedRun
 from estero.recognize.progress import RecognizerProgress
-from estero.recognize.recognition import Ended, Recognition
+from estero.recognize.recognition import Recognition
 from estero.recognize.source_run import time_type
 from estero.recognize.state import plan_about
 from estero.recognize.state_bytes import (
@@ -102,8 +103,8 @@ class ContinuousRecognizer(StreamRecognizer):
             consumed=consumed,
         )
         self._recognition.recognizer.holding = True
-        self._found: list[Ended] = []
-        self._nothing = Answer(NothingFound(self._recognition))
+        self._sets: list[EndedSets] = []
+        self._nothing = Answer(EmptyRun(self._recognition.reader))
         self._single: SingleEvents | None = None
         self._why_slow: str | None = None
         try:
@@ -212,16 +213,18 @@ class ContinuousRecognizer(StreamRecognizer):
         if event is None and not self._decides_by_time:
             self._turn.next()
             return self._nothing
-        return self._answer(lambda: self._found_in_one(position, event, single))
+        return self._answer(lambda: self._ended_in_one(position, event, single))
 
-    def _found_in_one(self, position: int, event: ClassifiedRow | None, single: SingleEvents) -> list[Ended]:
+    def _ended_in_one(
+        self, position: int, event: ClassifiedRow | None, single: SingleEvents
+    ) -> list[EndedSets]:
         """What ends with one event, None where it is not relevant, or is decided by its time."""
-        found: list[Ended] = []
+        ended: list[EndedSets] = []
         if event is not None:
-            found += self._recognition.recognize_one((position, event), single.batch)
+            ended += self._recognition.recognize_one((position, event), single.batch)
         if self._decides_by_time:
-            found += self._recognition.decided(position=position, time=self._held.watermark)
-        return found
+            ended += self._recognition.decided(position=position, time=self._held.watermark)
+        return ended
 
     def _pushed(self, events: object) -> Answer:
         answer = None if self._single is None else self._pushed_one(events, self._single)
@@ -319,19 +322,19 @@ class ContinuousRecognizer(StreamRecognizer):
 
     def _recognized(self, relevant: pa.RecordBatch, count: int) -> Answer:
         """The answer to the relevant ones of the next `count` events, which are numbered from 0."""
-        answer = self._answer(lambda: self._found_in(self._numbered(relevant), count))
+        answer = self._answer(lambda: self._ended_in(self._numbered(relevant), count))
         self._position += count
         return answer
 
-    def _found_in(self, relevant: pa.RecordBatch, count: int) -> list[Ended]:
+    def _ended_in(self, relevant: pa.RecordBatch, count: int) -> list[EndedSets]:
         """What ends with events, the relevant ones of the next `count`, or is decided by them."""
-        found = list(self._recognition.recognize(relevant))
+        ended = list(self._recognition.recognize(relevant))
         if self._ended:
-            found += self._recognition.ended(self._known_at_end)
+            ended += self._recognition.ended(self._known_at_end)
         else:
             position = self._position + count - 1
-            found += self._recognition.decided(position=position, time=self._held.watermark)
-        return found
+            ended += self._recognition.decided(position=position, time=self._held.watermark)
+        return ended
 
     @property
     def _known_at_end(self) -> int | None:
@@ -339,24 +342,24 @@ class ContinuousRecognizer(StreamRecognizer):
         known = [each for each in (self._until, self._held.watermark) if each is not None]
         return max(known, default=None)
 
-    def _answer(self, recognize: Callable[[], list[Ended]]) -> Answer:
-        """The answer to what is found now; from before, nothing is needed any more."""
+    def _answer(self, recognize: Callable[[], list[EndedSets]]) -> Answer:
+        """The answer to what ends now; from before, nothing is needed any more."""
         number = self._turn.next()
         try:
             with self._turn.lock:  # what another thread reads is read to the end of a batch
                 self._recognition.let_go()
-                found = recognize()
+                ended = recognize()
         except BaseException:
             self._turn.fail(
                 "recognition broke off in an earlier push, so that its state is not to be trusted: "
                 "restore the last snapshot"
             )
             raise
-        self._found = found
-        return Answer(PushedRun(self._recognition, found, self._turn, number))
+        self._sets = ended
+        return Answer(PushedRun(self._recognition.reader, ended, self._turn, number))
 
     def _is_something(self, answer: Answer) -> bool:
-        if answer is self._nothing or not self._found:
+        if answer is self._nothing or not self._sets:
             return False
         return bool(answer) if self._plan.sieved else True
 

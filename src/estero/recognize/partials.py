@@ -87,9 +87,9 @@ def _of_level(
             if of_single_events(plan):  # no other event can matter
                 batch = _at(starts, batch)  # noqa: PLW2901
             for ended in recognition.recognize(batch):
-                tables += recognition.tables(ended)
+                tables += recognition.reader.tables(ended)
         for ended in recognition.ended(None):
-            tables += recognition.tables(ended)
+            tables += recognition.reader.tables(ended)
     table = pa.Table.from_batches(tables, recognition.schema)
     first = _first_rows(table["start"].to_numpy())  # others mark the same events
     return table.take(pa.array(first))

@@ -14,10 +14,11 @@ from estero.plan.levels import PartialsPlan
 from estero.plan.plan import Classification
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.consumed import consumed_of
+from estero.recognize.ended_sets import EndedSets
 from estero.recognize.excerpts import Excerpt
 from estero.recognize.furthest import Furthest, Placed
 from estero.recognize.open_runs import OpenRuns
-from estero.recognize.recognition import Ended, Recognition
+from estero.recognize.recognition import Recognition
 from estero.recognize.state import plan_about
 from estero.recognize.state_bytes import State, read, refuse_other, sound_content, written
 
@@ -32,7 +33,7 @@ class _Part:
     recognition: Recognition
     excerpt: Excerpt
 
-    def found(self, classified: pa.RecordBatch) -> Iterator[Ended]:
+    def found(self, classified: pa.RecordBatch) -> Iterator[EndedSets]:
         """What ends in these events, or is decided by them."""
         yield from self.recognition.recognize(self.excerpt.of(classified))
         position, time = (int(numbers_of(classified, name)[-1]) for name in (POSITION, TIME))
@@ -141,7 +142,7 @@ class PartialsRecognition:
             return time
         return self._parts[0].recognition.known_through(position, None)
 
-    def _given(self, found: Iterable[Iterator[Ended]]) -> Iterator[pa.RecordBatch]:
+    def _given(self, found: Iterable[Iterator[EndedSets]]) -> Iterator[pa.RecordBatch]:
         """The complex events of the query; those of the levels wait."""
         for level, (part, ended) in enumerate(zip(self._parts, found, strict=True)):
             for placed in self._placed(part.recognition, ended):
@@ -150,10 +151,10 @@ class PartialsRecognition:
                 else:
                     yield from self._furthest.complete(placed).to_batches()
 
-    def _placed(self, recognition: Recognition, found: Iterator[Ended]) -> Iterator[Placed]:
+    def _placed(self, recognition: Recognition, found: Iterator[EndedSets]) -> Iterator[Placed]:
         stamp = POSITION if self._plan.window.in_positions else TIME
         for ended in found:
-            for table, begun in recognition.tables_with_starts(ended):
+            for table, begun in recognition.reader.tables_with_starts(ended):
                 rows = pa.Table.from_batches([table])
                 yield Placed(rows, numbers_of(begun, POSITION), numbers_of(begun, stamp))
 

@@ -10,14 +10,16 @@ import pyarrow as pa
 
 from estero.answers.report import answer_schema
 from estero.classify.column_names import POSITION
-from estero.engine.walk.share import WHOLE, Dealer, Share
+from estero.engine.walk.share import WHOLE, Share
 from estero.events.sources import Source
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Plan
 from estero.recognize.attribute_values import attribute_values
 from estero.recognize.budget import Budget
 from estero.recognize.reading import Reading
-from estero.recognize.recognition import Found, Recognition
+from estero.recognize.recognition import Recognition
+from estero.recognize.set_reader import ReadableSets
+from estero.recognize.stages.deal import DealStage
 from estero.recognize.until import AFTER_ALL, check_until
 
 
@@ -74,8 +76,8 @@ class SourceRun(Reading):
 
     def tables_with_starts(self, also: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """The tables of all rows, each with the positions and some columns of the events that start them."""
-        for recognition, ended in self._found(self.share):
-            yield from recognition.tables_with_starts(ended, also)
+        for reader, ended in self._sets(self.share):
+            yield from reader.tables_with_starts(ended, also)
 
     def values(self, attribute: str, first: int, last: int) -> pa.Table:
         return attribute_values(self.plan, self.source, attribute, first, last)
@@ -90,46 +92,46 @@ class SourceRun(Reading):
     def _sieved(self) -> bool:
         return self.plan.needs_enumeration
 
-    def _found(self, share: Share, *, counting: bool = False, showing: bool = True) -> Found:
-        recognition = self._recognition(
-            self.plan if showing else self.plan.showing_nothing(), counting=counting
-        )
-        if share != WHOLE:
-            recognition.give_only(share)
+    def _sets(self, share: Share, *, counting: bool = False, showing: bool = True) -> ReadableSets:
+        plan = self.plan if showing else self.plan.showing_nothing()
+        recognition = self._recognition(plan, counting=counting, share=share)
+        reader = recognition.reader
         if self.budget is not None:
-            recognition.limit_time(self.budget.check)
+            reader.limit_time(self.budget.check)
         size = None if self.progress is None else self.source.size()
-        for batch in self.source.read(recognition.plan.classification):
+        for batch in self.source.read(plan.classification):
             for ended in recognition.recognize(batch):
-                yield recognition, ended
+                yield reader, ended
             if self.progress is not None:
                 self.progress.tell(batch.column(POSITION)[-1].as_py() + 1, size)
         if self.progress is not None and size is not None:
             self.progress.tell(size, size)
         for ended in recognition.ended(self._known()):
-            yield recognition, ended
+            yield reader, ended
 
     def undecided(self) -> UndecidedRun:
         """The run of what waits for its deadline."""
         return UndecidedRun(self)
 
-    def waiting(self, share: Share, *, showing: bool) -> Found:
-        """A share of what would be found if nothing came any more, and is not decided; see `_found`."""
+    def waiting(self, share: Share, *, showing: bool) -> ReadableSets:
+        """A share of what would end if nothing came any more, and is not decided; see `Reading`."""
         if self.plan.wait is None:
             return
-        recognition = self._recognition(self.plan if showing else self.plan.showing_nothing())
-        for batch in self.source.read(recognition.plan.classification):
+        plan = self.plan if showing else self.plan.showing_nothing()
+        recognition = self._recognition(plan)
+        reader = recognition.reader
+        for batch in self.source.read(plan.classification):
             for _ in recognition.recognize(batch):
                 pass  # decided, as the times of later events say
-        known, dealer = self._known(), Dealer(share)
+        known, deal = self._known(), DealStage(reader, share)
         if known is None:
             return
         for ended in recognition.ended(AFTER_ALL):
-            waiting = recognition.undecided(ended, known)
+            waiting = reader.undecided(ended, known)
             if waiting.roots.event.size:
-                parts = [waiting] if share == WHOLE else recognition.dealt(waiting, dealer)
+                parts = [waiting] if share == WHOLE else deal.push(waiting)
                 for part in parts:
-                    yield recognition, part
+                    yield reader, part
 
     def _known(self) -> int | None:
         """Up to which time events are known; None where that does not matter."""
@@ -141,9 +143,9 @@ class SourceRun(Reading):
         check_until(self.until, last)
         return self.until
 
-    def _recognition(self, plan: Plan, *, counting: bool = False) -> Recognition:
+    def _recognition(self, plan: Plan, *, counting: bool = False, share: Share = WHOLE) -> Recognition:
         events = self.source.classified_schema(plan.classification)
-        return Recognition(plan, events, time=time_type(self.source), counting=counting)
+        return Recognition(plan, events, time=time_type(self.source), counting=counting, share=share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,7 @@ class UndecidedRun(Reading):
     def _sieved(self) -> bool:
         return self.of.plan.needs_enumeration
 
-    def _found(self, share: Share, *, counting: bool = False, showing: bool = True) -> Found:
+    def _sets(self, share: Share, *, counting: bool = False, showing: bool = True) -> ReadableSets:
         del counting  # which ends wait is not known before all is read
         return self.of.waiting(share, showing=showing)
 
