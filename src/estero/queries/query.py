@@ -287,8 +287,7 @@ class Query:
 
     def partials_recognizer_of(self, layout: StreamLayout, state: State | None = None) -> PartialsRecognizer:
         """The recognizer with partial matches; with a `state`, it goes on from there."""
-        from estero.plan.levels import partials_plan
-        from estero.recognize.partials_recognizer import PartialsRecognizer
+        from estero.recognize.partials_recognizer import PartialsRecognizer, plan_of_one_stream
         from estero.recognize.state_bytes import sound_content
 
         with nullcontext() if state is None else sound_content():
@@ -297,7 +296,7 @@ class Query:
         plan.refuse_endless()
         plan.refuse_distinct()
         laid_out = replace(source.layout, schema=plan.classification.schema)
-        return PartialsRecognizer(partials_plan(plan.tree, laid_out), layout, source, state=state)
+        return PartialsRecognizer(plan_of_one_stream(plan.tree, laid_out), layout, source, state=state)
 
     def recognizer_of(self, layout: StreamLayout, state: State | None = None) -> ContinuousRecognizer:
         """The recognizer of events that are laid out so; with a `state`, it goes on from there."""

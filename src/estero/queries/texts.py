@@ -115,13 +115,14 @@ def restore(
     query, version or key.
     """
     from estero.recognize import continuous, partials_recognizer
+    from estero.recognize.intake import layout_in
     from estero.recognize.state_bytes import read
 
     asked = Query(query) if isinstance(query, str) else query
     asked = asked if distinct is None else asked.with_distinct(distinct)
     found = read(state, key)
     kind = partials_recognizer.KIND if partials else continuous.KIND
-    layout = continuous.layout_in(found, str(asked), kind)
+    layout = layout_in(found, str(asked), kind)
     return asked.partials_recognizer_of(layout, found) if partials else asked.recognizer_of(layout, found)
 
 

@@ -111,6 +111,21 @@ class PartialsRecognition:
         for each in self._parts:
             each.recognition.advance(time)
 
+    def let_go(self) -> None:
+        """Frees what is out of reach, if it is much; see `Recognition.let_go`."""
+        for part in self._parts:
+            part.recognition.let_go()
+
+    def expire(self, *, position: int, time: int | None) -> None:
+        """No event before `position`, or before `time` in ticks, comes any more: windows close."""
+        for part in self._parts:
+            part.recognition.expire(position=position, time=time)
+
+    @property
+    def waiting(self) -> int:
+        """The number of events of the query that wait for their deadlines."""
+        return self._parts[0].recognition.waiting
+
     def snapshot(self) -> bytes:
         """All that is needed to go on."""
         arrays = {
