@@ -211,3 +211,12 @@ def test_plans_with_several_keys_have_those_that_are_written() -> None:
     apart = {part.classification.keys for part in partials_plan(query.tree, layout).plans} - {()}
     assert len(apart) > 1
     assert {part.classification.keys for part in plan_of_one_stream(query.tree, layout).plans} == {()}
+
+
+def test_an_event_without_a_key_is_seen_by_steps_that_have_none() -> None:
+    query = estero.query("SELECT * WHERE a ; b ; c FILTER a.k = b.k AND b.k = c.k WITHIN 30 SECONDS")
+    stream = pa.table({"type": ["a", "a", "b", "x"], "time": [0, 1, 2, 40], "k": [None, 1, 1, 1]})
+    how: dict[str, Any] = {"type": "type", "time": "time", "time_unit": "s"}
+    recognizer = query.recognizer(stream.schema, **how, partials=True)
+    rows = [(each.start, each.steps) for each in recognizer.push(stream)]
+    assert sorted(rows) == [(0, 1), (1, 2)]

@@ -35,7 +35,7 @@ class HeldRows(Run, ABC):
 
     def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
         """The rows with these indexes."""
-        wanted = [each for each in indexes if each < self.table.num_rows]
+        wanted = [index for index in indexes if index < self.table.num_rows]
         yield from self.table.take(pa.array(wanted, pa.int64())).combine_chunks().to_batches()
 
     def undecided(self) -> Run:

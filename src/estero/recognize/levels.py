@@ -68,18 +68,18 @@ def levels_reached(
     """
     levels = len(plan.parts)
     if plan.in_one is None:
-        runs = [SourceRun(each, source) for each in plan.by_level[:-1]]
+        runs = [SourceRun(of_level, source) for of_level in plan.by_level[:-1]]
         runs.append(SourceRun(plan.by_level[-1], source, until=until))
-        found_by = [_as_answered(each, level, consumed) for level, each in enumerate(runs, 1)]
-        return _together(found_by)
+        by_level = [_as_answered(run, level, consumed) for level, run in enumerate(runs, 1)]
+        return _together(by_level)
     schema = _schema(plan, source, levels)
     shared = shared or SharedReading(source, [plan.in_one.classification])
-    found = pa.Table.from_batches(_in_one(plan.in_one, plan.keys, source, shared, schema, consumed), schema)
+    reached = pa.Table.from_batches(_in_one(plan.in_one, plan.keys, source, shared, schema, consumed), schema)
     if not plan.as_answered:
-        return found
+        return reached
     return _together(
         [
-            found.drop_columns(level_column(levels)),
+            reached.drop_columns(level_column(levels)),
             _as_answered(SourceRun(plan.by_level[-1], source, until=until), levels, None),
         ]
     )
@@ -192,6 +192,6 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
     """The tables side by side, with NULL where one has no row of a start."""
     first, *others = tables
     keys = [name for name in others[0].column_names if not name.startswith("reached ")]
-    for each in others:
-        first = first.join(each, keys=keys, join_type="full outer")
+    for other in others:
+        first = first.join(other, keys=keys, join_type="full outer")
     return first

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 import pyarrow as pa
@@ -28,13 +28,14 @@ KIND: Final = "a recognizer of partial matches"
 
 
 def plan_of_one_stream(tree: QueryTree, layout: Layout) -> PartialsPlan:
-    """The plan of partial matches whose parts can read one classified stream.
+    """The plan of partial matches whose parts can read one classified stream: they have the same keys.
 
-    Where equalities would give them several partition keys, they have the keys that the query writes.
+    Where equalities would give them others, they have those that the query writes. An event without a key is
+    in no partition, and a part without keys has to see it.
     """
     plan = partials_plan(tree, layout)
-    keys = {part.classification.keys for part in plan.plans if part.classification.keys}
-    return plan if len(keys) <= 1 else partials_plan(tree, layout, as_written=True)
+    keys = {part.classification.keys for part in plan.plans}
+    return plan if len(keys) == 1 else partials_plan(tree, layout, as_written=True)
 
 
 @checked
@@ -57,8 +58,7 @@ class PartialsRecognizer(StreamRecognizer):
     def __init__(
         self, plan: PartialsPlan, layout: StreamLayout, source: Source, *, state: State | None = None
     ) -> None:
-        keyed_first = sorted((part.classification for part in plan.plans), key=lambda asked: not asked.keys)
-        asked = together(keyed_first)
+        asked = together([part.classification for part in plan.plans])
         super().__init__(plan.whole, Intake(layout, source, asked, strict=True))
         self._recognition = PartialsRecognition(
             plan, asked, self._intake.schema, time=self._intake.time_type, state=self._taken_up(state)
@@ -75,21 +75,23 @@ class PartialsRecognizer(StreamRecognizer):
         return self._recognized(self._intake.as_batch([(position, event)]))
 
     def _recognized(self, relevant: pa.RecordBatch) -> Answer:
-        recognition, position, time = self._recognition, self._intake.position - 1, self._intake.watermark
+        position, time = self._intake.position - 1, self._intake.watermark
         return self._answer(
-            lambda: [*recognition.push(relevant), *recognition.tables_decided(position=position, time=time)]
+            lambda: list(self._recognition.push_until(relevant, position=position, time=time))
         )
 
     def _recognized_last(self, relevant: pa.RecordBatch, known: int | None) -> Answer:
         recognition, position = self._recognition, self._intake.position - 1
         return self._answer(lambda: [*recognition.push(relevant), *recognition.tables_ended(known, position)])
 
-    def _answer(self, recognize: Callable[[], Iterable[pa.RecordBatch]]) -> Answer:
+    def _answer(self, recognize: Callable[[], list[pa.RecordBatch]]) -> Answer:
         """The answer to the rows that are decided now."""
         _, batches = self._in_turn(recognize)
         rows = pa.Table.from_batches(batches, self.schema)
-        order = pc.sort_indices(rows, sort_keys=[("end", "ascending"), ("start", "ascending")])
-        return Answer(GivenRows(rows.take(order).combine_chunks(), self._plan.text))
+        if rows.num_rows > 1:
+            order = pc.sort_indices(rows, sort_keys=[("end", "ascending"), ("start", "ascending")])
+            rows = rows.take(order).combine_chunks()
+        return Answer(GivenRows(rows, self._plan.text))
 
     def _is_something(self, answer: Answer) -> bool:
         return bool(answer)

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @checked
 class StreamRecognizer(ABC):
-    """Events are pushed, time passes, and answers come back; who wants to be told of them is.
+    """Takes events as they are pushed and time as it passes, and gives answers; tells listeners of them.
 
     What differs is how relevant events are recognized, and which rows answers have: see
     `ContinuousRecognizer`, and `PartialsRecognizer` for partial matches.
@@ -50,7 +50,7 @@ class StreamRecognizer(ABC):
         self._plan = plan
         self._intake = intake
         self._turn = Turn()
-        self._told: list[Callable[[Answer], object]] = []
+        self._listeners: list[Callable[[Answer], object]] = []
         self._thread = RLock()
 
     @property
@@ -60,12 +60,12 @@ class StreamRecognizer(ABC):
 
     @property
     def late(self) -> int:
-        """How many events came too late, of all that were pushed."""
+        """The number of events that came too late, of all that were pushed."""
         return self._intake.late
 
     @property
     def held_back(self) -> int:
-        """How many events wait for earlier ones that may still come."""
+        """The number of events that wait for earlier ones that may still come."""
         return self._intake.held_back
 
     @property
@@ -145,7 +145,7 @@ class StreamRecognizer(ABC):
 
         Several are called in the order in which they came. Returns `tell`, so it can decorate a function.
         """
-        self._told.append(tell)
+        self._listeners.append(tell)
         return tell
 
     async def over(self, events: AsyncIterable[object]) -> AsyncIterator[Answer]:
@@ -164,8 +164,8 @@ class StreamRecognizer(ABC):
     def snapshot(self, *, key: bytes | None = None) -> bytes:
         """All that is needed to go on in another process (`estero.restore`), and nothing that is over.
 
-        With a `key`, bytes of which at least 16, only who has it can write such a state or change it, and
-        `restore` asks for it. Raises ValueError for a key that is none.
+        With a `key` (at least 16 bytes), only somebody who has it can write or change such a state, and
+        `restore` asks for it. Raises ValueError for a key that is too short.
         """
         with self._by_one_thread():
             self._turn.check_sound()
@@ -198,9 +198,9 @@ class StreamRecognizer(ABC):
             self._thread.release()
 
     def _notify(self, answer: Answer) -> Answer:
-        """The same answer, of which those are told who want to be."""
-        if self._told and self._is_something(answer):
-            for tell in self._told:
+        """Tells the listeners of an answer that is not empty; returns it."""
+        if self._listeners and self._is_something(answer):
+            for tell in self._listeners:
                 tell(answer)
         return answer
 
@@ -274,7 +274,7 @@ class StreamRecognizer(ABC):
         )
 
     def _numbers(self) -> str:
-        """How many events there were, and up to when they are known, in words."""
+        """The number of events, and up to when they are known, in words."""
         intake = self._intake
         return (
             f"{intake.position:,} events, {intake.held_back:,} held back, {intake.late:,} late{intake.known}"
