@@ -21,8 +21,8 @@ from estero.events.sources import Source, open_source
 from estero.language.tree.schema import EventLayout
 from estero.plan.plan import Plan
 from estero.queries.texts import query, restore
-from estero.recognize.in_process import time_type
 from estero.recognize.recognition import Recognition
+from estero.recognize.source_run import time_type
 from estero.recognize.state_bytes import FORMAT, State, read, written
 
 PLAIN = "SELECT * WHERE A AS a ; B AS b PARTITION BY [k] WITHIN 5 SECONDS"

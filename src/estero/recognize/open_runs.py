@@ -20,7 +20,7 @@ from estero.recognize.batch_columns import numbers_of
 
 
 class OpenRuns(NamedTuple):
-    """For each number of steps how many runs have done so many (`RecognizerProgress.steps`), and since when.
+    """The number of runs at each step (`RecognizerProgress.steps`), and since when something is open.
 
     `oldest` is the position and the time, in ticks, of the first event that something open has marked; None
     where nothing is open.
@@ -47,12 +47,12 @@ def _steps(plan: Plan, opened: Opened, snapshot: Snapshot) -> dict[int, int]:
     of_state = steps_of_states(machine, steps)
     state = snapshot.arrays["state"]
     sizes = np.bincount(state[state >= 0], minlength=snapshot.states.size).tolist()
-    found: Counter[int] = Counter()
+    runs: Counter[int] = Counter()
     for number, size in zip(snapshot.states.tolist(), sizes, strict=True):
         going_on = automaton.behind(number) - machine.final
         if size and going_on:
-            found[max(of_state[each] for each in going_on)] += size
-    return dict(found)
+            runs[max(of_state[place] for place in going_on)] += size
+    return dict(runs)
 
 
 def _marks_that_wait(arrays: Arrays) -> NDArray[np.int32]:
