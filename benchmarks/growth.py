@@ -78,13 +78,13 @@ class Watched:
         """In how many states an automaton has runs now, or in those of all spans: what an event may move."""
         match self.runs:
             case PlainRuns() | AgedRuns():
-                pool = self.runs._entries  # noqa: SLF001 - a snapshot would go through all nodes
+                pool = self.runs.store.entries  # a snapshot would go through all nodes
                 return int(pool.next.size - pool.free[1])
             case StartRuns():
                 groups = self.runs._groups  # noqa: SLF001 - the same
                 return int(groups.next.size - groups.free[1])
             case SpanRuns():
-                members = self.runs._members  # noqa: SLF001 - the same
+                members = self.runs.store.members
                 return int(members.next.size - members.free[1])
             case _:
                 return 0

@@ -186,7 +186,7 @@ def test_what_is_needed_is_what_a_snapshot_keeps(chain: Chain, events: list[Even
         pass
     kept = recognizer.snapshot()
     assert recognizer.needed == sum(
-        map(len, (kept.events, kept.arrays["node_mark"], kept.arrays["entry_node"]))
+        map(len, (kept.events, kept.arrays["nodes.mark"], kept.arrays["entries.node"]))
     )
 
 

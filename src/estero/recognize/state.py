@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from estero.answers.event_store import EventStore
 from estero.answers.sieve.starts import Starts
 from estero.engine.recognizer import Recognizer, Runs
-from estero.engine.snapshots.columns import Arrays
 from estero.engine.snapshots.snapshot import Snapshot
+from estero.engine.store.checks import Arrays
 from estero.plan.plan import Plan
 from estero.recognize.state_bytes import (
     State,

@@ -22,6 +22,7 @@ from estero.engine.cursor import DONE, MISS, cursor_of
 from estero.engine.kernels import INT, INT32S, Grid, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import DEAD, IDLE, MISSING
 from estero.engine.store.arena import NONE
+from estero.engine.store.schema import ROWS, STATES, counters, data, free_rows, own, ref, scratch
 
 Cursor = cursor_of("miss_state", "miss_class")
 
@@ -37,9 +38,9 @@ class Moves(NamedTuple):
     target[r] int32, a state or DEAD, and reaches the levels of the bits in reached[r] int64.
     """
 
-    row_of: Grid[np.int32]
-    target: NDArray[np.int32]
-    reached: NDArray[np.int64]
+    row_of: Grid[np.int32] = data(MISSING, length=STATES, axes=("classes",))
+    target: NDArray[np.int32] = data()
+    reached: NDArray[np.int64] = data()
 
 
 @pool
@@ -50,23 +51,20 @@ class Forest(NamedTuple):
     and before it got a parent, or NEVER.
     """
 
-    parent: NDArray[np.int32]
-    reached: Grid[np.int64]
-    size: NDArray[np.int64]
+    parent: NDArray[np.int32] = ref("forest", NONE)
+    reached: Grid[np.int64] = data(axes=("levels",))
+    size: NDArray[np.int64] = counters()
 
 
 @pool
 class Groups(NamedTuple):
-    """Groups of partitions: state, root in the forest, next of the partition, int32; newest start int64.
+    """Groups of partitions: their state, their root in the forest, and their newest start."""
 
-    free[0] heads the free ones, free[1] counts them.
-    """
-
-    state: NDArray[np.int32]
-    root: NDArray[np.int32]
-    newest: NDArray[np.int64]
-    next: NDArray[np.int32]
-    free: NDArray[np.int64]
+    state: NDArray[np.int32] = ref(STATES)
+    root: NDArray[np.int32] = ref("forest")
+    newest: NDArray[np.int64] = data()
+    next: NDArray[np.int32] = own()
+    free: NDArray[np.int64] = free_rows()
 
 
 @pool
@@ -76,26 +74,26 @@ class Starts(NamedTuple):
     at[0] is the place of the first open one, at[1] the end.
     """
 
-    node: NDArray[np.int32]
-    event: NDArray[np.int64]
-    at: NDArray[np.int64]
+    node: NDArray[np.int32] = ref("forest")
+    event: NDArray[np.int64] = data()
+    at: NDArray[np.int64] = counters("first", ROWS)
 
 
 @pool
 class Passed(NamedTuple):
     """Starts whose window has passed: event int64, reached int64[starts, levels]; size[0] counts them."""
 
-    event: NDArray[np.int64]
-    reached: Grid[np.int64]
-    size: NDArray[np.int64]
+    event: NDArray[np.int64] = data()
+    reached: Grid[np.int64] = data(axes=("levels",))
+    size: NDArray[np.int64] = counters()
 
 
 @pool
 class Scratch(NamedTuple):
     """Of one step: the groups that it moves, and by state the group that is there; int32."""
 
-    moved: NDArray[np.int32]
-    where: NDArray[np.int32]
+    moved: NDArray[np.int32] = scratch(length=STATES)
+    where: NDArray[np.int32] = scratch(NONE, length=STATES)
 
 
 @pool

@@ -23,7 +23,7 @@ from estero.engine.runs.joined.run_chain import ChainTables
 from estero.engine.runs.joined.run_pcea import PceaTables
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_pcea import index_of
-from estero.engine.snapshots.sound import check_entries
+from estero.engine.snapshots.sound import check_index
 from estero.engine.store.hash_index import new_index, rebuilt
 from estero.engine.tally.tally import Tally
 from estero.engine.walk.counter import Counter
@@ -154,12 +154,12 @@ class KeyedRuns(ABC):
         """See `Runs`."""
         self._check_opened(snapshot, marks)
         if self._forgotten is not None:
-            check_entries(snapshot.arrays, "forgotten", 1, snapshot.events.size)
+            check_index(snapshot.arrays, "forgotten", 1, snapshot.events.size)
 
     def resume(self, snapshot: Snapshot) -> None:
         """See `Runs`."""
         self._put(snapshot)
-        self.index = index_of(snapshot.arrays["entries"], self.room)
+        self.index = index_of(snapshot.arrays["index"], self.room)
         if self._forgotten is not None:
             self._forgotten = index_of(snapshot.arrays["forgotten"], self.room)
         reset(self._cursor)

@@ -16,21 +16,16 @@ from numpy.typing import NDArray
 
 from estero.engine.kernels import inlined, pool, step
 from estero.engine.store.arena import BOTTOM, NONE, PREFER, UNION
-from estero.engine.store.pools import free_places
+from estero.engine.store.schema import free_rows, own, ref
 
 
 @pool
 class Cells(NamedTuple):
-    """Cells of union-lists: node int32 and next int32 (NONE ends a list); free[0] heads the free ones."""
+    """Cells of union-lists, whose nodes start ever earlier."""
 
-    node: NDArray[np.int32]
-    next: NDArray[np.int32]
-    free: NDArray[np.int64]
-
-
-def new_cells(capacity: int) -> Cells:
-    """`capacity` free cells."""
-    return Cells(np.zeros(capacity, np.int32), *free_places(capacity))
+    node: NDArray[np.int32] = ref("arena", live="start")
+    next: NDArray[np.int32] = own()
+    free: NDArray[np.int64] = free_rows()
 
 
 @inlined

@@ -15,100 +15,69 @@ from numpy.typing import NDArray
 from estero.engine.kernels import INT32S, Grid, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import add_list
 from estero.engine.store.arena import NONE
-from estero.engine.store.pools import free_places, grown_pool
+from estero.engine.store.schema import (
+    STATES,
+    data,
+    derived,
+    free_rows,
+    heads,
+    own,
+    ref,
+    scratch,
+)
 from estero.engine.store.tecs import free_list, length, new_cell
 
 
 @pool
 class Elements(NamedTuple):
-    """Union-lists of equal support: head, length (at least), merged as in `Entries`; next of the front; rank.
+    """Union-lists of equal support, as in `Entries`, linked to fronts; free[2] is no less than any length."""
 
-    int32, rank int64. free[0] heads the free ones, free[1] counts them, free[2] is no less than any length.
-    """
-
-    head: NDArray[np.int32]
-    length: NDArray[np.int32]
-    merged: NDArray[np.int32]
-    next: NDArray[np.int32]
-    rank: NDArray[np.int64]
-    free: NDArray[np.int64]
+    head: NDArray[np.int32] = heads("cells")
+    length: NDArray[np.int32] = derived(counts="cells")
+    merged: NDArray[np.int32] = derived(NONE)
+    next: NDArray[np.int32] = own()
+    rank: NDArray[np.int64] = data()
+    free: NDArray[np.int64] = free_rows("longest")
 
 
 @pool
 class Keys(NamedTuple):
     """States with registers.
 
-    group int32 (NONE: free), first and last element int32, newest int64 (max_start of all), registers
-    int64[keys, R], status int8[keys, R]. next, before int32: the list of the group (`enter_list`). links
-    int32[2, (1 + J) × keys], slot int32[(1 + J) × power of two]: keys by hash of group and all registers,
-    then by group and each of the J registers that are compared for equality. free as in `Entries`.
+    group: NONE where the key is free; first and last element; newest: max_start of all; next, before: the
+    list of the group (`enter_list`). link_next, link_before [(1 + J) × keys] and slot [(1 + J) × a power of
+    two]: keys by hash of group and all registers, then by group and each of the J registers that are compared
+    for equality.
     """
 
-    group: NDArray[np.int32]
-    first: NDArray[np.int32]
-    last: NDArray[np.int32]
-    newest: NDArray[np.int64]
-    registers: Grid[np.int64]
-    status: Grid[np.int8]
-    next: NDArray[np.int32]
-    before: NDArray[np.int32]
-    link_next: NDArray[np.int32]
-    link_before: NDArray[np.int32]
-    slot: NDArray[np.int32]
-    free: NDArray[np.int64]
+    group: NDArray[np.int32] = derived(NONE)
+    first: NDArray[np.int32] = heads("elements")
+    last: NDArray[np.int32] = derived(NONE)
+    newest: NDArray[np.int64] = derived(0)
+    registers: Grid[np.int64] = data(axes=("registers",))
+    status: Grid[np.int8] = ref("statuses", axes=("registers",))
+    next: NDArray[np.int32] = own()
+    before: NDArray[np.int32] = derived(NONE)
+    link_next: NDArray[np.int32] = scratch(NONE, length="links")
+    link_before: NDArray[np.int32] = scratch(NONE, length="links")
+    slot: NDArray[np.int32] = scratch(NONE, length="slots")
+    free: NDArray[np.int64] = free_rows()
 
 
 @pool
 class Groups(NamedTuple):
-    """Active states of partitions: state, first key (NONE: none is left), next group; int32; free."""
+    """Active states of partitions, with their keys, which may all be gone."""
 
-    state: NDArray[np.int32]
-    first: NDArray[np.int32]
-    next: NDArray[np.int32]
-    free: NDArray[np.int64]
-
-
-def new_elements(capacity: int) -> Elements:
-    """`capacity` free elements."""
-    following, free = free_places(capacity)
-    head, size, merged = (np.zeros(capacity, np.int32) for _ in range(3))
-    return Elements(head, size, merged, following, np.zeros(capacity, np.int64), np.append(free, 1))
+    state: NDArray[np.int32] = ref(STATES)
+    first: NDArray[np.int32] = heads("keys")
+    next: NDArray[np.int32] = own()
+    free: NDArray[np.int64] = free_rows()
 
 
-def new_groups(capacity: int) -> Groups:
-    """`capacity` free groups."""
-    following, free = free_places(capacity)
-    return Groups(np.zeros(capacity, np.int32), np.full(capacity, NONE, np.int32), following, free)
-
-
-def new_keys(capacity: int, registers: int, joins: int) -> Keys:
-    """`capacity` free keys."""
-    following, free = free_places(capacity)
-    group, first, last, before = (np.full(capacity, NONE, np.int32) for _ in range(4))
-    link_next, link_before = (np.full((1 + joins) * capacity, NONE, np.int32) for _ in range(2))
+def table_sizes(capacity: int, joins: int) -> dict[str, int]:
+    """The sizes of the hash tables of so many keys, of which `joins` registers are compared for equality."""
     slots = 1 << max(3, int(capacity - 1).bit_length())
-    return Keys(
-        group,
-        first,
-        last,
-        np.zeros(capacity, np.int64),
-        np.zeros((capacity, registers), np.int64),
-        np.zeros((capacity, registers), np.int8),
-        following,
-        before,
-        link_next,
-        link_before,
-        np.full((1 + joins) * slots, NONE, np.int32),
-        free,
-    )
-
-
-def grown_keys(keys: Keys, capacity: int, joins: NDArray[np.int32]) -> Keys:
-    """The same keys and further free ones, `capacity` in all."""
-    bigger = new_keys(capacity, keys.registers.shape[1], joins.size)
-    bigger = grown_pool(keys, bigger, without=("link_next", "link_before", "slot"))
-    link_all(bigger, joins)
-    return bigger
+    return {"links": (1 + joins) * capacity, "slots": (1 + joins) * slots}
 
 
 @inlined
