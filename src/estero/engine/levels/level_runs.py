@@ -100,11 +100,11 @@ class LevelRuns:
         self._stamps.extend(together, oldest)
         event_class = self._class_numbers(batch.words)
         partition = self._partition_numbers(batch.partition) if self._keyed else np.zeros(count, np.int32)
-        found = []
+        reached = []
         for first, last in _ranges(count):
             line = Line(event_class[first:last], partition[first:last], oldest[first:last])
-            found.append(self._advance(line))
-        return Reached(*(np.concatenate(column) for column in zip(*found, strict=True)))
+            reached.append(self._advance(line))
+        return Reached(*(np.concatenate(column) for column in zip(*reached, strict=True)))
 
     def rest(self) -> Reached:
         """The starts whose windows are open; there are no more events."""

@@ -48,7 +48,7 @@ for a compaction of the nodes, so that most look-ups missed the cache, and 130 t
 class CeaRuns(NumberedEvents):
     """See `recognizer.Runs`. Partitions are numbered from 0; without keys there is one."""
 
-    room = 1 << 16
+    capacity = 1 << 16
     decides_later = False
     in_order = True
     cursor_kind: ClassVar[Any]

@@ -28,29 +28,29 @@ from estero.engine.store.hash_index import new_index, rebuilt
 from estero.engine.tally.tally import Tally
 from estero.engine.walk.counter import Counter
 
-SMALLEST_ROOM = 1 << 12
+LEAST_CAPACITY = 1 << 12
 
 
 class KeyedRuns(ABC):
     """See `recognizer.Runs`.
 
     The automaton must be unambiguous, else complex events come once for each of their runs. `window` is in
-    the unit of the stamps (None: none), `consume` one of the CONSUME codes of `cursor`, `room` what there is
-    room for at first.
+    the unit of the stamps (None: none), `consume` one of the CONSUME codes of `cursor`, `capacity` that of
+    all pools at first.
     """
 
     cursor_kind: ClassVar[Any]
-    """The places in the cursor for room that the kernel can lack."""
+    """The class of the kernel's cursors."""
     decides_later = False
     in_order = True
     counter: Counter[Any]
     tally: Tally | None = None
     """There is none: runs depend on more than the classes of events."""
 
-    def __init__(self, window: int | None, consume: int, room: int) -> None:
-        self.window, self.consume, self.room = window, consume, room
-        self.index = new_index(room)
-        self._forgotten = new_forgotten(consume, room)
+    def __init__(self, window: int | None, consume: int, capacity: int) -> None:
+        self.window, self.consume, self.capacity = window, consume, capacity
+        self.index = new_index(capacity)
+        self._forgotten = new_forgotten(consume, capacity)
         self._events = NO_EVENTS
         self._cursor = self.cursor_kind()
 
@@ -139,7 +139,7 @@ class KeyedRuns(ABC):
             self._cursor.forgotten = next_event
             return
         oldest = self.forgotten
-        self._forgotten = with_room_for_one(self._forgotten, oldest, self.room)
+        self._forgotten = with_room_for_one(self._forgotten, oldest, self.capacity)
         forget(self._forgotten, self._events.partition, place, next_event, oldest)
 
     def snapshot(self, oldest: int) -> Snapshot:
@@ -159,15 +159,15 @@ class KeyedRuns(ABC):
     def resume(self, snapshot: Snapshot) -> None:
         """See `Runs`."""
         self._put(snapshot)
-        self.index = index_of(snapshot.arrays["index"], self.room)
+        self.index = index_of(snapshot.arrays["index"], self.capacity)
         if self._forgotten is not None:
-            self._forgotten = index_of(snapshot.arrays["forgotten"], self.room)
+            self._forgotten = index_of(snapshot.arrays["forgotten"], self.capacity)
         reset(self._cursor)
         self._probed[:] = -1
 
     def _make_index_room(self, entries: int, oldest: int) -> None:
-        """Sees to it that there is room for so many more entries, and for a partition that forgets."""
+        """Makes room for so many more entries, and for a partition that forgets."""
         if self._forgotten is not None:
-            self._forgotten = with_room_for_one(self._forgotten, oldest, self.room)
+            self._forgotten = with_room_for_one(self._forgotten, oldest, self.capacity)
         if 2 * (self.index.used[0] + entries) > self.index.words.shape[0]:
-            self.index = rebuilt(self.index, oldest, max(entries, self.room))
+            self.index = rebuilt(self.index, oldest, max(entries, self.capacity))

@@ -46,11 +46,11 @@ class EdEntries(NamedTuple):
     ======= ====== ================ =================================================================
     array   dtype  shape            meaning for entry i
     ======= ====== ================ =================================================================
-    node    int32  [room]           the run node that waits
-    place   int32  [room]           where it waits
-    values  uint64 [room, d, 2]     its attributes, 128 bits each
-    skips   int32  [room, n - 1]    skip pointer of sequence k + 1 (NONE: to before the list)
-    before  int32  [room]           the one before it in its list, or NONE
+    node    int32  [rows]           the run node that waits
+    place   int32  [rows]           where it waits
+    values  uint64 [rows, d, 2]     its attributes, 128 bits each
+    skips   int32  [rows, n - 1]    skip pointer of sequence k + 1 (NONE: to before the list)
+    before  int32  [rows]           the one before it in its list, or NONE
     size    int64  [1]              entries in use
     looked  int64  [1]              entries that were compared with something, ever
     ======= ====== ================ =================================================================

@@ -21,12 +21,12 @@ class RunNodes(NamedTuple):
     ====== ====== ================ ==================================================================
     array  dtype  shape            meaning for node i
     ====== ====== ================ ==================================================================
-    mark   int32  [room]           label-set id of its event
-    event  int64  [room]           its event, as a sequence number
-    place  int32  [room]           the waiting place of the runs before it, NONE where a run begins
-    top    int32  [room]           the newest entry there with its key, NONE where a run begins
-    head   int32  [room]           the first entry from there on that it goes with
-    values uint64 [room, d, 2]     what their attributes differ from
+    mark   int32  [rows]           label-set id of its event
+    event  int64  [rows]           its event, as a sequence number
+    place  int32  [rows]           the waiting place of the runs before it, NONE where a run begins
+    top    int32  [rows]           the newest entry there with its key, NONE where a run begins
+    head   int32  [rows]           the first entry from there on that it goes with
+    values uint64 [rows, d, 2]     what their attributes differ from
     size   int64  [2]              nodes in use, at the front and at the back
     ====== ====== ================ ==================================================================
     """

@@ -15,7 +15,7 @@ from estero.engine.runs.joined.run_chain import (
     advance_chain,
     new_chain_fired,
 )
-from estero.engine.runs.keyed_runs import SMALLEST_ROOM, KeyedRuns
+from estero.engine.runs.keyed_runs import LEAST_CAPACITY, KeyedRuns
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_chain import chain_snapshot, check_chain, drop_before
 from estero.engine.store.arena import NONE
@@ -37,15 +37,15 @@ class ChainRuns(KeyedRuns):
     cursor_kind = run_chain.Cursor
 
     def __init__(
-        self, tables: ChainTables, *, consume: int = CONSUME_NONE, room: int = SMALLEST_ROOM
+        self, tables: ChainTables, *, consume: int = CONSUME_NONE, capacity: int = LEAST_CAPACITY
     ) -> None:
-        super().__init__(None, consume, room)
+        super().__init__(None, consume, capacity)
         self._tables = tables
         attributes = tables.place_unequal.shape[1]
         self.sequences = sequences_of(attributes)
-        self.nodes = new(RunNodes, room, attributes=attributes)
+        self.nodes = new(RunNodes, capacity, attributes=attributes)
         pointers = self.sequences.last.size - 1
-        self.entries = new(EdEntries, room, attributes=attributes, pointers=pointers)
+        self.entries = new(EdEntries, capacity, attributes=attributes, pointers=pointers)
         self._fired = new_chain_fired(tables)
         self.counter = ListCounter(1 << attributes)
 
@@ -149,6 +149,6 @@ class ChainRuns(KeyedRuns):
         check_chain(snapshot.arrays, self.compact, snapshot.events.size, marks)
 
     def _put(self, snapshot: Snapshot) -> None:
-        self.nodes = read(RunNodes, "nodes", snapshot.arrays, self.room)
-        self.entries = read(EdEntries, "entries", snapshot.arrays, self.room)
+        self.nodes = read(RunNodes, "nodes", snapshot.arrays, self.capacity)
+        self.entries = read(EdEntries, "entries", snapshot.arrays, self.capacity)
         self.counter.forget()

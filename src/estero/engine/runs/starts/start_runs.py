@@ -71,7 +71,7 @@ class StartRuns(NumberedEvents):
     Else what is decided is found after `decide`, in that order each time.
     """
 
-    room = 1 << 16
+    capacity = 1 << 16
     consume = CONSUME_NONE
     forgotten = 0
     decides_later = True
