@@ -265,7 +265,7 @@ def picked(pool: Pool, kept: NDArray[np.intp] | slice, rows: int) -> Pool:
 def drop_first(pool: Any, first: Mapping[str, int], name: str) -> None:
     """Leaves out the rows of pool `name` before first[name], to which no others refer, and renumbers these.
 
-    All columns have one length. What refers to rows that other pools leave out is renumbered by their `first`.
+    All columns have one length. References to rows that other pools leave out are renumbered likewise.
     """
     used_rows = _in_use(pool)[ROWS]
     kept = used_rows - first[name]
