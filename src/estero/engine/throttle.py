@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from estero.engine.int64 import LEAST
 from estero.engine.kernels import INT, INT32S, INT64S, UINT, UINT64S, kernel, pool
 from estero.engine.store.checks import Arrays, need, taken
-from estero.engine.store.hashing import new_table, number_rows, table_of
+from estero.engine.store.hashing import new_table, numbered, table_of
 from estero.engine.store.schema import data, new, picked
 
 MOST_COUNTED = (1 << 62) - 1
@@ -99,12 +99,10 @@ class Throttle:
         self._intervals = picked(intervals, slice(keys.shape[0]), capacity)
 
     def _numbered(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
-        numbers = np.empty(keys.shape[0], np.int32)
-        row = number_rows(self._keys, keys, numbers, insert=True)
-        while row < keys.shape[0]:
-            used = int(self._keys.size[0])
-            self._set(self._keys.words[:used], self._intervals)
-            row = number_rows(self._keys, keys, numbers, row, insert=True)
+        known = self._keys
+        self._keys, numbers = numbered(known, keys)
+        if self._keys is not known:
+            self._intervals = picked(self._intervals, slice(None), self._keys.words.shape[0])
         return numbers
 
     def _remembered(self) -> NDArray[np.intp]:

@@ -27,7 +27,7 @@ from estero.engine.levels.run_levels import (
 from estero.engine.runs.run_cea import IDLE
 from estero.engine.stamps import Stamps
 from estero.engine.store.arena import NONE
-from estero.engine.store.hashing import KeyTable, new_table, number_rows, table_of
+from estero.engine.store.hashing import KeyTable, new_table, numbered, table_of
 from estero.engine.store.schema import grown, new, with_free, with_sizes
 
 _AT_ONCE = 1 << 16
@@ -186,17 +186,6 @@ class LevelRuns:
                 (self._firsts, np.full(2 * most - self._firsts.size, NONE, np.int32))
             )
         return numbers
-
-
-def numbered(table: KeyTable, words: NDArray[np.uint64]) -> tuple[KeyTable, NDArray[np.int32]]:
-    """The number of each row of words, and the table with those that are new; it grows where it must."""
-    numbers = np.empty(words.shape[0], np.int32)
-    row = number_rows(table, words, numbers, insert=True)
-    while row < words.shape[0]:
-        used = int(table.size[0])
-        table = table_of(table.words[:used], 2 * used)
-        row = number_rows(table, words, numbers, row, insert=True)
-    return table, numbers
 
 
 def _ranges(events: int) -> Iterator[tuple[int, int]]:

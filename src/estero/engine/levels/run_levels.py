@@ -22,6 +22,7 @@ from estero.engine.cursor import DONE, MISS, cursor_of
 from estero.engine.kernels import INT, INT32S, Grid, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import DEAD, IDLE, MISSING
 from estero.engine.store.arena import NONE
+from estero.engine.store.lists import give_back, take_row
 from estero.engine.store.schema import ROWS, STATES, counters, data, free_rows, own, ref, scratch
 
 Cursor = cursor_of("miss_state", "miss_class")
@@ -172,14 +173,6 @@ def note(forest, root, levels, event):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def free_group(groups, group):  # type: ignore[no-untyped-def]
-    """Takes back the place of a group."""
-    groups.next[group] = groups.free[0]
-    groups.free[0] = group
-    groups.free[1] += 1
-
-
-@inlined
 def put(forest, groups, firsts, partition, scratch, group, state):  # type: ignore[no-untyped-def]
     """Puts a group into a state, where it may meet another one."""
     other = scratch.where[state]
@@ -194,7 +187,7 @@ def put(forest, groups, firsts, partition, scratch, group, state):  # type: igno
     forest.parent[groups.root[other]] = node
     groups.root[other] = node
     groups.newest[other] = max(groups.newest[other], groups.newest[group])
-    free_group(groups, group)
+    give_back(groups, group)
 
 
 @step
@@ -243,14 +236,14 @@ def advance_levels(moves, line, forest, groups, firsts, starts, passed, scratch,
                     scratch.moved[moved] = group
                     moved += 1
                 else:
-                    free_group(groups, group)
+                    give_back(groups, group)
             group = following
         for place in range(moved):
             group = scratch.moved[place]
             row = moves.row_of[groups.state[group], event_class]
             note(forest, groups.root[group], moves.reached[row], event)
             if moves.target[row] == DEAD:
-                free_group(groups, group)
+                give_back(groups, group)
             else:
                 put(forest, groups, firsts, partition, scratch, group, moves.target[row])
         row = moves.row_of[0, event_class]
@@ -261,9 +254,7 @@ def advance_levels(moves, line, forest, groups, firsts, starts, passed, scratch,
             starts.event[starts.at[1]] = event
             starts.at[1] += 1
             if moves.target[row] != DEAD:
-                group = groups.free[0]
-                groups.free[0] = groups.next[group]
-                groups.free[1] -= 1
+                group = take_row(groups)
                 groups.root[group] = node
                 groups.newest[group] = event
                 put(forest, groups, firsts, partition, scratch, group, moves.target[row])

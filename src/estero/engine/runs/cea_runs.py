@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from estero.engine.batch import EventBatch, OneEvent, words_of
 from estero.engine.cursor import CONSUME_ANY, CONSUME_ANY_ASKED, MISS, Found, reset, taken_needs
 from estero.engine.kernels import kinds_of
-from estero.engine.runs.numbered_events import FEWEST_PARTITIONS, MOST_AHEAD, NumberedEvents, Settings
+from estero.engine.runs.numbered_events import FEWEST_PARTITIONS, NumberedEvents, Settings
 from estero.engine.runs.one_event import OneLoaded
 from estero.engine.runs.run_cea import NO_EVENTS, Events, Partitions
 from estero.engine.runs.split.ranks import FIRST_STEP
@@ -26,7 +26,7 @@ from estero.engine.snapshots.snapshot import Snapshot, live_nodes, moved_live
 from estero.engine.snapshots.sound import check_arena, check_partitions
 from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.checks import Arrays, counts, taken, within
-from estero.engine.store.hashing import table_of
+from estero.engine.store.hashing import MOST_AHEAD, table_of
 from estero.engine.store.lists import check_lists, linked, listed, references
 from estero.engine.store.schema import STATES, count_written, grown, new, picked, read, with_free, with_sizes
 from estero.engine.tally.tally import Stretch, Tally

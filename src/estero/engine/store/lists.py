@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import INT, INT32S, INT64S, kernel, kinds_of
+from estero.engine.kernels import INT, INT32S, INT64S, inlined, kernel, kinds_of
 from estero.engine.store import schema
 from estero.engine.store.checks import Arrays, counts, need
 from estero.engine.store.schema import (
@@ -29,6 +29,23 @@ from estero.engine.store.schema import (
 )
 
 Store = TypeVar("Store", bound=tuple[Any, ...])
+
+
+@inlined
+def take_row(rows):  # type: ignore[no-untyped-def]
+    """A row of a pool, which is free no longer; there has to be one."""
+    row = rows.free[0]
+    rows.free[0] = rows.next[row]
+    rows.free[1] -= 1
+    return row
+
+
+@inlined
+def give_back(rows, row):  # type: ignore[no-untyped-def]
+    """Frees a row of a pool."""
+    rows.next[row] = rows.free[0]
+    rows.free[0] = row
+    rows.free[1] += 1
 
 
 @kernel(INT32S, INT32S, INT32S, INT32S)

@@ -183,7 +183,7 @@ def _made(column: Column, array: Array, sizes: Mapping[str, int]) -> NDArray[Any
 
 
 def _shape(column: Column, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    axes = (axis if isinstance(axis, int) else sizes[axis] for axis in column.axes)
+    axes = [axis if isinstance(axis, int) else sizes[axis] for axis in column.axes]
     return sizes[column.length] + column.longer, *axes
 
 

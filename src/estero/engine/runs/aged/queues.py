@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from estero.engine.kernels import Grid, inlined, pool, step
 from estero.engine.runs.run_cea import add_node, merged_node
 from estero.engine.store.arena import NONE
+from estero.engine.store.lists import give_back
 from estero.engine.store.schema import data, derived, free_rows, heads, own, ref
 from estero.engine.store.tecs import free_list, new_cell, pair
 
@@ -80,10 +81,8 @@ def no_queue(queues, entry):  # type: ignore[no-untyped-def]
 
 @inlined
 def free_run(waiting, run):  # type: ignore[no-untyped-def]
-    """Gives the place of a run back."""
-    waiting.next[run] = waiting.free[0]
-    waiting.free[0] = run
-    waiting.free[1] += 1
+    """Frees the row of a run."""
+    give_back(waiting, run)
 
 
 @step

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from estero.engine.kernels import INT, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import Partitions
 from estero.engine.store.arena import NONE
+from estero.engine.store.lists import give_back
 from estero.engine.store.schema import STATES, data, free_rows, heads, own, ref
 from estero.engine.store.tecs import newer
 
@@ -41,9 +42,7 @@ def free_members(members, member):  # type: ignore[no-untyped-def]
     """Gives a list of members back."""
     while member != NONE:
         following = members.next[member]
-        members.next[member] = members.free[0]
-        members.free[0] = member
-        members.free[1] += 1
+        give_back(members, member)
         member = following
 
 
@@ -53,9 +52,7 @@ def free_spans(members, spans, span):  # type: ignore[no-untyped-def]
     while span != NONE:
         following = spans.next[span]
         free_members(members, spans.first[span])
-        spans.next[span] = spans.free[0]
-        spans.free[0] = span
-        spans.free[1] += 1
+        give_back(spans, span)
         span = following
 
 
@@ -113,9 +110,7 @@ def join_spans(arena, members, spans, partitions, partition):  # type: ignore[no
             gone = True
         if gone:
             free_members(members, spans.first[span])
-            spans.next[span] = spans.free[0]
-            spans.free[0] = span
-            spans.free[1] += 1
+            give_back(spans, span)
             if before == NONE:
                 partitions.first[partition] = older
             else:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from estero.engine.kernels import INT32S, Grid, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import add_list
 from estero.engine.store.arena import NONE
+from estero.engine.store.lists import give_back, take_row
 from estero.engine.store.schema import (
     STATES,
     data,
@@ -174,9 +175,7 @@ def find_key(keys, joins, group, registers, status, row):  # type: ignore[no-unt
 @step
 def new_key(keys, groups, joins, group, registers, status, row):  # type: ignore[no-untyped-def]
     """A key of a group with the registers in `row` and no elements yet."""
-    key = keys.free[0]
-    keys.free[0] = keys.next[key]
-    keys.free[1] -= 1
+    key = take_row(keys)
     keys.group[key] = group
     keys.first[key] = NONE
     keys.last[key] = NONE
@@ -194,9 +193,7 @@ def drop_elements(cells, elements, element):  # type: ignore[no-untyped-def]
     while element != NONE:
         following = elements.next[element]
         free_list(cells, elements.head[element])
-        elements.next[element] = elements.free[0]
-        elements.free[0] = element
-        elements.free[1] += 1
+        give_back(elements, element)
         element = following
 
 
@@ -208,9 +205,7 @@ def drop_key(cells, elements, keys, groups, joins, key):  # type: ignore[no-unty
     for table in range(1 + joins.size):
         leave_list(keys.slot, keys.link_next, keys.link_before, table * keys.group.size + key)
     keys.group[key] = NONE
-    keys.next[key] = keys.free[0]
-    keys.free[0] = key
-    keys.free[1] += 1
+    give_back(keys, key)
 
 
 @step
@@ -288,9 +283,7 @@ def drop_empty_groups(groups, partitions, partition):  # type: ignore[no-untyped
                 partitions.first[partition] = following
             else:
                 groups.next[before] = following
-            groups.next[group] = groups.free[0]
-            groups.free[0] = group
-            groups.free[1] += 1
+            give_back(groups, group)
         else:
             before = group
         group = following
@@ -299,9 +292,7 @@ def drop_empty_groups(groups, partitions, partition):  # type: ignore[no-untyped
 @inlined
 def new_group(groups, partitions, partition, state):  # type: ignore[no-untyped-def]
     """An empty group for a state of a partition."""
-    group = groups.free[0]
-    groups.free[0] = groups.next[group]
-    groups.free[1] -= 1
+    group = take_row(groups)
     groups.state[group] = state
     groups.first[group] = NONE
     groups.next[group] = partitions.first[partition]
@@ -312,9 +303,7 @@ def new_group(groups, partitions, partition, state):  # type: ignore[no-untyped-
 @inlined
 def new_element(cells, elements, node, rank):  # type: ignore[no-untyped-def]
     """An element with a list of one node that is no union."""
-    element = elements.free[0]
-    elements.free[0] = elements.next[element]
-    elements.free[1] -= 1
+    element = take_row(elements)
     elements.head[element] = new_cell(cells, node, NONE)
     elements.length[element] = 1
     elements.merged[element] = node
@@ -327,9 +316,7 @@ def new_element(cells, elements, node, rank):  # type: ignore[no-untyped-def]
 def unite_elements(arena, cells, elements, element, other, oldest, scratch):  # type: ignore[no-untyped-def]
     """Adds the list of `other`, of the same support, to that of `element`; `other` is free then."""
     add_list(arena, cells, elements, element, elements.head[other], elements.length[other], oldest, scratch)
-    elements.next[other] = elements.free[0]
-    elements.free[0] = other
-    elements.free[1] += 1
+    give_back(elements, other)
     if elements.length[element] > 8:
         elements.length[element] = length(cells, elements.head[element])
     elements.free[2] = max(elements.free[2], elements.length[element])

@@ -21,6 +21,7 @@ from estero.engine.cursor import DONE, GROW, cursor_of
 from estero.engine.kernels import FLAG, INT, INT32S, INT64S, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Tables, missing
 from estero.engine.store.arena import NONE
+from estero.engine.store.lists import give_back, take_row
 from estero.engine.store.schema import STATES, counters, data, free_rows, heads, own, ref
 
 Cursor = cursor_of(
@@ -112,23 +113,13 @@ def top_of(history, block):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def give_back(groups, group):  # type: ignore[no-untyped-def]
-    """Frees a group."""
-    groups.next[group] = groups.free[0]
-    groups.free[0] = group
-    groups.free[1] += 1
-
-
-@inlined
 def put(history, groups, tracks, partition, state, head, tail):  # type: ignore[no-untyped-def]
     """Adds a list of blocks to the group of a state; needs a free group."""
     group = tracks.first[partition]
     while group != NONE and groups.state[group] != state:
         group = groups.next[group]
     if group == NONE:
-        group = groups.free[0]
-        groups.free[0] = groups.next[group]
-        groups.free[1] -= 1
+        group = take_row(groups)
         groups.state[group] = state
         groups.head[group] = head
         groups.next[group] = tracks.first[partition]
