@@ -150,7 +150,7 @@ def test_a_restart_at_every_cut_changes_nothing_nor_does_little_memory(
 ) -> None:
     with monkeypatch.context() as patched:
         if little:
-            patched.setattr(engine, "_ROOM", 1)
+            patched.setattr(engine, "_FEWEST", 1)
             patched.setattr(hold, "_FEW", 0)
         check(tree, events, by_end(restarted(run_of(tree, events), sizes)))
 

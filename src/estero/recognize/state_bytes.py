@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from estero.errors import DataError
 from estero.events.files.arrow_files import sound_batch
 
-FORMAT = 1
+FORMAT = 2
 """The version of this form. A state of another one is refused."""
 
 _MAGIC, _KEYED = b"EsteroSt", b"EsteroSk"

@@ -25,7 +25,7 @@ from estero.engine.cursor import (
 )
 from estero.engine.kernels import FLAG, INT, Grid, inlined, kernel, pool, step
 from estero.engine.store.arena import NONE, Arena
-from estero.engine.store.pools import free_places
+from estero.engine.store.schema import STATES, data, derived, free_rows, heads, own, ref, scratch
 from estero.engine.store.tecs import Cells, bottom, free_list, insert_behind, merge, new_cell, output
 
 MISSING = -1
@@ -47,31 +47,27 @@ class Tables(NamedTuple):
     ANY_FAR.
     """
 
-    row_of: Grid[np.int32]
-    skip: NDArray[np.int32]
-    first: NDArray[np.int32]
-    edge_marks: NDArray[np.int32]
-    edge_target: NDArray[np.int32]
-    accepts: NDArray[np.int8]
-    continues: NDArray[np.int8]
-    live: Grid[np.int8]
-    reach: Grid[np.int64]
+    row_of: Grid[np.int32] = data(MISSING, length=STATES, axes=("classes",))
+    skip: NDArray[np.int32] = data()
+    first: NDArray[np.int32] = data(0, longer=1)
+    edge_marks: NDArray[np.int32] = data(length="edges")
+    edge_target: NDArray[np.int32] = data(length="edges")
+    accepts: NDArray[np.int8] = data(0, length=STATES)
+    continues: NDArray[np.int8] = data(0, length=STATES)
+    live: Grid[np.int8] = data(1, length=STATES, axes=("registers",))
+    reach: Grid[np.int64] = data(ANY_FAR, length=STATES, axes=("registers",))
 
 
 @pool
 class Entries(NamedTuple):
-    """Active states of partitions.
+    """Active states of partitions, with a union-list; `merged` is its one node, NONE if changed since."""
 
-    state, head cell of its list, the list's length, its merged node (NONE if changed since), next entry
-    of the partition; all int32. free[0] heads the free entries, free[1] counts them.
-    """
-
-    state: NDArray[np.int32]
-    head: NDArray[np.int32]
-    length: NDArray[np.int32]
-    merged: NDArray[np.int32]
-    next: NDArray[np.int32]
-    free: NDArray[np.int64]
+    state: NDArray[np.int32] = ref(STATES, once=True)
+    head: NDArray[np.int32] = heads("cells")
+    length: NDArray[np.int32] = derived(counts="cells")
+    merged: NDArray[np.int32] = derived(NONE)
+    next: NDArray[np.int32] = own()
+    free: NDArray[np.int64] = free_rows()
 
 
 @pool
@@ -82,11 +78,11 @@ class Partitions(NamedTuple):
     not be clear of what ended earlier (see `run_split`).
     """
 
-    first: NDArray[np.int32]
-    ordinal: NDArray[np.int64]
-    generation: NDArray[np.int64]
-    step: NDArray[np.int64]
-    blocked: NDArray[np.int64]
+    first: NDArray[np.int32] = heads()
+    ordinal: NDArray[np.int64] = data(-1)
+    generation: NDArray[np.int64] = data(0)
+    step: NDArray[np.int64] = data(0)
+    blocked: NDArray[np.int64] = data(-1)
 
 
 @pool
@@ -120,14 +116,14 @@ class Pending(NamedTuple):
     length); where[state] is that state's entry while one step writes.
     """
 
-    entry: NDArray[np.int32]
-    row: NDArray[np.int32]
-    target: NDArray[np.int32]
-    node: NDArray[np.int32]
-    cell: NDArray[np.int32]
-    length: NDArray[np.int32]
-    merging: NDArray[np.int32]
-    where: NDArray[np.int32]
+    entry: NDArray[np.int32] = scratch()
+    row: NDArray[np.int32] = scratch()
+    target: NDArray[np.int32] = scratch()
+    node: NDArray[np.int32] = scratch()
+    cell: NDArray[np.int32] = scratch()
+    length: NDArray[np.int32] = scratch()
+    merging: NDArray[np.int32] = scratch()
+    where: NDArray[np.int32] = scratch(NONE, length=STATES)
 
 
 @pool
@@ -139,19 +135,6 @@ class Plain(NamedTuple):
     entries: Entries
     partitions: Partitions
     pending: Pending
-
-
-def new_entries(capacity: int) -> Entries:
-    """`capacity` free entries."""
-    state, head, length, merged = (np.zeros(capacity, np.int32) for _ in range(4))
-    return Entries(state, head, length, merged, *free_places(capacity))
-
-
-def new_pending(capacity: int, states: int) -> Pending:
-    """Scratch for steps that touch or fill up to `capacity` entries."""
-    entry, row, target, node, cell, length, merging = (np.empty(capacity, np.int32) for _ in range(7))
-    where = np.full(states, NONE, np.int32)
-    return Pending(entry, row, target, node, cell, length, merging, where)
 
 
 @kernel(Cells, Entries, Partitions, INT)

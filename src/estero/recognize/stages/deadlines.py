@@ -19,8 +19,7 @@ from estero.classify.column_names import BITS, KEYS, POSITION, TIME, numbered
 from estero.engine.batch import words_of
 from estero.engine.deadlines import Deadlines, asked_of
 from estero.engine.int64 import LEAST, count_before, fall
-from estero.engine.snapshots.columns import Arrays
-from estero.engine.snapshots.sound import need
+from estero.engine.store.checks import Arrays, need
 from estero.plan.plan import Plan
 from estero.recognize.batch_columns import numbers_of, side_by_side
 from estero.recognize.stages.stage import Stage

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, Found, automaton_cursor_of, report
 from estero.engine.kernels import FLAG, INT, Grid, inlined, kernel, pool, step
 from estero.engine.runs.aged.queues import (
+    MOST_TREES,
     Queues,
     Waiting,
     free_run,
@@ -47,6 +48,7 @@ from estero.engine.runs.run_cea import (
     new_entry,
 )
 from estero.engine.store.arena import NONE, Arena
+from estero.engine.store.schema import STATES, data, scratch
 from estero.engine.store.tecs import Cells, bottom, free_list, new_cell, output
 
 Cursor = automaton_cursor_of("need_waiting", "need_cells", "need_entries", "need_pending")
@@ -62,9 +64,9 @@ class Ages(NamedTuple):
     `later` is the state after that, or DEAD. queued int8[states]: whether there is any such age.
     """
 
-    length: Grid[np.int64]
-    later: Grid[np.int32]
-    queued: NDArray[np.int8]
+    length: Grid[np.int64] = data(NEVER, length=STATES, axes=("clocks",))
+    later: Grid[np.int32] = data(DEAD, length=STATES, axes=("clocks",))
+    queued: NDArray[np.int8] = data(0, length=STATES)
 
 
 @pool
@@ -78,7 +80,7 @@ class Aged(NamedTuple):
     waiting: Waiting
     partitions: Partitions
     pending: Pending
-    trees: Grid[np.int32]
+    trees: Grid[np.int32] = scratch(length="levels", axes=(MOST_TREES,))
 
 
 @kernel(Cells, Entries, Queues, Waiting, Partitions, INT)

@@ -38,6 +38,7 @@ from estero.engine.runs.spans.spans import Members, Spans, drop_expired, drop_sp
 from estero.engine.runs.split.ranks import NEXT
 from estero.engine.runs.split.run_split import Order
 from estero.engine.store.arena import NONE, Arena
+from estero.engine.store.schema import STATES, counters, data, scratch
 from estero.engine.store.tecs import bottom, output, pair
 
 MAX = 3
@@ -61,12 +62,12 @@ class Made(NamedTuple):
     born: the node of each edge of a run that begins, and of one that begins without a mark. size int64[1].
     """
 
-    state: NDArray[np.int32]
-    rank: NDArray[np.int32]
-    node: NDArray[np.int32]
-    born: NDArray[np.int32]
-    where: NDArray[np.int32]
-    size: NDArray[np.int64]
+    state: NDArray[np.int32] = scratch()
+    rank: NDArray[np.int32] = scratch()
+    node: NDArray[np.int32] = scratch()
+    born: NDArray[np.int32] = scratch()
+    where: NDArray[np.int32] = scratch(NONE, length=STATES)
+    size: NDArray[np.int64] = counters()
 
 
 @pool
@@ -77,9 +78,9 @@ class Contest(NamedTuple):
     marked more; DEAD or UNKNOWN. own int32[states]; empty int8[states].
     """
 
-    beside: Grid[np.int32]
-    own: NDArray[np.int32]
-    empty: NDArray[np.int8]
+    beside: Grid[np.int32] = data(UNKNOWN, length=STATES, axes=("rivals",))
+    own: NDArray[np.int32] = data(0, length=STATES)
+    empty: NDArray[np.int8] = data(0, length=STATES)
 
 
 @pool
@@ -91,12 +92,6 @@ class Spanned(NamedTuple):
     spans: Spans
     partitions: Partitions
     made: Made
-
-
-def new_made(capacity: int, states: int) -> Made:
-    """Scratch for steps that make up to `capacity` members."""
-    state, rank, node, born = (np.empty(capacity, np.int32) for _ in range(4))
-    return Made(state, rank, node, born, np.full(states, NONE, np.int32), np.zeros(1, np.int64))
 
 
 @step

@@ -48,6 +48,7 @@ from estero.engine.runs.split.fronts import (
 from estero.engine.runs.split.ranks import LARGEST_STEP, NEXT, NO_ORDER, ranked, renumber_ranks
 from estero.engine.runs.split.registers import SET, UNSET, Program, take_steps
 from estero.engine.store.arena import NONE, Arena
+from estero.engine.store.schema import STATES, scratch
 from estero.engine.store.tecs import Cells, bottom, output
 
 Cursor = automaton_cursor_of(
@@ -72,31 +73,15 @@ class Taken(NamedTuple):
     state's group while one step writes. ranks int64: those of a partition while they are renumbered.
     """
 
-    key: NDArray[np.int32]
-    mark: NDArray[np.int32]
-    target: NDArray[np.int32]
-    first: NDArray[np.int32]
-    registers: Grid[np.int64]
-    status: Grid[np.int8]
-    merging: NDArray[np.int32]
-    where: NDArray[np.int32]
-    ranks: NDArray[np.int64]
-
-
-def new_taken(capacity: int, registers: int, merging: int, states: int, ranks: int) -> Taken:
-    """Scratch for steps of up to `capacity` runs, lists of up to `merging` cells and so many ranks."""
-    key, mark, target, first = (np.empty(capacity, np.int32) for _ in range(4))
-    return Taken(
-        key,
-        mark,
-        target,
-        first,
-        np.zeros((capacity, registers), np.int64),
-        np.zeros((capacity, registers), np.int8),
-        np.empty(merging, np.int32),
-        np.full(states, NONE, np.int32),
-        np.empty(ranks, np.int64),
-    )
+    key: NDArray[np.int32] = scratch(length="runs")
+    mark: NDArray[np.int32] = scratch(length="runs")
+    target: NDArray[np.int32] = scratch(length="runs")
+    first: NDArray[np.int32] = scratch(length="runs")
+    registers: Grid[np.int64] = scratch(0, length="runs", axes=("registers",))
+    status: Grid[np.int8] = scratch(0, length="runs", axes=("registers",))
+    merging: NDArray[np.int32] = scratch(length="merging")
+    where: NDArray[np.int32] = scratch(NONE, length=STATES)
+    ranks: NDArray[np.int64] = scratch(length="ranks")
 
 
 @pool
