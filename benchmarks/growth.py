@@ -93,7 +93,7 @@ class Watched:
                 members = self.runs.store.members
                 return int(members.next.size - members.free[1])
             case SplitRuns():
-                elements = self.runs._elements  # noqa: SLF001 - the same
+                elements = self.runs.store.elements
                 return int(elements.next.size - elements.free[1])
             case _:
                 return 0

@@ -14,7 +14,7 @@ from estero.answers.shown_values import shown_values
 from estero.classify.column_names import HELD_RELEVANT, POSITION, TIME, attribute_in, event_column
 from estero.classify.rows.classified import ClassifiedRow
 from estero.classify.rows.typed import AskSqlError, NotInPythonError
-from estero.engine.snapshots.columns import Arrays
+from estero.engine.store.checks import Arrays
 from estero.errors import DataError
 from estero.events.sources import Source
 from estero.events.streams.batch_classifier import Classifier, Incoming

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from estero.answers.event_store import EventStore
 from estero.engine.recognizer import Recognizer, Runs
 from estero.engine.snapshots.snapshot import Snapshot
-from estero.engine.store.checks import Arrays
 from estero.plan.plan import Plan
 from estero.recognize.stages.stage import Stage
 from estero.recognize.state_bytes import (

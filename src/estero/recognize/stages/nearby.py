@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from estero.engine.snapshots.columns import Arrays
+from estero.engine.store.checks import Arrays
 from estero.recognize.stages.stage import Stage
 from estero.recognize.state_bytes import batch_as_array, batch_of_array
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
-from estero.engine.snapshots.columns import Arrays
+from estero.engine.store.checks import Arrays
 
 T = TypeVar("T")
 

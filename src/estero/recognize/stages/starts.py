@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from estero.answers.sieve.starts import Starts
 from estero.classify.column_names import POSITION
-from estero.engine.snapshots.columns import Arrays
+from estero.engine.store.checks import Arrays
 from estero.engine.walk.matches import Matches, chosen
 from estero.engine.walk.roots import Roots, ranks_of_ends
 from estero.language.tree.query import Strategy

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.classify.column_names import TIME
-from estero.engine.snapshots.columns import Arrays
+from estero.engine.store.checks import Arrays
 from estero.engine.throttle import MOST_COUNTED, Throttle
 from estero.engine.walk.matches import Matches, chosen, joined
 from estero.engine.walk.roots import by_end
