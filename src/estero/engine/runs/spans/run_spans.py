@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, MISS, Found, automaton_cursor_of, report
 from estero.engine.kernels import FLAG, INT, Grid, inlined, kernel, pool, step
+from estero.engine.runs.reading import is_behind, is_consumed, is_forgotten, is_read, missing
 from estero.engine.runs.run_cea import (
     DEAD,
     IDLE,
@@ -28,11 +29,6 @@ from estero.engine.runs.run_cea import (
     Events,
     Partitions,
     Tables,
-    is_behind,
-    is_consumed,
-    is_forgotten,
-    is_read,
-    missing,
 )
 from estero.engine.runs.spans.spans import Members, Spans, drop_expired, drop_spans, free_members, join_spans
 from estero.engine.runs.split.ranks import NEXT

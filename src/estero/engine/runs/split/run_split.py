@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, Found, automaton_cursor_of, report
 from estero.engine.kernels import FLAG, INT, INT32S, Grid, inlined, kernel, pool, step
+from estero.engine.runs.reading import is_behind, is_consumed, is_forgotten, is_read, missing
 from estero.engine.runs.run_cea import (
     ANY_FAR,
     DEAD,
@@ -22,12 +23,7 @@ from estero.engine.runs.run_cea import (
     Events,
     Partitions,
     Tables,
-    is_behind,
-    is_consumed,
-    is_forgotten,
-    is_read,
     merged_node,
-    missing,
 )
 from estero.engine.runs.split.fronts import (
     Elements,
