@@ -37,8 +37,8 @@ def read_events(automaton, pools, reported, events, cursor, gaps, consume, look,
     - ``look(automaton, pools, reported, events, cursor, here)``: looks up every row and counts what is to be
       written; returns DONE, MISS, GROW or FULL, that count, and a plan for `write`. Of the pools it changes
       only what changes no answer: where it stops with another code than DONE, it is called again;
-    - ``write(automaton, pools, reported, events, here, count, plan)``: writes what an event changes; called
-      where `count` is not 0;
+    - ``write(automaton, pools, reported, events, cursor, here, count, plan)``: writes what an event changes;
+      called where `count` is not 0;
     - ``drop(automaton, pools, partition)``: forgets every run of a partition.
 
     Loop invariant: at the top the runs of every partition describe all its events before cursor.at (with
@@ -62,7 +62,7 @@ def read_events(automaton, pools, reported, events, cursor, gaps, consume, look,
             return code
         if count > 0:
             before = reported.size[0]
-            write(automaton, pools, reported, events, here, count, plan)
+            write(automaton, pools, reported, events, cursor, here, count, plan)
             if is_consumed(partitions, partition, cursor, consume, reported.size[0] > before):
                 drop(automaton, pools, partition)
         is_read(partitions, partition, events, place, cursor, in_gap, count)

@@ -390,7 +390,7 @@ def look(tables, plain, reported, events, cursor, here):  # type: ignore[no-unty
 
 
 @inlined
-def write(tables, plain, reported, events, here, fills, plan):  # type: ignore[no-untyped-def]  # noqa: ARG001
+def write(tables, plain, reported, events, cursor, here, fills, plan):  # type: ignore[no-untyped-def]  # noqa: ARG001
     """Writes what an event changes; see `read_events`."""
     arena, cells, entries, partitions, pending = plain
     _, event, _, partition, oldest, _ = here

@@ -337,7 +337,7 @@ def look(automaton, aged, reported, events, cursor, here):  # type: ignore[no-un
 
 
 @inlined
-def write(automaton, aged, reported, events, here, fills, plan):  # type: ignore[no-untyped-def]
+def write(automaton, aged, reported, events, cursor, here, fills, plan):  # type: ignore[no-untyped-def]  # noqa: ARG001
     """Writes what an event changes; see `reading.read_events`."""
     tables, ages = automaton
     arena, cells, entries, queues, waiting, partitions, pending, _ = aged
