@@ -43,9 +43,9 @@ class Tally(NamedTuple):
 
 
 @inlined
-def read_keyed(
+def read_keyed(  # type: ignore[no-untyped-def]
     tables, compact, index, ordered, forgotten, fired, reported, events, cursor, consume, take, lacks, write
-):  # type: ignore[no-untyped-def]
+):
     """Reads events from cursor.at on, until DONE, GROW or FULL; resumable with more capacity.
 
     `compact`, `index` and `ordered` are for the steps alone. `forgotten` is None where no partition forgets;
@@ -73,8 +73,7 @@ def read_keyed(
         if forgotten is not None:
             since = first_kept(forgotten, events.partition, place, oldest)
         here = Here(place, event, oldest, since)
-        zero = np.int64(0)
-        tally = Tally(zero, zero, zero, zero, zero)
+        tally = Tally(0, 0, 0, 0, 0)
         for predicate in range(predicates):
             word = events.words[place, predicate // BITS_IN_WORD]
             if (word >> np.uint64(predicate % BITS_IN_WORD)) & np.uint64(1) == 0:

@@ -94,7 +94,7 @@ class ChainTables(NamedTuple):
     def columns(self) -> int:
         """How many key columns the automaton reads."""
         read = self.probe_key, self.probe_unequal, self.place_key, self.place_unequal
-        return 1 + max(int(each.max(initial=NONE)) for each in read)
+        return 1 + max(int(columns.max(initial=NONE)) for columns in read)
 
 
 def chain_tables(states: int, steps: Sequence[ChainStep], final: Sequence[int]) -> ChainTables:
@@ -298,7 +298,7 @@ def take(tables, lists, index, ordered, fired, events, cursor, here, transition,
     """Notes a transition if it fires; see `read_keyed`. What fires looks at what waited before this event."""
     _, entries, sequences, _ = lists
     place, event, _, since = here
-    fires, ends, waits, _, _ = tally
+    fires, ends, waits, waits_in_order, gathered = tally
     spots = places_to_wait(tables, events, place, tables.target[transition])
     if spots == 0 and not tables.accepts[transition]:
         return DONE, tally
@@ -312,7 +312,7 @@ def take(tables, lists, index, ordered, fired, events, cursor, here, transition,
     fired.transition[fires] = transition
     if tables.accepts[transition]:
         ends += 1
-    return DONE, Tally(fires + 1, ends, waits + spots, np.int64(0), np.int64(0))
+    return DONE, Tally(fires + 1, ends, waits + spots, waits_in_order, gathered)
 
 
 @inlined

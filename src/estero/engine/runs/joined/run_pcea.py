@@ -27,20 +27,18 @@ from estero.engine.store.ordered_index import (
     ABOVE_LOW,
     BELOW_HIGH,
     BETWEEN,
-    FREE_ROWS,
     GREATER,
     GREATER_EQUAL,
     LESS,
     LESS_EQUAL,
     NOT_EQUAL,
-    USED,
     OrderedIndex,
     has_room,
     insert,
     most_nodes,
     query,
 )
-from estero.engine.store.value_trees import PIECES
+from estero.engine.store.value_trees import FREE_ROWS, PIECES, USED
 from estero.engine.walk.products import Heaps
 
 Cursor = cursor_of("forgotten", "need_products", "need_children", "need_nodes", "need_entries", "need_values")
@@ -106,13 +104,13 @@ class PceaTables(NamedTuple):
     @property
     def columns(self) -> int:
         """How many key columns the automaton reads."""
-        return 1 + max(int(each.max(initial=NONE)) for each in (self.probe_key, self.place_key))
+        return 1 + max(int(columns.max(initial=NONE)) for columns in (self.probe_key, self.place_key))
 
     @property
     def values(self) -> int:
         """How many value columns it reads."""
         asked = self.probe_value, self.probe_upper, self.place_value
-        return 1 + max(int(each.max(initial=NONE)) for each in asked)
+        return 1 + max(int(columns.max(initial=NONE)) for columns in asked)
 
 
 Source = tuple[int, int, int] | tuple[int, int, int, str, int, int] | tuple[int, int, int, str, int, int, int]
@@ -174,7 +172,7 @@ def pcea_tables(states: int, transitions: Sequence[Transition], final: Sequence[
         _check(number, transition, states)
     fired = sorted(transitions, key=lambda transition: transition.predicate)
     predicates = fired[-1].predicate + 1 if fired else 0
-    parts = [_parts(source) for each in fired for source in each.sources]
+    parts = [_parts(source) for transition in fired for source in transition.sources]
     places = sorted({place for place, _ in parts})
     place_of = {place: number for number, place in enumerate(places)}
     sources = [_Probe(place_of[place], *rest) for place, rest in parts]
@@ -187,10 +185,10 @@ def pcea_tables(states: int, transitions: Sequence[Transition], final: Sequence[
     first_ordered = (first_place[:-1] + plain[:states]).astype(np.int32)
     ordered = first_place[1:] - first_ordered
     return PceaTables(
-        firsts([each.predicate for each in fired], predicates),
-        np.array([each.mark for each in fired], np.int32),
-        np.array([each.target for each in fired], np.int32),
-        np.cumsum([0, *(len(each.sources) for each in fired)], dtype=np.int32),
+        firsts([transition.predicate for transition in fired], predicates),
+        np.array([transition.mark for transition in fired], np.int32),
+        np.array([transition.target for transition in fired], np.int32),
+        np.cumsum([0, *(len(transition.sources) for transition in fired)], dtype=np.int32),
         np.array([probe_of[source] for source in sources], np.int32),
         np.array([probe.place for probe in probes], np.int32),
         np.array([probe.key for probe in probes], np.int32),
@@ -202,7 +200,8 @@ def pcea_tables(states: int, transitions: Sequence[Transition], final: Sequence[
         np.array([place.key for place in places], np.int32),
         np.array([place.value for place in places], np.int32),
         is_final,
-        sum(probe.order != NONE for probe in probes) + sum(int(ordered[each.target]) for each in fired),
+        sum(probe.order != NONE for probe in probes)
+        + sum(int(ordered[transition.target]) for transition in fired),
     )
 
 
