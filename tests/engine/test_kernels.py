@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from estero.engine.disjoint import _keep
 from estero.engine.kernels import FLAG, INT, Column, Cube, Grid, column, cursor_type, kinds_of, pool
+from estero.engine.runs.reading import within_bound
 from estero.engine.store.arena import Arena, mark_live
 from estero.engine.store.lists import follow
 from estero.engine.store.schema import new
@@ -121,3 +122,9 @@ def test_cursors_with_the_same_places_are_of_one_class() -> None:
     assert cursor_type("at", "need") is cursor_type("at", "need")
     cursor = cursor_type("at", "need")(need=3)
     assert (cursor.at, cursor.need) == (0, 3)
+
+
+def test_a_step_that_uses_more_than_its_bound_is_an_error_of_a_kernel_that_runs_as_python() -> None:
+    within_bound(3, 3)
+    with pytest.raises(AssertionError, match="used 4 places where its bound is 3"):
+        within_bound(4, 3)

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, GROW, cursor_of
 from estero.engine.kernels import FLAG, INT, INT32S, INT64S, inlined, kernel, pool, step
-from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Tables, missing
+from estero.engine.runs.reading import missing
+from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Tables
 from estero.engine.store.arena import NONE
 from estero.engine.store.lists import give_back, take_row
 from estero.engine.store.schema import STATES, counters, data, free_rows, heads, own, ref
