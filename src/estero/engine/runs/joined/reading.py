@@ -6,7 +6,7 @@ and `write` lets the new runs wait and reports those that end. Machine code has 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def read_keyed(  # type: ignore[no-untyped-def]
         if forgotten is not None:
             since = first_kept(forgotten, events.partition, place, oldest)
         here = Here(place, event, oldest, since)
-        zero = np.int64(0)  # an integer of 64 bits from the beginning, not a constant that becomes one
+        zero: Any = np.int64(0)  # an integer of 64 bits from the beginning, not a constant that becomes one
         tally = Tally(zero, zero, zero, zero, zero)
         for predicate in range(predicates):
             word = events.words[place, predicate // BITS_IN_WORD]
