@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import re
 import signal
 import subprocess
 import sys
@@ -18,7 +17,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from estero import demo
 from estero.cli.commands import app
@@ -242,7 +241,7 @@ def test_the_format_of_the_events_can_be_said(night: Path, tmp_path: Path) -> No
 def test_a_format_is_of_one_file(night: Path, given: list[str], message: str) -> None:
     result = estero("run", night / "frost.ceql", *given)
     assert result.exit_code == 2
-    assert message in " ".join(re.sub("[│╭╮╰╯─]", " ", result.stderr).split())
+    assert message in result.stderr
 
 
 def test_what_is_not_there_is_said_whatever_its_format(night: Path) -> None:
@@ -271,7 +270,7 @@ def test_a_terminal_shows_how_many_events_are_read(night: Path) -> None:
 def test_query_and_events_are_not_both_read_from_standard_input() -> None:
     result = estero("run", "-", "--events", "-")
     assert result.exit_code == 2
-    assert "the query is read from standard input already" in " ".join(result.stderr.split())
+    assert "the query is read from standard input already" in result.stderr
 
 
 def test_the_number_of_what_is_written_is_told(night: Path, tmp_path: Path) -> None:
@@ -314,7 +313,7 @@ def test_predicates_come_from_a_file_or_a_module(
 def test_predicates_that_are_not_there_are_wrong_usage(night: Path, name: str, message: str) -> None:
     result = run(night, "frost", "--predicates", name)
     assert result.exit_code == 2
-    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -329,7 +328,7 @@ def test_predicates_that_cannot_be_run_are_wrong_usage(night: Path, program: str
     (night / "broken.py").write_text(program)
     result = run(night, "frost", "--predicates", str(night / "broken.py"))
     assert result.exit_code == 2
-    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert message in result.stderr
 
 
 def test_a_csv_file_without_a_header_gets_its_names_and_its_timestamps(tmp_path: Path) -> None:
@@ -419,7 +418,7 @@ def test_explain_draws_the_automaton_where_it_is_asked_to(night: Path, tmp_path:
     assert svg.endswith("</svg>\n")
     assert "<!-- • Wind, calm -->" in svg
     other = estero("explain", night / "frost.ceql", "--svg", tmp_path / "automaton.png")
-    assert "automaton.png does not end in .svg" in " ".join(other.stderr.split())
+    assert "automaton.png does not end in .svg" in other.stderr
     assert not (tmp_path / "automaton.png").exists()
     lost = estero("explain", night / "frost.ceql", "--svg", tmp_path / "nowhere" / "automaton.svg")
     assert (lost.exit_code, lost.stdout) == (1, "")
@@ -438,7 +437,7 @@ def test_explain_draws_the_automaton_where_it_is_asked_to(night: Path, tmp_path:
 def test_wrong_usage_is_refused_with_exit_code_2(night: Path, arguments: list[str], message: str) -> None:
     result = run(night, "frost", *arguments)
     assert result.exit_code == 2
-    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert message in result.stderr
 
 
 def test_run_needs_events(night: Path) -> None:
@@ -450,7 +449,7 @@ def test_run_needs_events(night: Path) -> None:
 def test_a_missing_query_file_is_wrong_usage() -> None:
     result = estero("check", "nowhere.ceql")
     assert result.exit_code == 2
-    said = " ".join(re.sub("[│╭╮╰╯─]", " ", result.stderr).split())
+    said = result.stderr
     assert "nowhere.ceql: there is no such file; a query is in a file, or comes from standard input" in said
 
 
@@ -510,7 +509,7 @@ def test_a_stack_trace_is_shown_on_request_only(night: Path) -> None:
 
 def test_the_engine_duckdb_never_loads_spark(night: Path) -> None:
     code = (
-        "import sys; from typer.testing import CliRunner; from estero.cli.commands import app\n"
+        "import sys; from click.testing import CliRunner; from estero.cli.commands import app\n"
         "result = CliRunner().invoke(app, sys.argv[1:]); print(result.stdout.strip())\n"
         "print([name for name in ('pyspark', 'py4j', 'matplotlib') if name in sys.modules])"
     )
@@ -526,7 +525,7 @@ def test_the_engine_duckdb_never_loads_spark(night: Path) -> None:
 
 def test_help_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from typer.testing import CliRunner; from estero.cli.commands import app\n"
+        "import sys; from click.testing import CliRunner; from estero.cli.commands import app\n"
         "CliRunner().invoke(app, ['run', '--help'])\n"
         "print([name for name in ('numpy', 'pyarrow', 'duckdb', 'numba', 'pyspark') if name in sys.modules])"
     )
@@ -585,7 +584,7 @@ import os, signal, sys
 
 class Impatient:
     def find_spec(self, name, path, target=None):
-        if name == "typer":
+        if name == "click":
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Impatient())
@@ -604,7 +603,7 @@ def test_a_signal_ends_the_command_in_a_line_while_it_is_imported() -> None:
 def test_a_picture_whose_suffix_names_no_format_is_refused(tmp_path: Path) -> None:
     result = estero("demo", "--picture", tmp_path / "demo.docx")
     assert result.exit_code == 2
-    assert "demo.docx does not say its format" in " ".join(result.output.split())
+    assert "demo.docx does not say its format" in result.output
 
 
 def test_the_demo_draws_a_picture(tmp_path: Path) -> None:
@@ -633,7 +632,7 @@ def test_a_run_is_in_this_process_unless_spark_is_asked_for(
 def test_a_master_is_for_spark(night: Path) -> None:
     result = run(night, "frost", "--master", "local[1]")
     assert result.exit_code == 2
-    assert "a master is for --engine spark" in " ".join(result.stderr.split())
+    assert "a master is for --engine spark" in result.stderr
 
 
 def test_what_only_spark_reads_is_not_read_in_this_process(night: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from estero.cli.commands import QUERY_OR_USAGE_ERROR, app
 

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pyarrow.parquet
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from estero import DataError, demo
 from estero.cli.commands import app
@@ -40,11 +40,6 @@ def stream(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["stream", "frost.ceql", *arguments])
 
 
-def plain(text: str) -> str:
-    """What a box says, on one line."""
-    return " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).split())
-
-
 def test_the_help_says_what_addresses_there_are() -> None:
     result = CliRunner().invoke(app, ["stream", "--help"], env={"COLUMNS": "200"})
     assert result.exit_code == 0
@@ -54,7 +49,7 @@ def test_the_help_says_what_addresses_there_are() -> None:
         "postgresql://USER@HOST:PORT/DATABASE/TABLE",
         "--schema",
     ):
-        assert text in plain(result.output)
+        assert text in result.output
 
 
 @pytest.mark.parametrize(
@@ -91,7 +86,7 @@ def test_the_help_says_what_addresses_there_are() -> None:
 def test_wrong_usage_is_refused_with_exit_code_2(night: Path, arguments: list[str], message: str) -> None:
     result = stream(*arguments)
     assert result.exit_code == 2
-    assert message in plain(result.stderr)
+    assert message in result.stderr
 
 
 def test_a_wrong_query_is_refused_before_anything_starts(night: Path) -> None:

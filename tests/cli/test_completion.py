@@ -9,7 +9,7 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from estero.cli.commands import app
 
@@ -17,12 +17,12 @@ EVENTS = pa.table({"kind": ["A"], "time": [1], "key": ["x"]})
 
 
 def suggested(*words: str) -> list[str]:
-    """What bash is told for the last of the words of a line."""
-    line = {"_TYPER_COMPLETE_ARGS": " ".join(["estero", *words]), "_ESTERO_COMPLETE": "complete_bash"}
+    """What bash is told for the last of the words of a line: the kind of each suggestion, and its text."""
+    line = {"_ESTERO_COMPLETE": "bash_complete"}
     line |= {"COMP_WORDS": " ".join(["estero", *words]), "COMP_CWORD": str(len(words))}
     result = CliRunner().invoke(app, [], prog_name="estero", env=line)
     assert result.exit_code == 0, result.stderr
-    return result.stdout.split()
+    return [text.removeprefix("plain,") for text in result.stdout.split()]
 
 
 def test_commands_and_options_are_suggested() -> None:
@@ -51,3 +51,45 @@ def test_what_cannot_be_read_suggests_nothing(tmp_path: Path) -> None:
         assert suggested("run", "q.ceql", "--events", str(tmp_path / name), "--type", "") == []
     assert suggested("run", "q.ceql", "--events", "nowhere.csv", "--type", "") == []
     assert suggested("run", "q.ceql", "--type", "") == []
+
+
+@pytest.mark.parametrize(
+    "words", [("run", ""), ("run", "q.ceql", "--events", ""), ("stream", "q.ceql", "--jars", "")]
+)
+def test_files_are_left_to_the_shell(words: tuple[str, ...]) -> None:
+    assert suggested(*words) == ["file,"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "script", "settings", "line"),
+    [
+        ("bash", ".bash_completions/estero.sh", ".bashrc", "source ~/.bash_completions/estero.sh"),
+        ("zsh", ".zfunc/_estero", ".zshrc", "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
+        ("fish", ".config/fish/completions/estero.fish", None, ""),
+    ],
+)
+def test_completion_is_installed_for_the_shell_of_the_user(
+    tmp_path: Path, shell: str, script: str, settings: str | None, line: str
+) -> None:
+    home = {"HOME": str(tmp_path), "SHELL": f"/usr/bin/{shell}"}
+    if settings is not None:
+        (tmp_path / settings).write_text("# mine")
+    shown = CliRunner().invoke(app, ["--show-completion"], env=home).stdout
+    assert f"_ESTERO_COMPLETE={shell}_complete" in shown
+    for _ in range(2):  # the second time changes nothing
+        result = CliRunner().invoke(app, ["--install-completion"], env=home)
+        assert result.exit_code == 0, result.stderr
+        assert str(tmp_path / script) in result.stdout
+        assert (tmp_path / script).read_text() == shown
+        if settings is not None:
+            assert (tmp_path / settings).read_text() == f"# mine\n{line}\n"
+
+
+@pytest.mark.parametrize(("shell", "said"), [("/bin/csh", "$SHELL is csh"), ("", "$SHELL is not set")])
+def test_completion_is_for_three_shells(tmp_path: Path, shell: str, said: str) -> None:
+    home = {"HOME": str(tmp_path), "SHELL": shell}
+    for option in ("--show-completion", "--install-completion"):
+        result = CliRunner().invoke(app, [option], env=home)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert f"{said}, and completion is for bash, zsh and fish" in result.stderr
+    assert list(tmp_path.iterdir()) == []

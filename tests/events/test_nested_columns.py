@@ -15,7 +15,7 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import estero
 from estero.cli.commands import app

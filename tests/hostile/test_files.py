@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 import estero
 from estero.cli.commands import app

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from rich.console import Console
 
 import estero
 from estero.answers.shown_values import held_by_python, shown_values
@@ -44,10 +43,7 @@ def answer_with(values: pa.Array) -> Answer:
 
 
 def on_a_terminal(answer: Answer) -> str:
-    out = io.StringIO()
-    console = Console(file=out, force_terminal=True, color_system=None, width=200)
-    console.print(table_of(answer, rows=None, positions=False)[0])
-    return out.getvalue()
+    return "\n".join(table_of(answer, rows=None, positions=False)[0].lines(200))
 
 
 def lines_of(answer: Answer) -> bytes:
@@ -182,9 +178,8 @@ def test_on_spark_it_keeps_its_name_too(spark: SparkSession, positions: bool) ->
         {"position_": 1} if positions else {}
     )
     found = collect(recognize(events, PAIR, **LAYOUT, positions=positions))
-    out = io.StringIO()
-    Console(file=out, width=200).print(table_of(found, rows=None, positions=False)[0])
-    assert ("B 2 80 @1" if positions else "B 2 80") in out.getvalue()
+    shown = "\n".join(table_of(found, rows=None, positions=False)[0].lines(200))
+    assert ("B 2 80 @1" if positions else "B 2 80") in shown
 
 
 def test_what_arrow_cannot_do_is_not_called_a_string() -> None:

@@ -10,8 +10,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner, Result
 
 import estero
 from estero.cli.commands import app

@@ -120,13 +120,13 @@ SIZES = """
 from importlib.metadata import distributions
 APART = ("numpy", "pyarrow", "duckdb", "pip", "setuptools")
 sizes = {}
-for each in distributions():
-    files = [each.locate_file(file) for file in each.files if file.suffix != ".pyc"]
-    sizes[each.name] = sum(file.stat().st_size for file in files if file.exists()) / 1e6
+for distribution in distributions():
+    files = [distribution.locate_file(file) for file in distribution.files if file.suffix != ".pyc"]
+    sizes[distribution.name] = sum(file.stat().st_size for file in files if file.exists()) / 1e6
 assert not sizes.keys() & {"numba", "llvmlite", "ziglang"}, sizes
 beside = sorted(((size, name) for name, size in sizes.items() if name not in APART), reverse=True)
 total = sum(size for size, _ in beside)
-assert sizes["estero"] < 5 and total < 25, beside
+assert sizes["estero"] < 5 and total < 15, beside
 print(f"{total:.1f} MB:", ", ".join(f"{name} {size:.1f}" for size, name in beside if size > 0.05))
 """
 

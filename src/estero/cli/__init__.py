@@ -20,11 +20,8 @@ def main() -> None:
     open_standard_streams()
     with heeding_signals():
         try:
-            from estero.cli.commands import app, explained
+            from estero.cli.commands import call
 
-            try:
-                app()
-            except OSError as error:  # the help, or the version, has nowhere to go
-                sys.exit(explained(error))
+            sys.exit(call())
         except KeyboardInterrupt:  # before or after a command
             sys.exit(stopped())

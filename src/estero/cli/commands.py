@@ -9,15 +9,16 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
-import typer
+import click
 
 import estero
+from estero.cli import completion, options
 from estero.cli.ending import (
     NOBODY_READS,
     drop_output,
@@ -27,30 +28,10 @@ from estero.cli.ending import (
 )
 from estero.cli.options import (
     PICTURES,
-    Command,
-    Count,
-    Debug,
     Engine,
-    EngineOption,
-    ExplainOption,
     Format,
-    FormatOption,
-    Group,
-    Limit,
-    Master,
-    Out,
-    Params,
-    Partials,
-    Picture,
-    Positions,
-    Predicates,
-    QueryFile,
     RowsOf,
-    RowsOption,
     Stream,
-    Svg,
-    Until,
-    WhyNotOption,
     as_called,
     engine_of,
     format_of,
@@ -60,15 +41,15 @@ from estero.cli.options import (
     with_event_options,
     with_values,
 )
-from estero.cli.stream import stream
+from estero.cli.stream import stream, with_stream_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from rich.table import Table
 
     from estero import Answer, Query
     from estero.answers.rows import Rows
-    from estero.cli.terminal import Found, Meter
+    from estero.cli.tables import Table
+    from estero.cli.terminal import ComplexEvents, Meter
     from estero.spark.batch.collected import Collected
 
 P = ParamSpec("P")
@@ -79,26 +60,41 @@ QUERY_OR_USAGE_ERROR = 2
 LOCAL = "local[*]"
 """The master of Spark in this machine, on all its cores."""
 
-app = typer.Typer(
-    cls=Group,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+WIDTH_OF_HELP = 120
+"""The longest lines of the help, on a terminal that has as many cells."""
 
 
-def _say_version(wanted: bool) -> None:
-    if wanted:
+class Program(click.Group):
+    """The program itself."""
+
+    command_class = options.Command
+
+    def list_commands(self, _context: click.Context) -> list[str]:
+        """The names of its commands, in the order in which they are written here."""
+        return list(self.commands)
+
+
+def _say_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
         print(f"estero {estero.__version__}")
-        raise typer.Exit
+        context.exit()
 
 
-@app.callback()
-def program(
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=_say_version, is_eager=True)
-    ] = False,
-) -> None:
+@click.group(
+    cls=Program,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDTH_OF_HELP},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_say_version,
+    help="Show the version.",
+)
+@completion.install_option
+@completion.show_option
+def app() -> None:
     """Complex event recognition: a query and events in, complex events out."""
 
 
@@ -111,24 +107,24 @@ def reported(command: Callable[P, None]) -> Callable[P, None]:
             with _warnings_as_lines():
                 command(*args, **kwargs)
             sys.stdout.flush()
-        except (typer.Exit, typer.BadParameter):
+        except (click.exceptions.Exit, click.ClickException):
             raise
         except KeyboardInterrupt:
             drop_output()
-            raise typer.Exit(stopped()) from None
+            raise click.exceptions.Exit(stopped()) from None
         except BrokenPipeError:
             drop_output()
-            raise typer.Exit(NOBODY_READS) from None
+            raise click.exceptions.Exit(NOBODY_READS) from None
         except Exception as error:  # noqa: BLE001 (the one place where errors become exit codes)
             if was_asked_to_end():
                 drop_output()
-                raise typer.Exit(stopped()) from None
+                raise click.exceptions.Exit(stopped()) from None
             write_out()
             if kwargs.get("debug"):
                 import traceback
 
                 traceback.print_exc()
-            raise typer.Exit(explained(error)) from None
+            raise click.exceptions.Exit(explained(error)) from None
 
     return run
 
@@ -170,61 +166,75 @@ def explained(error: Exception) -> int:
     return QUERY_OR_USAGE_ERROR if isinstance(error, QueryError) else DATA_OR_RUN_ERROR
 
 
-@app.command(cls=Command)
+@app.command()
+@options.query_file
 @with_event_options
+@options.out
+@options.format_option
+@options.engine
+@options.master
+@options.limit
+@options.count
+@options.rows
+@options.positions
+@options.partials
+@options.until
+@options.explain_option
+@options.params
+@options.predicates
+@options.debug
 @reported
 def run(
-    query: QueryFile,
+    query: Path,
     stream: Stream | None,
-    out: Out = None,
-    format: FormatOption = None,
-    engine: EngineOption = None,
-    master: Master = None,
-    limit: Limit = None,
-    count: Count = False,
-    rows: RowsOption = RowsOf.MATCHES,
-    positions: Positions = False,
-    partials: Partials = False,
-    until: Until = None,
-    explain: ExplainOption = False,
-    param: Params = None,
-    predicates: Predicates = None,
-    debug: Debug = False,
+    out: Path | None,
+    format: Format | None,
+    engine: Engine | None,
+    master: str | None,
+    limit: int | None,
+    count: bool,
+    rows: RowsOf,
+    positions: bool,
+    partials: bool,
+    until: str | None,
+    explain: bool,
+    param: Sequence[str],
+    predicates: Sequence[str],
+    debug: bool,
 ) -> None:
     """Find the complex events of a query in a stream of events."""
     if stream is None:
-        raise typer.BadParameter("run needs events", param_hint="--events")
+        raise click.BadParameter("run needs events", param_hint="--events")
     chosen, chosen_engine = format_of(out, format), engine_of(stream, engine, master)
     load_predicates(predicates)
-    from estero.cli.terminal import Meter, messages
+    from estero.cli.terminal import Meter, say
 
     parsed, meter = query_in(query, param), Meter()
-    say = functools.partial(messages().print, markup=False) if explain else None
-    if say is not None and not stream.is_of_spark:
+    if explain and not stream.is_of_spark:
         say(str(parsed.explain(stream.scan)))
-    found: Found
+    answer: ComplexEvents
     if chosen_engine is Engine.SPARK:
         where = master or LOCAL
         asked = {"positions": positions, "partials": partials}
-        found, undecided = _found_on_spark(parsed, stream, where, until=until, say=say, **asked)
+        answer, undecided = _answer_of_spark(parsed, stream, where, until=until, explain=explain, **asked)
     else:
         _do_without_pandas()
-        found = parsed.run(stream.scan, until=until, partials=partials, progress=meter)
-        undecided = found.undecided().count
+        answer = parsed.run(stream.scan, until=until, partials=partials, progress=meter)
+        undecided = answer.undecided().count
     if limit is not None:
-        found = found.limit(limit)
-    listed = found.rows() if rows is RowsOf.EVENTS else found
+        answer = answer.limit(limit)
+    listed = answer.rows() if rows is RowsOf.EVENTS else answer
     placed = {"positions": positions} if rows is RowsOf.MATCHES else {}
     if count:
         with meter.showing("counting"):
-            number = found.count()
+            number = answer.count()
         print(number)
     elif out is not None:
         with meter.showing(f"writing {out}"):
             written = listed.write(out, format=chosen, **placed)
         noun = "complex event" if rows is RowsOf.MATCHES else "row"
         noun += "" if written == 1 else "s"
-        messages().print(f"{written:,} {noun} in {out}", markup=False, soft_wrap=True)
+        say(f"{written:,} {noun} in {out}")
     else:
         _show(listed, chosen, meter, all_rows=limit is not None, **placed)
     with meter.showing("counting what is not decided"):
@@ -232,15 +242,19 @@ def run(
     _say_undecided(number)
 
 
-@app.command(cls=Command)
+@app.command()
+@options.query_file
 @with_event_options
+@options.params
+@options.predicates
+@options.debug
 @reported
 def check(
-    query: QueryFile,
+    query: Path,
     stream: Stream | None,
-    param: Params = None,
-    predicates: Predicates = None,
-    debug: Debug = False,
+    param: Sequence[str],
+    predicates: Sequence[str],
+    debug: bool,
 ) -> None:
     """Report everything that is wrong with a query, or easily misread; with events, whether it fits them."""
     load_predicates(predicates)
@@ -255,35 +269,41 @@ def check(
     asked = with_values(estero.Query(text), param)
     if stream is not None and param:
         raise_first(asked.check(stream.scan))
-    for each in asked.notes():
-        note(each)
+    for remark in asked.notes():
+        note(remark)
     print(f"{query}: ok")
 
 
-@app.command(cls=Command)
+@app.command()
+@options.query_file
 @with_event_options
+@options.why_not
+@options.svg
+@options.params
+@options.predicates
+@options.debug
 @reported
 def explain(
-    query: QueryFile,
+    query: Path,
     stream: Stream | None,
-    why_not: WhyNotOption = False,
-    svg: Svg = None,
-    param: Params = None,
-    predicates: Predicates = None,
-    debug: Debug = False,
+    why_not: bool,
+    svg: Path | None,
+    param: Sequence[str],
+    predicates: Sequence[str],
+    debug: bool,
 ) -> None:
     """Show how a query is evaluated: plan, guarantee, filters, automaton and, with events, the SQL."""
     if svg is not None and not svg.name.lower().endswith(".svg"):
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"{svg.name} does not end in .svg, and the automaton is drawn as SVG only", param_hint="--svg"
         )
     load_predicates(predicates)
     parsed = query_in(query, param)
     if why_not:
         if stream is None:
-            raise typer.BadParameter("why not more is asked of events", param_hint="--why-not")
+            raise click.BadParameter("why not more is asked of events", param_hint="--why-not")
         if svg is not None:
-            raise typer.BadParameter("a picture of the plan is another call", param_hint="--svg")
+            raise click.BadParameter("a picture of the plan is another call", param_hint="--svg")
         print(parsed.run(stream.scan).why_not())
         return
     explanation = parsed.explain() if stream is None else parsed.explain(stream.scan)
@@ -295,66 +315,79 @@ def explain(
     print(explanation)
 
 
-app.command(cls=Command)(reported(stream))
+app.command("stream")(with_stream_options(reported(stream)))
 
 
-@app.command(cls=Command)
+@app.command()
+@options.picture
+@options.engine
+@options.debug
 @reported
 def demo(
-    picture: Picture = Path("estero-demo.svg"),
-    engine: EngineOption = None,
-    debug: Debug = False,
+    picture: Path,
+    engine: Engine | None,
+    debug: bool,
 ) -> None:
     """Show a small stream, a query, its complex events, and a picture of them."""
     from estero import demo as night
-    from estero.cli.terminal import output, remark, table_of, working
+    from estero.cli.terminal import heading, remark, show, show_table, table_of, working
     from estero.errors import MissingPackage
 
     if picture.suffix.lower() not in PICTURES:
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"{picture.name} does not say its format: use one of {', '.join(PICTURES)}",
             param_hint="--picture",
         )
-    console = output()
     events = night.events()
     parsed = estero.query(night.QUERY)
     layout: dict[str, Any] = {"type": "kind", "time": "time", "order": ["id"]}
-    console.print(f"[bold]A stream[/]: {events.num_rows:,} readings of five farms in a cold night\n")
-    console.print(_first_rows(events))
-    console.print("\n[bold]A query[/]: the wind drops, the air is damp, then it freezes\n")
-    console.print(night.QUERY, markup=False)
+    show(f"{heading('A stream')}: {events.num_rows:,} readings of five farms in a cold night\n")
+    show_table(_first_rows(events))
+    show(f"\n{heading('A query')}: the wind drops, the air is damp, then it freezes\n")
+    show(night.QUERY)
     answer = parsed.run(events, **layout)
     with working("recognising"):
         number = answer.count()
         table, _ = table_of(answer, rows=8, positions=False)
-    console.print(f"[bold]The answer[/]: {number} complex events; the first of them\n")
-    console.print(table)
+    show(f"{heading('The answer')}: {number} complex events; the first of them\n")
+    show_table(table)
     if engine is Engine.SPARK:
         _compare_with_spark(parsed, answer, layout)
-        console.print(f"\n[bold]On Spark[/]: {number} complex events, the same ones")
+        show(f"\n{heading('On Spark')}: {number} complex events, the same ones")
     try:
         with working("drawing"):
             answer.plot(title="Frost may form", limit=number).save(picture)
     except MissingPackage as error:
         remark(str(error))
     else:
-        console.print(f"\n[bold]Its picture[/]: {picture}")
+        show(f"\n{heading('Its picture')}: {picture}")
+
+
+def call() -> int:
+    """Runs the command that the command line names; its exit code."""
+    try:
+        return int(app.main(prog_name=completion.PROGRAM, standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return stopped()
+    except OSError as error:  # the help, or the version, has nowhere to go
+        return explained(error)
 
 
 def _say_undecided(number: int) -> None:
     if number:
-        from estero.cli.terminal import messages
+        from estero.cli.terminal import say
 
         several = "complex events wait for their" if number > 1 else "complex event waits for its"
-        messages().print(
+        say(
             f"{number:,} {several} deadline, which the events do not reach; "
-            "--until says how far they are known",
-            markup=False,
-            soft_wrap=True,
+            "--until says how far they are known"
         )
 
 
-def _found_on_spark(
+def _answer_of_spark(
     query: Query,
     stream: Stream,
     master: str = LOCAL,
@@ -362,36 +395,36 @@ def _found_on_spark(
     positions: bool,
     partials: bool,
     until: str | None = None,
-    say: Callable[[str], None] | None = None,
+    explain: bool = False,
 ) -> tuple[Collected, Callable[[], int]]:
     """The complex events, and what tells how many more are not decided.
 
-    `say` is told how events that Spark alone reads are evaluated.
+    With `explain`, how events that Spark alone reads are evaluated is said first.
     """
-    from estero.cli.terminal import working
+    from estero.cli.terminal import say, working
     from estero.queries.statement import raise_first
 
     if not stream.is_of_spark:
         # Spark does not know which types occur, so what is wrong with the query is found here; and at once.
         raise_first(query.check(stream.scan))
-    from estero.spark import collect, count, explain, read_events, recognize
+    from estero import spark
 
     with working("starting Spark"):
-        frame = read_events(stream.path, csv_options=stream.csv_options, master=master)
+        frame = spark.read_events(stream.path, csv_options=stream.csv_options, master=master)
     events = estero.scan(frame, **stream.layout)
-    if stream.is_of_spark and say is not None:
-        say(str(explain(events, query, positions=positions, partials=partials)))
+    if stream.is_of_spark and explain:
+        say(str(spark.explain(events, query, positions=positions, partials=partials)))
     # Without a time, positions are what tells where a complex event is.
     placed = positions or stream.layout["time"] is None
-    matches = recognize(events, query, positions=placed, until=until, partials=partials)
+    matches = spark.recognize(events, query, positions=placed, until=until, partials=partials)
 
     def undecided() -> int:
         if not any("estero:decided" in (field.metadata or {}) for field in matches.schema.fields):
             return 0
-        decided = count(events, query, until=until)
-        return count(events, query, until="end") - decided
+        decided = spark.count(events, query, until=until)
+        return spark.count(events, query, until="end") - decided
 
-    return collect(matches, events=stream.path, csv_options=stream.csv_options), undecided
+    return spark.collect(matches, events=stream.path, csv_options=stream.csv_options), undecided
 
 
 class _WithoutPandas(MetaPathFinder):
@@ -419,22 +452,22 @@ def _do_without_pandas() -> None:
 
 
 def _show(
-    found: Found | Rows, format: Format, meter: Meter, *, all_rows: bool, positions: bool = False
+    answer: ComplexEvents | Rows, format: Format, meter: Meter, *, all_rows: bool, positions: bool = False
 ) -> None:
     """Writes to standard output: a table of the first rows, or everything in another format."""
-    from estero.cli.terminal import ROWS_OF_A_TABLE, messages, output, table_of
+    from estero.cli.terminal import ROWS_OF_A_TABLE, say, show_table, table_of
 
     if format is not Format.TABLE:
         placed = {"positions": True} if positions else {}
-        found.write(sys.stdout.buffer, format=format, **placed)
+        answer.write(sys.stdout.buffer, format=format, **placed)
         return
     with meter.showing("recognising"):
-        table, more = table_of(found, rows=None if all_rows else ROWS_OF_A_TABLE, positions=positions)
-    output().print(table)
-    if not table.row_count:
-        messages().print("no complex events")
+        table, more = table_of(answer, rows=None if all_rows else ROWS_OF_A_TABLE, positions=positions)
+    show_table(table)
+    if not table.rows:
+        say("no complex events")
     if more:
-        messages().print(
+        say(
             f"the first {ROWS_OF_A_TABLE}; --limit shows more, --count says how many there are, "
             "--out FILE writes them all"
         )
@@ -453,22 +486,16 @@ def _compare_with_spark(query: Query, answer: Answer, layout: dict[str, Any]) ->
     with tempfile.TemporaryDirectory(prefix="estero-") as directory:
         path = str(Path(directory, "events.parquet"))
         pyarrow.parquet.write_table(night.events(), path)
-        found, _ = _found_on_spark(query, Stream(path, layout), positions=True, partials=False)
+        spark_answer, _ = _answer_of_spark(query, Stream(path, layout), positions=True, partials=False)
         with working("recognising on Spark"):
-            rows = pa.Table.from_batches(found.batches(), found.schema).to_pylist()
+            rows = pa.Table.from_batches(spark_answer.batches(), spark_answer.schema).to_pylist()
     if sorted(map(str, rows)) != sorted(map(str, answer.to_arrow().to_pylist())):
         raise RuntimeError(f"Spark finds other complex events: {len(rows)}")
 
 
 def _first_rows(events: pa.Table) -> Table:
-    from rich.table import Table
-
+    from estero.cli.tables import Table
     from estero.cli.terminal import short
 
-    table = Table(header_style="bold")
-    for name in events.column_names:
-        table.add_column(name)
-    for row in events.slice(0, 5).to_pylist():
-        table.add_row(*(short(value) for value in row.values()))
-    table.add_row(*["…"] * events.num_columns)
-    return table
+    rows = [[short(value) for value in row.values()] for row in events.slice(0, 5).to_pylist()]
+    return Table(events.column_names, [False] * events.num_columns, [*rows, ["…"] * events.num_columns])

@@ -1,24 +1,108 @@
-"""What a shell suggests for the name of a column: those of the events that are named before it."""
+"""Completion in a shell: its script, and for a column what the events have that are named before it."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
+import os
 from pathlib import Path
 
-import typer
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+PROGRAM = "estero"
+
+_FILES = {
+    "bash": Path(".bash_completions", "estero.sh"),
+    "zsh": Path(".zfunc", "_estero"),
+    "fish": Path(".config", "fish", "completions", "estero.fish"),
+}
+"""Where the script of a shell is kept, in the directory of the user."""
+
+_LINES = {
+    "bash": (".bashrc", "source ~/.bash_completions/estero.sh"),
+    "zsh": (".zshrc", "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
+}
+"""What has a shell read it when it starts; fish does so of itself."""
 
 
-def column_names(context: typer.Context, incomplete: str) -> list[str]:
+def _show(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        print(_script(_shell(), context))
+        context.exit()
+
+
+def _install(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        print(f"completion is in {install(_shell(), context)}, and works in a shell that is started now")
+        context.exit()
+
+
+show_option = click.option(
+    "--show-completion",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show,
+    help="Show the script that completes commands in your shell ($SHELL: bash, zsh or fish).",
+)
+install_option = click.option(
+    "--install-completion",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_install,
+    help="Have your shell ($SHELL: bash, zsh or fish) complete commands, options, files and columns.",
+)
+
+
+def install(shell: str, context: click.Context) -> Path:
+    """The file with the script of a shell, which reads it when it starts."""
+    home = Path.home()
+    file = home / _FILES[shell]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{_script(shell, context)}\n", encoding="utf-8")
+    if shell in _LINES:
+        name, line = _LINES[shell]
+        settings = home / name
+        before = settings.read_text(encoding="utf-8", errors="replace") if settings.exists() else ""
+        if line not in before.splitlines():
+            with settings.open("a", encoding="utf-8") as rest:
+                rest.write(f"{'' if before.endswith(chr(10)) or not before else chr(10)}{line}\n")
+    return file
+
+
+def _shell() -> str:
+    """The shell of the user; a usage error where it is not one that can be told what to complete."""
+    shell = Path(os.environ.get("SHELL", "")).name
+    if shell not in _FILES:
+        is_set = f"$SHELL is {shell}" if shell else "$SHELL is not set"
+        raise click.UsageError(f"{is_set}, and completion is for bash, zsh and fish: name one in SHELL=…")
+    return shell
+
+
+def _script(shell: str, context: click.Context) -> str:
+    completion = get_completion_class(shell)
+    if completion is None:
+        raise click.UsageError(f"this version of Click has no completion for {shell}")
+    return completion(context.command, {}, PROGRAM, f"_{PROGRAM}_COMPLETE".upper()).source().strip()
+
+
+def file_names(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What has the shell suggest files."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def column_names(context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
     """The columns of the files of ``--events`` that begin like this; none where that takes reading rows.
 
     Parquet and Arrow files say it in a few bytes, CSV files in their first line. A shell waits for the
     answer, and what is wrong with a file is said by the command.
     """
     names: dict[str, None] = {}
-    for each in context.params.get("events") or ():
+    for file in context.params.get("events") or ():
         with contextlib.suppress(OSError, ValueError):  # what Arrow raises is a ValueError, too
-            names |= dict.fromkeys(_columns_of(Path(each)))
+            names |= dict.fromkeys(_columns_of(Path(file)))
     return [name for name in names if name.startswith(incomplete)]
 
 

@@ -34,14 +34,14 @@ def heeding_signals() -> Iterator[None]:
     """
     wanted = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
     _asked.clear()
-    heeded = [each for each in wanted if signal.getsignal(each) is not signal.SIG_IGN]
-    for each in heeded:
-        signal.signal(each, _note)
+    heeded = [number for number in wanted if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in heeded:
+        signal.signal(number, _note)
     try:
         yield
     finally:
-        for each in heeded:
-            signal.signal(each, signal.SIG_DFL)
+        for number in heeded:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _note(number: int, _frame: FrameType | None) -> NoReturn:

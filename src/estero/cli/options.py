@@ -10,15 +10,14 @@ from functools import partial, wraps
 from glob import has_magic
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
-from inspect import Parameter, signature
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+import click
 
 import estero
-from estero.cli.completion import column_names
+from estero.cli.completion import column_names, file_names
 from estero.errors import legible
 from estero.events.files.temporary_files import is_pipe, named_by_content, named_for, spooled
 
@@ -50,16 +49,6 @@ class RowsOf(StrEnum):
     EVENTS = "events"
 
 
-PICTURES = (".svg", ".png", ".pdf")
-
-about_events = partial(typer.Option, rich_help_panel="Options for the events")
-"""An option that is shown with those about events."""
-
-QueryFile = Annotated[
-    Path, typer.Argument(metavar="QUERY.ceql", help="The query; - reads it from standard input.")
-]
-
-
 class EventsFormat(StrEnum):
     """What files of events are written in."""
 
@@ -69,142 +58,204 @@ class EventsFormat(StrEnum):
     ARROW = "arrow"
 
 
-Events = Annotated[
-    list[str] | None,
+PICTURES = (".svg", ".png", ".pdf")
+
+_ARGUMENTS, _OPTIONS = "Arguments", "Options"
+
+
+class Option(click.Option):
+    """An option that the help lists in a group."""
+
+    def __init__(self, *declarations: Any, group: str = _OPTIONS, **attributes: Any) -> None:
+        super().__init__(*declarations, **attributes)
+        self.group = group
+
+
+class _Query(click.Argument):
+    """The argument for the query."""
+
+    def get_help_record(self, _context: click.Context) -> tuple[str, str]:
+        """Its line of the help."""
+        return "QUERY.ceql", "The query; - reads it from standard input."
+
+
+class Command(click.Command):
+    """A command of the program, which lists its arguments and options in groups."""
+
+    def get_short_help_str(self, _limit: int = 45) -> str:
+        """The whole of its help, as the program lists it."""
+        return self.help or ""
+
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes nothing: arguments are a group of `format_options`."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes what there is to know of arguments and options, group by group."""
+        groups: dict[str, list[tuple[str, str]]] = {_ARGUMENTS: [], _OPTIONS: []}
+        for parameter in self.get_params(ctx):
+            of_no_group = _ARGUMENTS if isinstance(parameter, click.Argument) else _OPTIONS
+            if (line := parameter.get_help_record(ctx)) is not None:
+                groups.setdefault(getattr(parameter, "group", of_no_group), []).append(line)
+        for group, lines in groups.items():
+            if lines:
+                with formatter.section(group):
+                    formatter.write_dl(lines, col_max=_WIDTH_OF_OPTIONS)
+
+
+_WIDTH_OF_OPTIONS = 36
+"""Where an option is longer, its help begins on the next line."""
+
+option = partial(click.option, cls=Option)
+"""An option of a command."""
+
+about_events = partial(option, group="Options for the events")
+"""An option that is shown with those about events."""
+
+existing_or_not = click.Path(path_type=Path)
+"""A path, whether or not there is something."""
+
+file_to_write = click.Path(path_type=Path, dir_okay=False)
+"""A path that is not that of a directory."""
+
+
+def one_of(kind: type[StrEnum]) -> dict[str, Any]:
+    """What an option needs whose value is a member of an enumeration."""
+
+    def member(_context: click.Context, _option: click.Parameter, value: str | None) -> StrEnum | None:
+        return None if value is None else kind(value)
+
+    return {"type": click.Choice([str(choice) for choice in kind]), "callback": member}
+
+
+query_file = click.argument("query", cls=_Query, metavar="QUERY.ceql", type=existing_or_not)
+
+events_type = about_events(
+    "--type",
+    metavar="COL",
+    help="The column with the event's type, if there are several types.",
+    shell_complete=column_names,
+)
+events_time = about_events(
+    "--time",
+    metavar="COL",
+    help="The time column, by which events are sorted.",
+    shell_complete=column_names,
+)
+events_time_unit = about_events(
+    "--time-unit",
+    metavar="UNIT",
+    help="The unit of an integer time column: ns, us, ms, s, min, h or d.",
+)
+events_order = about_events(
+    "--order",
+    metavar="COL",
+    multiple=True,
+    help="A column that breaks ties of time; can be repeated.",
+    shell_complete=column_names,
+)
+
+_EVENT_OPTIONS = (
     about_events(
+        "--events",
         metavar="FILE",
+        multiple=True,
         help="Events in Parquet, CSV, JSON lines or Arrow: a file, glob or directory; - is standard input; "
         "on Spark also s3a://…, hdfs://… or delta:DIR. Can be repeated: all files are one stream.",
+        shell_complete=file_names,
     ),
-]
-EventsFormatOption = Annotated[
-    EventsFormat | None,
     about_events(
-        "--events-format", help="The format of the events, if the name of the file does not say it."
+        "--events-format",
+        **one_of(EventsFormat),
+        help="The format of the events, if the name of the file does not say it.",
     ),
-]
-Type = Annotated[
-    str | None,
+    events_type,
+    events_time,
+    events_time_unit,
+    events_order,
     about_events(
-        metavar="COL",
-        help="The column with the event's type, if there are several types.",
-        autocompletion=column_names,
-    ),
-]
-Time = Annotated[
-    str | None,
-    about_events(
-        metavar="COL", help="The time column, by which events are sorted.", autocompletion=column_names
-    ),
-]
-TimeUnit = Annotated[
-    str | None,
-    about_events(metavar="UNIT", help="The unit of an integer time column: ns, us, ms, s, min, h or d."),
-]
-Order = Annotated[
-    list[str] | None,
-    about_events(
-        metavar="COL",
-        help="A column that breaks ties of time; can be repeated.",
-        autocompletion=column_names,
-    ),
-]
-Types = Annotated[
-    list[str] | None,
-    about_events(
+        "--types",
         metavar="A,B,…",
+        multiple=True,
         help="The types that may occur, besides those that do; any other in the query is an error.",
     ),
-]
-Delimiter = Annotated[
-    str | None, about_events(metavar="CHAR", help="CSV: the delimiter, if it is not detected.")
-]
-Columns = Annotated[
-    str | None, about_events(metavar="A,B,…", help="CSV without a header: the names of its columns.")
-]
-TimestampFormat = Annotated[
-    str | None,
-    about_events(metavar="FORMAT", help="CSV: how timestamps are written, such as %Y%m%d%H%M."),
-]
-Predicates = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="MODULE",
-        help="A module, or a file, with predicates of your own (@estero.predicate); can be repeated.",
+    about_events("--delimiter", metavar="CHAR", help="CSV: the delimiter, if it is not detected."),
+    about_events("--columns", metavar="A,B,…", help="CSV without a header: the names of its columns."),
+    about_events(
+        "--timestamp-format",
+        metavar="FORMAT",
+        help="CSV: how timestamps are written, such as %Y%m%d%H%M.",
     ),
-]
-Params = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--param",
-        metavar="NAME=VALUE",
-        help="The value of $NAME in the query; can be repeated. A list is [1, 2], or @FILE with a value "
-        "in each line.",
-    ),
-]
-EngineOption = Annotated[
-    Engine | None,
-    typer.Option(
-        help="duckdb runs in this process, spark on Spark. Default: duckdb, unless there is a --master, or "
-        "events that only Spark reads."
-    ),
-]
-Master = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="The Spark master, for a run on Spark. Default: local[*]."),
-]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")]
-Out = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", dir_okay=False, help="Write to a file; its suffix sets the format."),
-]
-FormatOption = Annotated[Format | None, typer.Option(help="Default: by the suffix of --out, else table.")]
-Limit = Annotated[
-    int | None,
-    typer.Option(min=0, metavar="N", help="At most N complex events: the first N, or on Spark any N."),
-]
-Count = Annotated[bool, typer.Option("--count", help="Only print how many complex events there are.")]
-RowsOption = Annotated[
-    RowsOf,
-    typer.Option(
-        "--rows",
-        help="events writes one row for each marked event and label, matches one for each complex event.",
-    ),
-]
-Positions = Annotated[bool, typer.Option("--positions", help="Show events as their positions in the stream.")]
-Until = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="Up to when events are known, for queries that end with NOT(…) FOR; end: no more events come. "
-        "Default: up to the last event.",
-    ),
-]
-ExplainOption = Annotated[
-    bool, typer.Option("--explain", help="First print how the query is evaluated, on standard error.")
-]
-Picture = Annotated[
-    Path, typer.Option(metavar="FILE", dir_okay=False, help="The file for the picture (svg, png or pdf).")
-]
-Partials = Annotated[
-    bool,
-    typer.Option(
-        "--partials",
-        help="Also how far each start came that was not completed in its window: columns steps, expired_time "
-        "and complete.",
-    ),
-]
-WhyNotOption = Annotated[
-    bool,
-    typer.Option(
-        "--why-not",
-        help="In place of the plan, say why there are not more complex events: how far the sequence "
-        "comes, and what keeps events away.",
-    ),
-]
-Svg = Annotated[
-    Path | None, typer.Option(metavar="FILE", dir_okay=False, help="Also draw the automaton, as SVG.")
-]
+)
+
+predicates = option(
+    "--predicates",
+    metavar="MODULE",
+    multiple=True,
+    help="A module, or a file, with predicates of your own (@estero.predicate); can be repeated.",
+    shell_complete=file_names,
+)
+params = option(
+    "--param",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="The value of $NAME in the query; can be repeated. A list is [1, 2], or @FILE with a value "
+    "in each line.",
+)
+engine = option(
+    "--engine",
+    **one_of(Engine),
+    help="duckdb runs in this process, spark on Spark. Default: duckdb, unless there is a --master, or "
+    "events that only Spark reads.",
+)
+master = option("--master", metavar="URL", help="The Spark master, for a run on Spark. Default: local[*].")
+debug = option("--debug", is_flag=True, help="Show the stack trace of an error.")
+out = option("--out", metavar="FILE", type=file_to_write, help="Write to a file; its suffix sets the format.")
+format_option = option("--format", **one_of(Format), help="Default: by the suffix of --out, else table.")
+limit = option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="At most N complex events: the first N, or on Spark any N.",
+)
+count = option("--count", is_flag=True, help="Only print how many complex events there are.")
+rows = option(
+    "--rows",
+    **one_of(RowsOf),
+    default=str(RowsOf.MATCHES),
+    show_default=True,
+    help="events writes one row for each marked event and label, matches one for each complex event.",
+)
+positions = option("--positions", is_flag=True, help="Show events as their positions in the stream.")
+until = option(
+    "--until",
+    metavar="TIME",
+    help="Up to when events are known, for queries that end with NOT(…) FOR; end: no more events come. "
+    "Default: up to the last event.",
+)
+explain_option = option(
+    "--explain", is_flag=True, help="First print how the query is evaluated, on standard error."
+)
+picture = option(
+    "--picture",
+    metavar="FILE",
+    type=file_to_write,
+    default="estero-demo.svg",
+    show_default=True,
+    help="The file for the picture (svg, png or pdf).",
+)
+partials = option(
+    "--partials",
+    is_flag=True,
+    help="Also how far each start came that was not completed in its window: columns steps, expired_time "
+    "and complete.",
+)
+why_not = option(
+    "--why-not",
+    is_flag=True,
+    help="In place of the plan, say why there are not more complex events: how far the sequence "
+    "comes, and what keeps events away.",
+)
+svg = option("--svg", metavar="FILE", type=file_to_write, help="Also draw the automaton, as SVG.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,24 +284,24 @@ class Stream:
 
 
 def stream_of(
-    events: Events = None,
-    events_format: EventsFormatOption = None,
-    type: Type = None,
-    time: Time = None,
-    time_unit: TimeUnit = None,
-    order: Order = None,
-    types: Types = None,
-    delimiter: Delimiter = None,
-    columns: Columns = None,
-    timestamp_format: TimestampFormat = None,
+    events: Sequence[str],
+    events_format: EventsFormat | None,
+    type: str | None,
+    time: str | None,
+    time_unit: str | None,
+    order: Sequence[str],
+    types: Sequence[str],
+    delimiter: str | None,
+    columns: str | None,
+    timestamp_format: str | None,
 ) -> Stream | None:
     """The stream that the options of a command describe; None without events."""
     if not events:
         if events_format is not None:
-            raise typer.BadParameter("there are no events: give --events, too", param_hint="--events-format")
+            raise click.BadParameter("there are no events: give --events, too", param_hint="--events-format")
         return None
     if events.count("-") > 1:
-        raise typer.BadParameter("standard input can be read once", param_hint="--events")
+        raise click.BadParameter("standard input can be read once", param_hint="--events")
     csv_options: dict[str, Any] = {}
     if delimiter is not None:
         csv_options["delim"] = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
@@ -258,30 +309,27 @@ def stream_of(
         csv_options |= {"names": [name.strip() for name in columns.split(",")], "header": False}
     if timestamp_format is not None:
         csv_options["timestampformat"] = timestamp_format
-    layout = {"type": type, "time": time, "time_unit": time_unit, "order": order or []}
-    named = tuple(name.strip() for kind in types or () for name in kind.split(",") if name.strip())
+    layout = {"type": type, "time": time, "time_unit": time_unit, "order": list(order)}
+    named = tuple(name.strip() for kind in types for name in kind.split(",") if name.strip())
     files = [_as_file(event, events_format) for event in events]
     return Stream(files if len(files) > 1 else files[0], layout, csv_options or None, named)
 
 
 def with_event_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of `stream_of` in place of its parameter `stream`."""
-    own = signature(command, eval_str=True)
-    options = signature(stream_of, eval_str=True).parameters
+    """The command with the options about events in place of its parameter `stream`."""
+    names = signature(stream_of).parameters
 
     @wraps(command)
     def with_options(**given: Any) -> None:
-        if str(given.get("query")) == "-" and "-" in (given["events"] or ()):
-            raise typer.BadParameter("the query is read from standard input already", param_hint="--events")
-        stream = stream_of(**{name: given.pop(name) for name in options})
+        if str(given["query"]) == "-" and "-" in given["events"]:
+            raise click.BadParameter("the query is read from standard input already", param_hint="--events")
+        stream = stream_of(**{name: given.pop(name) for name in names})
         command(stream=stream, **given)
 
-    parameters: list[Parameter] = []
-    for parameter in own.parameters.values():
-        parameters += options.values() if parameter.name == "stream" else [parameter]
-    with_options.__dict__["__signature__"] = own.replace(parameters=parameters)
-    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return with_options
+    with_all = with_options
+    for event_option in reversed(_EVENT_OPTIONS):
+        with_all = event_option(with_all)
+    return with_all
 
 
 def query_in(file: Path, params: Sequence[str] | None = None) -> Query:
@@ -302,9 +350,9 @@ def _values(params: Sequence[str]) -> dict[str, object]:
     for param in params:
         name, equals, text = param.removeprefix("$").partition("=")
         if not equals or not name.strip().isidentifier():
-            raise typer.BadParameter(f"{param} is not NAME=VALUE", param_hint="--param")
+            raise click.BadParameter(f"{param} is not NAME=VALUE", param_hint="--param")
         if name.strip() in values:
-            raise typer.BadParameter(f"{name.strip()} has two values", param_hint="--param")
+            raise click.BadParameter(f"{name.strip()} has two values", param_hint="--param")
         if text.startswith("@"):
             lines = text_in(Path(text[1:]), "--param").splitlines()
             values[name.strip()] = [value_in(line) for line in lines if line.strip()]
@@ -322,14 +370,14 @@ def text_in(file: Path, hint: str = "QUERY.ceql") -> str:
             text = (
                 f"{file}: there is no such file; a query is in a file, or comes from standard input, with -"
             )
-            raise typer.BadParameter(text, param_hint=hint) from None
+            raise click.BadParameter(text, param_hint=hint) from None
         raise _unreadable(str(file), error, hint) from None
     except UnicodeDecodeError:
-        raise typer.BadParameter(f"{file} is not UTF-8 text", param_hint=hint) from None
+        raise click.BadParameter(f"{file} is not UTF-8 text", param_hint=hint) from None
 
 
-def _unreadable(name: str, error: OSError, hint: str) -> typer.BadParameter:
-    return typer.BadParameter(f"{name}: {error.strerror or 'it cannot be read'}", param_hint=hint)
+def _unreadable(name: str, error: OSError, hint: str) -> click.BadParameter:
+    return click.BadParameter(f"{name}: {error.strerror or 'it cannot be read'}", param_hint=hint)
 
 
 def load_predicates(modules: Sequence[str] | None) -> None:
@@ -341,10 +389,10 @@ def load_predicates(modules: Sequence[str] | None) -> None:
         file = Path(name)
         if file.suffix == ".py":
             if not file.is_file():
-                raise typer.BadParameter(f"there is no file {name}", param_hint="--predicates")
+                raise click.BadParameter(f"there is no file {name}", param_hint="--predicates")
             spec = spec_from_file_location(file.stem, file)
             if spec is None or spec.loader is None:
-                raise typer.BadParameter(f"{name} cannot be run", param_hint="--predicates")
+                raise click.BadParameter(f"{name} cannot be run", param_hint="--predicates")
             try:
                 spec.loader.exec_module(module_from_spec(spec))
             except Exception as error:  # whatever a program of the user's raises
@@ -362,18 +410,18 @@ def load_predicates(modules: Sequence[str] | None) -> None:
             raise _broken(name, error) from error
 
 
-def _absent(name: str) -> typer.BadParameter:
+def _absent(name: str) -> click.BadParameter:
     """What is said of a module that Python does not find."""
     advice = "give the path of a .py file, or a module that Python can import"
-    return typer.BadParameter(
+    return click.BadParameter(
         legible(f"there is no module {name or 'without a name'}: {advice}"), param_hint="--predicates"
     )
 
 
-def _broken(name: str, error: Exception) -> typer.BadParameter:
+def _broken(name: str, error: Exception) -> click.BadParameter:
     """What is said of predicates that cannot be run, as Python says why."""
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return typer.BadParameter(legible(f"{name} cannot be run: {said}"), param_hint="--predicates")
+    return click.BadParameter(legible(f"{name} cannot be run: {said}"), param_hint="--predicates")
 
 
 _called: dict[str, str] = {}
@@ -397,7 +445,7 @@ def _as_file(events: str, form: EventsFormat | None) -> str:
         if not Path(path).exists() and not has_magic(path):
             return path  # whoever reads it says that it is not there
         if not Path(path).is_file():
-            raise typer.BadParameter(
+            raise click.BadParameter(
                 f"{events} is not a file: files of a directory or a pattern say their format by their names",
                 param_hint="--events-format",
             )
@@ -415,7 +463,7 @@ def engine_of(stream: Stream, named: Engine | None, master: str | None) -> Engin
     A usage error where what is asked for does not go together, and where Spark is not installed.
     """
     if named is Engine.DUCKDB and master is not None:
-        raise typer.BadParameter("a master is for --engine spark", param_hint="--master")
+        raise click.BadParameter("a master is for --engine spark", param_hint="--master")
     if named is not None:
         return named
     return Engine.SPARK if master is not None or stream.is_of_spark else Engine.DUCKDB
@@ -425,10 +473,10 @@ def format_of(out: Path | None, named: Format | None) -> Format:
     """The format to write; a usage error where it does not go with where it is written."""
     if out is None:
         if named in (Format.PARQUET, Format.ARROW):
-            raise typer.BadParameter(f"{named} needs a file: give --out, too", param_hint="--format")
+            raise click.BadParameter(f"{named} needs a file: give --out, too", param_hint="--format")
         return named or Format.TABLE
     if named is Format.TABLE:
-        raise typer.BadParameter(
+        raise click.BadParameter(
             "a table cannot be written to a file; choose another format", param_hint="--format"
         )
     if named is not None:
@@ -438,27 +486,4 @@ def format_of(out: Path | None, named: Format | None) -> Format:
     try:
         return Format(format_in_name(out, or_give="--format"))
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--out") from None
-
-
-class Command(TyperCommand):
-    """A command of the program."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters; typer shows ``<bool>`` behind flags that say nothing else."""
-        return _without_values(super().get_params(ctx))
-
-
-class Group(TyperGroup):
-    """The program itself."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """As those of `Command`."""
-        return _without_values(super().get_params(ctx))
-
-
-def _without_values(params: list[Any]) -> list[Any]:
-    for param in params:
-        if isinstance(param, TyperOption) and param.is_flag and param.metavar is None:
-            param.metavar = ""
-    return params
+        raise click.BadParameter(str(error), param_hint="--out") from None

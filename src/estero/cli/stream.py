@@ -11,27 +11,30 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import typer
+import click
 
 from estero import DataError
 from estero.answers.output_file import output_file
+from estero.cli.completion import file_names
 from estero.cli.options import (
-    Debug,
-    Order,
-    Params,
-    Partials,
-    Predicates,
-    QueryFile,
     RowsOf,
-    RowsOption,
-    Time,
-    TimeUnit,
-    Type,
     about_events,
+    debug,
+    events_order,
+    events_time,
+    events_time_unit,
+    events_type,
+    existing_or_not,
     load_predicates,
+    option,
+    params,
+    partials,
+    predicates,
+    query_file,
     query_in,
+    rows,
 )
 
 if TYPE_CHECKING:
@@ -45,106 +48,113 @@ _NOTE = "estero.json"
 _UNLESS_NOTED = {"kind of rows": str(RowsOf.MATCHES)}
 """What a checkpoint is of where its note, an older one, does not say it."""
 
-_about_places = partial(typer.Option, rich_help_panel="Source and sink")
-_about_spark = partial(typer.Option, rich_help_panel="Options for Spark")
+_about_places = partial(option, group="Source and sink")
+_about_spark = partial(option, group="Options for Spark")
 
-Source = Annotated[
-    str | None,
+_STREAM_OPTIONS = (
+    query_file,
     _about_places(
         "--from",
+        "source",
         metavar="ADDRESS",
         help="parquet:DIR, json:DIR or csv:DIR (a directory where files arrive), kafka://HOST:PORT/TOPIC, "
         "delta:DIR; after a ?, options of Spark's reader.",
     ),
-]
-Sink = Annotated[
-    str,
     _about_places(
         "--to",
+        "sink",
         metavar="ADDRESS",
+        default="console",
+        show_default=True,
         help="The same, or postgresql://USER@HOST:PORT/DATABASE/TABLE, or console.",
     ),
-]
-Checkpoint = Annotated[
-    Path | None,
     _about_places(
+        "--checkpoint",
         metavar="DIR",
+        type=existing_or_not,
         help="Keeps what was read and found, so that a stream resumes where it stopped. "
         "Only the console needs none.",
     ),
-]
-Schema = Annotated[
-    str | None,
     _about_places(
+        "--schema",
         metavar="COLUMNS|FILE",
         help="The columns of the events, such as 'kind STRING, time TIMESTAMP', or a file that contains "
         "them; not needed if there are files already.",
+        shell_complete=file_names,
     ),
-]
-Trigger = Annotated[
-    str | None,
     _about_places(
+        "--trigger",
         metavar="WHEN",
         help="When to look for events: an interval such as '10 seconds', or available-now, which ends when "
         "everything that is there has been read. Default: as soon as possible.",
     ),
-]
-Lateness = Annotated[
-    str | None,
+    events_type,
+    events_time,
+    events_time_unit,
+    events_order,
     about_events(
+        "--lateness",
         metavar="DURATION",
         help="How late events may come, such as '5 seconds' (ticks, for integers without a unit); later ones "
         "are dropped and counted. Default: not at all.",
     ),
-]
-Placed = Annotated[
-    bool,
+    rows,
     about_events(
         "--positions",
+        is_flag=True,
         help="Also show the positions of events in the stream; one task then sees all events.",
     ),
-]
-SparkMaster = Annotated[str, _about_spark(metavar="URL", help="The Spark master.")]
-Packages = Annotated[
-    list[str] | None,
+    partials,
+    _about_spark("--master", metavar="URL", default="local[*]", show_default=True, help="The Spark master."),
     _about_spark(
+        "--packages",
         metavar="COORDINATES",
+        multiple=True,
         help="Connectors by group:name:version, in place of those fetched by default.",
     ),
-]
-Jars = Annotated[
-    list[str] | None,
     _about_spark(
-        metavar="FILE", help="Connectors as files or directories of .jar files; nothing is fetched then."
+        "--jars",
+        metavar="FILE",
+        multiple=True,
+        help="Connectors as files or directories of .jar files; nothing is fetched then.",
+        shell_complete=file_names,
     ),
-]
-Conf = Annotated[
-    list[str] | None, _about_spark(metavar="KEY=VALUE", help="A setting of Spark; can be repeated.")
-]
+    _about_spark("--conf", metavar="KEY=VALUE", multiple=True, help="A setting of Spark; can be repeated."),
+    params,
+    predicates,
+    debug,
+)
+
+
+def with_stream_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the argument and the options of `stream`."""
+    for parameter in reversed(_STREAM_OPTIONS):
+        command = parameter(command)
+    return command
 
 
 def stream(
-    query: QueryFile,
-    source: Source = None,
-    sink: Sink = "console",
-    checkpoint: Checkpoint = None,
-    schema: Schema = None,
-    trigger: Trigger = None,
-    type: Type = None,
-    time: Time = None,
-    time_unit: TimeUnit = None,
-    order: Order = None,
-    lateness: Lateness = None,
-    rows: RowsOption = RowsOf.MATCHES,
-    positions: Placed = False,
-    partials: Partials = False,
-    master: SparkMaster = "local[*]",
-    packages: Packages = None,
-    jars: Jars = None,
-    conf: Conf = None,
-    param: Params = None,
-    predicates: Predicates = None,
-    debug: Debug = False,
+    query: Path,
+    source: str | None,
+    sink: str,
+    checkpoint: Path | None,
+    schema: str | None,
+    trigger: str | None,
+    type: str | None,
+    time: str | None,
+    time_unit: str | None,
+    order: Sequence[str],
+    lateness: str | None,
+    rows: RowsOf,
+    positions: bool,
+    partials: bool,
+    master: str,
+    packages: Sequence[str],
+    jars: Sequence[str],
+    conf: Sequence[str],
+    param: Sequence[str],
+    predicates: Sequence[str],
+    debug: bool,
 ) -> None:
     """Find the complex events of a query in events that keep coming, until stopped (Ctrl-C)."""
     load_predicates(predicates)
@@ -154,15 +164,13 @@ def stream(
     from estero.cli.terminal import working
     from estero.spark import read_stream, stream_session, write_stream
 
-    layout = {"type": type, "time": time, "time_unit": time_unit, "order": order or []}
+    layout = {"type": type, "time": time, "time_unit": time_unit, "order": list(order)}
     with ExitStack() as things:
         place = checkpoint or Path(things.enter_context(tempfile.TemporaryDirectory(prefix="estero-")))
         note = _note_of(parsed, source, sink, rows, partials=partials)
         check_note(place, note)
         with working("starting Spark"):
-            stream_session(
-                source, sink, master=master, packages=packages or (), jars=connectors, config=config
-            )
+            stream_session(source, sink, master=master, packages=packages, jars=connectors, config=config)
             events = read_stream(source, schema=schema)
             shown = {"positions": positions, "rows": "events" if rows is RowsOf.EVENTS else None}
             matches = _recognized(events, parsed, lateness, {**layout, **shown, "partials": partials})
@@ -179,31 +187,31 @@ def _recognized(events: DataFrame, query: Query, lateness: str | None, layout: d
     try:
         return recognize(events, query, **layout, lateness=late)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--lateness") from None
+        raise click.BadParameter(str(error), param_hint="--lateness") from None
 
 
-def _spark_settings(conf: Sequence[str] | None) -> dict[str, str]:
+def _spark_settings(conf: Sequence[str]) -> dict[str, str]:
     """KEY=VALUE texts as a mapping."""
     settings = {}
-    for each in conf or ():
-        name, found, value = each.partition("=")
-        if not found or not name:
-            raise typer.BadParameter(f"{each!r} is not KEY=VALUE", param_hint="--conf")
+    for setting in conf:
+        name, equals, value = setting.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="--conf")
         settings[name.strip()] = value.strip()
     return settings
 
 
-def _jar_files(places: Sequence[str] | None) -> list[str]:
+def _jar_files(places: Sequence[str]) -> list[str]:
     """The .jar files that are named, or in directories that are; a usage error where there are none."""
     files: list[str] = []
-    for place in places or ():
-        found = sorted(Path(place).glob("*.jar")) if Path(place).is_dir() else [Path(place)]
+    for place in places:
+        jars = sorted(Path(place).glob("*.jar")) if Path(place).is_dir() else [Path(place)]
         if "://" in place:
             files.append(place)
             continue
-        if not found or not all(each.is_file() for each in found):
-            raise typer.BadParameter(f"{place}: there is no such .jar file", param_hint="--jars")
-        files += [each.absolute().as_uri() for each in found]
+        if not jars or not all(jar.is_file() for jar in jars):
+            raise click.BadParameter(f"{place}: there is no such .jar file", param_hint="--jars")
+        files += [jar.absolute().as_uri() for jar in jars]
     return files
 
 
@@ -258,18 +266,18 @@ def _checked_usage(
     from estero.spark import sink_address, source_address, trigger_of
 
     if source is None:
-        raise typer.BadParameter("stream needs to know where events come from", param_hint="--from")
+        raise click.BadParameter("stream needs to know where events come from", param_hint="--from")
     _meant("--from", source_address, source)
     _meant("--to", sink_address, sink)
     _meant("--trigger", trigger_of, trigger)
     if checkpoint is None and sink != "console":
-        raise typer.BadParameter(
+        raise click.BadParameter(
             "a stream needs a directory for what it has read and found, so that each complex event is "
             "written once; use a new one for a new query",
             param_hint="--checkpoint",
         )
     if time is None:
-        raise typer.BadParameter(
+        raise click.BadParameter(
             "events of a stream are sorted by their time: name its column", param_hint="--time"
         )
     return source
@@ -281,7 +289,7 @@ def _meant(option: str, read: Callable[[T], object], text: T) -> None:
         read(text)
     except DataError as error:
         text_of_error = f"{error.message}: {error.hint}" if error.hint else error.message
-        raise typer.BadParameter(text_of_error, param_hint=option) from None
+        raise click.BadParameter(text_of_error, param_hint=option) from None
 
 
 def _watch(running: Any, *, shown: bool) -> None:
@@ -295,7 +303,7 @@ def _watch(running: Any, *, shown: bool) -> None:
             if asked:
                 break
     if asked:
-        raise typer.Exit(128 + asked[0])
+        raise click.exceptions.Exit(128 + asked[0])
 
 
 @contextmanager
@@ -308,9 +316,9 @@ def _asked_to_stop() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    before = {each: signal.signal(each, note) for each in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield asked
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -7,55 +7,151 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from shutil import get_terminal_size
+from threading import Event, Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
 
 from estero.errors import legible
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from rich.console import Console, RenderableType
-    from rich.table import Table
 
     from estero import Answer
     from estero.answers.rows import Rows
+    from estero.cli.tables import Table
     from estero.spark.batch.collected import Collected
 
 ROWS_OF_A_TABLE = 20
 EVENTS_OF_A_CELL = 4
 WIDTH_IN_A_PIPE = 160
 
-
-Found: TypeAlias = "Answer | Collected"
-"""The complex events of one run, found in this process or on Spark."""
-
-
-def messages() -> Console:
-    """A console on standard error."""
-    return output(stderr=True)
+_CELLS_OF_A_BAR = 30
+_SECONDS_BETWEEN_LOOKS = 0.1
 
 
-def output(*, stderr: bool = False) -> Console:
-    """A console on standard output (or `stderr`); in a pipe, as wide as a table needs."""
-    from rich.console import Console
+ComplexEvents: TypeAlias = "Answer | Collected"
+"""The complex events of one run, recognized in this process or on Spark."""
 
-    stream = sys.stderr if stderr else sys.stdout
-    wide = None if stream.isatty() or "COLUMNS" in os.environ else WIDTH_IN_A_PIPE
-    return Console(stderr=stderr, width=wide, highlight=False, soft_wrap=False)
+
+def say(text: str) -> None:
+    """Writes a line to standard error."""
+    _write(text, stderr=True)
+
+
+def show(text: str = "") -> None:
+    """Writes a line to standard output."""
+    _write(text)
+
+
+def show_table(table: Table) -> None:
+    """Writes a table to standard output; in a pipe it may be wider than most terminals."""
+    wide = sys.stdout.isatty() or "COLUMNS" in os.environ
+    width = get_terminal_size().columns if wide else WIDTH_IN_A_PIPE
+    plain = "utf" not in (sys.stdout.encoding or "").lower()
+    show("\n".join(table.lines(width, ascii_only=plain)))
+
+
+def heading(text: str) -> str:
+    """The text in bold, on a terminal."""
+    return click.style(text, bold=True)
+
+
+def _write(text: str, *, stderr: bool = False) -> None:
+    """Writes a line; characters that the stream cannot encode are written as escapes."""
+    encoding = (sys.stderr if stderr else sys.stdout).encoding or "utf-8"
+    with _Line.hidden():
+        click.echo(text.encode(encoding, "backslashreplace").decode(encoding), err=stderr)
+
+
+class _Line:
+    """A line of a terminal on standard error that tells how something goes on, and is gone behind it.
+
+    A thread asks `text` for it, again and again; nobody does where standard error is no terminal.
+    """
+
+    _shown: _Line | None = None
+    _writing = Lock()
+
+    def __init__(self, text: Callable[[], str]) -> None:
+        self._text = text
+        self._width = 0
+        self._over = Event()
+        self._thread = Thread(target=self._draw_until_over, daemon=True)
+
+    def __enter__(self) -> None:
+        if sys.stderr.isatty():
+            _Line._shown = self
+            self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        if _Line._shown is self:
+            self._over.set()
+            self._thread.join()
+            _Line._shown = None
+            self._draw()  # how it went at the end
+            self.clear()
+
+    @classmethod
+    @contextmanager
+    def hidden(cls) -> Iterator[None]:
+        """No line while the block writes another one; it is drawn again soon."""
+        with cls._writing:
+            if cls._shown is not None:
+                cls._shown.clear()
+            yield
+
+    def clear(self) -> None:
+        """Puts blanks in its place."""
+        self._put(f"\r{'':{self._width}}\r")
+        self._width = 0
+
+    def _draw_until_over(self) -> None:
+        while not self._over.wait(_SECONDS_BETWEEN_LOOKS):
+            with self._writing:
+                self._draw()
+
+    def _draw(self) -> None:
+        text = legible(self._text())[: get_terminal_size().columns - 1]
+        self._put(f"\r{text:{self._width}}")
+        self._width = len(text)
+
+    def _put(self, text: str) -> None:
+        encoding = sys.stderr.encoding or "utf-8"
+        sys.stderr.write(text.encode(encoding, "replace").decode(encoding))
+        sys.stderr.flush()
+
+
+def _line_about(what: str, *, bar: Callable[[], str] = str, told: Callable[[], str] = str) -> _Line:
+    """A line about what is going on, its bar, what else is told of it, and for how long it has."""
+    began = monotonic()
+
+    def text() -> str:
+        minutes, seconds = divmod(int(monotonic() - began), 60)
+        parts = (what, bar(), told(), f"{minutes}:{seconds:02}")
+        return "  ".join(part for part in parts if part)
+
+    return _Line(text)
+
+
+def bar_of(done: int, of: int | None) -> str:
+    """A bar that is as full as so many of so many; none where nobody knows how many there will be.
+
+    >>> bar_of(1, 3)
+    '[##########--------------------]'
+    """
+    if not of:
+        return ""
+    full = min(done, of) * _CELLS_OF_A_BAR // of
+    return f"[{'#' * full:-<{_CELLS_OF_A_BAR}}]"
 
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
     """Shows that something is going on, and for how long, while the block runs; nothing in a pipe."""
-    console = messages()
-    if not console.is_terminal:
-        yield
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        progress.add_task(what, total=None)
+    with _line_about(what):
         yield
 
 
@@ -66,41 +162,25 @@ class Meter:
     """
 
     def __init__(self) -> None:
-        self._show: Callable[[int, int | None], None] | None = None
+        self._began = monotonic()
+        self._read: int | None = None
+        self._of: int | None = None
 
     def __call__(self, read: int, of: int | None) -> None:
         """So many events are read, of so many."""
-        if self._show is not None:
-            self._show(read, of)
+        self._read, self._of = read, of
 
     @contextmanager
     def showing(self, what: str) -> Iterator[None]:
         """Shows it while the block runs: how many events, of how many, how many in a second, for how long."""
-        console = messages()
-        if not console.is_terminal:
+        self._began, self._read = monotonic(), None
+        with _line_about(what, bar=lambda: bar_of(self._read or 0, self._of), told=self._told):
             yield
-            return
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[events]}"),
-            TimeElapsedColumn(),
-        )
-        began = monotonic()
-        with Progress(*columns, console=console, transient=True) as progress:
-            task = progress.add_task(what, total=None, events="")
-
-            def show(read: int, of: int | None) -> None:
-                rate = read / max(monotonic() - began, 1e-3)
-                progress.update(task, completed=read, total=of, events=counted(read, of, rate))
-
-            self._show = show
-            try:
-                yield
-            finally:
-                self._show = None
+    def _told(self) -> str:
+        if self._read is None:
+            return ""
+        return counted(self._read, self._of, self._read / max(monotonic() - self._began, 1e-3))
 
 
 def counted(read: int, of: int | None, rate: float) -> str:
@@ -116,59 +196,38 @@ def counted(read: int, of: int | None, rate: float) -> str:
 
 
 @contextmanager
-def progressing(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A function that shows how many of how many parts are done; nothing in a pipe."""
-    console = messages()
-    if not console.is_terminal:
-        yield lambda _done, _of: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda done, of: progress.update(task, completed=done, total=of)
-
-
-@contextmanager
 def following(*, shown: bool) -> Iterator[Callable[[str], None]]:
     """A function that shows a line in place of the one before, the last of which stays; nothing in a pipe."""
-    console = messages()
-    if not (shown and console.is_terminal):
+    if not (shown and sys.stderr.isatty()):
         yield lambda _line: None
         return
-    with console.status("waiting for events") as status:
-        said = ""
+    last = ""
 
-        def say(line: str) -> None:
-            nonlocal said
-            said = line
-            status.update(line)
+    def follow(line: str) -> None:
+        nonlocal last
+        last = line
 
-        yield say
-    console.print(said, markup=False)
+    with _Line(lambda: last or "waiting for events"):
+        yield follow
+    say(last)
 
 
-def table_of(found: Found | Rows, *, rows: int | None, positions: bool) -> tuple[Table, bool]:
+def table_of(answer: ComplexEvents | Rows, *, rows: int | None, positions: bool) -> tuple[Table, bool]:
     """The first `rows` complex events, or rows, as a table (None: all), and whether there are more."""
-    from rich.table import Table
-    from rich.text import Text
-
     from estero.answers.report import measure_of, positions_schema, with_positions
     from estero.answers.shown_values import shown_rows
+    from estero.cli.tables import Table
 
-    table = Table(header_style="bold", row_styles=("", "dim"))
-    for column in found.schema:
-        name = Text(legible(column.name))
-        table.add_column(name, justify="left" if _is_list(column) else "right", overflow="fold")
-    told = {each.name for each in found.schema if not _is_list(each) and measure_of(each) is None}
-    placed = found.schema.names[:1] == ["start"]
-    schema = positions_schema(found.schema)
+    columns = list(answer.schema)
+    table = Table([legible(column.name) for column in columns], [not _is_list(column) for column in columns])
+    told = {column.name for column in columns if not _is_list(column) and measure_of(column) is None}
+    placed = answer.schema.names[:1] == ["start"]
+    schema = positions_schema(answer.schema)
     shown = 0
-    for batch in (found if rows is None else found.limit(rows + 1)).batches():
+    for batch in (answer if rows is None else answer.limit(rows + 1)).batches():
         kept = batch if rows is None else batch.slice(0, rows - shown)
         for row in shown_rows(with_positions(kept, schema) if positions else kept):
-            table.add_row(*(_cell(value, hidden=told, placed=placed) for value in row.values()))
+            table.rows.append([_cell(value, hidden=told, placed=placed) for value in row.values()])
         shown += batch.num_rows
     return table, rows is not None and shown > rows
 
@@ -179,17 +238,15 @@ def _is_list(field: pa.Field) -> bool:
     return bool(pa.types.is_list(field.type))
 
 
-def _cell(value: Any, *, hidden: Collection[str], placed: bool) -> RenderableType:
-    from rich.text import Text
-
+def _cell(value: Any, *, hidden: Collection[str], placed: bool) -> str:
     if not isinstance(value, list):
-        return Text(short(value))
+        return short(value)
     if not (value and isinstance(value[0], dict)):
-        return Text(", ".join(map(short, value)))
+        return ", ".join(map(short, value))
     lines = [_event(event, hidden, placed=placed) for event in value[:EVENTS_OF_A_CELL]]
     if len(value) > EVENTS_OF_A_CELL:
         lines.append(f"… and {len(value) - EVENTS_OF_A_CELL} more")
-    return Text("\n".join(lines))
+    return "\n".join(lines)
 
 
 def _event(event: dict[str, Any], hidden: Collection[str], *, placed: bool) -> str:
@@ -218,20 +275,14 @@ def _time(value: datetime) -> str:
 
 def complain(text: str) -> None:
     """Writes a paragraph about what went wrong to standard error."""
-    from rich.text import Text
-
-    messages().print(Text.assemble(("error: ", "bold red"), legible(text, lines=True)), soft_wrap=True)
+    say(click.style("error: ", fg="red", bold=True) + legible(text, lines=True))
 
 
 def remark(text: str) -> None:
     """Writes a line to standard error about what is allowed, and probably not meant."""
-    from rich.text import Text
-
-    messages().print(Text.assemble(("warning: ", "bold yellow"), legible(text, lines=True)), soft_wrap=True)
+    say(click.style("warning: ", fg="yellow", bold=True) + legible(text, lines=True))
 
 
 def note(text: str) -> None:
     """Writes a line to standard error about what is right, and easily misread."""
-    from rich.text import Text
-
-    messages().print(Text.assemble(("note: ", "bold cyan"), legible(text, lines=True)), soft_wrap=True)
+    say(click.style("note: ", fg="cyan", bold=True) + legible(text, lines=True))

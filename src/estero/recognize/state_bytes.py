@@ -25,7 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.errors import DataError
-from estero.events.files.arrow_files import sound_batch
+from estero.events.files.arrow_readers import sound_batch
 
 FORMAT = 2
 """The version of this form. A state of another one is refused."""
