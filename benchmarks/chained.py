@@ -58,7 +58,7 @@ class Case:
 
     def recognizer(self, room: int = 1 << 12) -> Recognizer[ChainRuns]:
         """A recognizer that has seen nothing."""
-        return Recognizer(ChainRuns(chain_tables(self.kinds, self.steps, [self.kinds - 1]), room=room))
+        return Recognizer(ChainRuns(chain_tables(self.kinds, self.steps, [self.kinds - 1]), capacity=room))
 
 
 def stream(case: Case, events: int, seed: int) -> EventBatch:

@@ -84,16 +84,16 @@ class Watched:
         """States in which an automaton has runs, or those of all spans, or how many runs are told apart."""
         match self.runs:
             case PlainRuns() | AgedRuns():
-                pool = self.runs._entries  # noqa: SLF001 - a snapshot would go through all nodes
+                pool = self.runs.store.entries  # a snapshot would go through all nodes
                 return int(pool.next.size - pool.free[1])
             case StartRuns():
                 groups = self.runs._groups  # noqa: SLF001 - the same
                 return int(groups.next.size - groups.free[1])
             case SpanRuns():
-                members = self.runs._members  # noqa: SLF001 - the same
+                members = self.runs.store.members
                 return int(members.next.size - members.free[1])
             case SplitRuns():
-                elements = self.runs._elements  # noqa: SLF001 - the same
+                elements = self.runs.store.elements
                 return int(elements.next.size - elements.free[1])
             case _:
                 return 0

@@ -174,7 +174,7 @@ def nodes_made(case: Case, events: EventBatch, window: int) -> dict[str, float]:
     With room for everything nothing is moved together, so what is in use is what was made.
     """
     recognizer = Recognizer(
-        PceaRuns(case.tables, window, room=(100 if case.ordered else 20) * events.stamps.size)
+        PceaRuns(case.tables, window, capacity=(100 if case.ordered else 20) * events.stamps.size)
     )
     steps = items = 0
     for batch in batches(events):

@@ -164,7 +164,8 @@ def digest(kernel: kernels.Variant) -> str:
         if function not in seen:
             seen.add(function)
             code = function.__code__
-            parts += [function.__qualname__, *_code(code), repr(getattr(function, "is_inlined", False))]
+            marks = [getattr(function, mark, False) for mark in ("is_inlined", "is_left_out")]
+            parts += [function.__qualname__, *_code(code), repr(marks)]
             for name in code.co_names:
                 value = function.__globals__.get(name)
                 value = value.function if isinstance(value, kernels.Kernel) else value

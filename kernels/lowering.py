@@ -263,8 +263,9 @@ class Lowering:
 
     def _step(self, function: Any) -> Any:
         if function not in self._steps:
+            left_out = getattr(function, "is_left_out", False)
             self._steps[function] = njit(
-                self._linked(function),
+                _nothing if left_out else self._linked(function),
                 error_model="numpy",
                 forceinline=function.is_inlined,
                 no_cpython_wrapper=True,
@@ -285,6 +286,10 @@ class Lowering:
         return FunctionType(
             function.__code__, names, function.__name__, function.__defaults__, function.__closure__
         )
+
+
+def _nothing(*arguments: Any) -> None:
+    """In place of what machine code leaves out."""
 
 
 def returns_a_value(function: Any) -> bool:

@@ -13,7 +13,7 @@ import pytest
 import estero
 from estero.events.database import Database
 from estero.events.prepared_statements import executed
-from estero.recognize.recognition import Recognition
+from estero.recognize.set_reader import SetReader
 from estero.testing import events
 
 STREAM = events("A(k=1)@0s B(k=1)@1s A(k=2)@2s B(k=2)@3s C@4s")
@@ -117,13 +117,13 @@ def test_what_a_push_found_is_read_by_one_thread_at_a_time(
     recognizer = estero.query(TEXT).recognizer(STREAM.schema, type="type", time="time")
     answer = recognizer.push(STREAM)
     late = Latecomer(getattr(answer, asked))
-    tables = Recognition.tables
+    tables = SetReader.tables
 
-    def slow(self: Recognition, *arguments: Any) -> Iterator[pa.RecordBatch]:
+    def slow(self: SetReader, *arguments: Any) -> Iterator[pa.RecordBatch]:
         late.come()
         yield from tables(self, *arguments)
 
-    monkeypatch.setattr(Recognition, "tables", slow)
+    monkeypatch.setattr(SetReader, "tables", slow)
     rows = answer.rows().to_arrow()
     late.end()
     assert late.waited
@@ -137,13 +137,13 @@ def test_events_are_pushed_between_the_batches_that_another_thread_reads(
     recognizer = estero.query(TEXT).recognizer(STREAM.schema, type="type", time="time")
     answer = recognizer.push(STREAM)
     late = Latecomer(lambda: recognizer.push(events("B(k=3)@5s")).count())
-    tables = Recognition.tables
+    tables = SetReader.tables
 
-    def slow(self: Recognition, *arguments: Any) -> Iterator[pa.RecordBatch]:
+    def slow(self: SetReader, *arguments: Any) -> Iterator[pa.RecordBatch]:
         late.come()
         yield from tables(self, *arguments)
 
-    monkeypatch.setattr(Recognition, "tables", slow)
+    monkeypatch.setattr(SetReader, "tables", slow)
     batches = answer.batches()
     with pytest.raises(estero.EsteroError, match="this answer is of an earlier push"):
         list(batches)

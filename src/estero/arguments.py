@@ -6,7 +6,7 @@ that is no query) the function says itself.
 
 Libraries do this, too, and were measured: beartype takes 0.13 s to be imported, typeguard 0.41 s and pydantic
 0.49 s, where ``import estero`` takes 0.03 s; and all of them have to import the classes that are named in
-annotations: Arrow, pandas, Polars, Spark. Here a class is recognised by its name among those of the value,
+annotations: Arrow, pandas, Polars, Spark. Here a class is recognized by its name among those of the value,
 so nothing is imported, and the messages are Estero's own.
 """
 

@@ -32,6 +32,7 @@ class FakeRun:
     """A run whose complex events are given; it notes what is asked of it."""
 
     query = "SELECT * WHERE SELL AS a ; BUY AS b"
+    whole_answer = "the whole answer"
     counts_quickly = False
 
     def __init__(self, batch: pa.RecordBatch, *, huge: int = 0) -> None:

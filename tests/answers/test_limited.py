@@ -15,8 +15,9 @@ from estero.engine.walk.roots import Roots
 from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout
 from estero.plan.rules import PlanName, plan_of
-from estero.recognize.in_process import InProcessRun, time_type
+from estero.recognize.in_process import InProcessRun
 from estero.recognize.recognition import Recognition
+from estero.recognize.source_run import time_type
 
 TEXT = "SELECT * WHERE A AS a ; B AS b FILTER b.n > a.n AND b.m < a.m WITHIN 300 EVENTS"
 PARTS = "SELECT * WHERE A AS a ; (B AS b FILTER b.n > a.n AND b.m < a.m)+ WITHIN 9 EVENTS"

@@ -709,7 +709,7 @@ def test_until_is_a_time_that_is_not_before_the_last_event(paid: list[str]) -> N
     assert result.exit_code == 1
     assert "until is before the last event" in result.stderr
     result = CliRunner().invoke(app, ["run", *paid, "--until", "soon"])
-    assert "until is 'soon', and no time of these events" in result.stderr
+    assert "until is 'soon', which is not a time of these events" in result.stderr
 
 
 def test_explain_says_why_there_are_not_more(night: Path, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_the_engine_finds_the_complex_events_of_a_chain_each_once(
 ) -> None:
     chain = chain_for(text)
     columns = chain_columns(chain)
-    recognizer = Recognizer(ChainRuns(tables_of(chain, columns), room=room))
+    recognizer = Recognizer(ChainRuns(tables_of(chain, columns), capacity=room))
     found: Counter[ComplexEvent] = Counter()
     counted: Counter[int] = Counter()
     for roots in recognizer.push(batch_of(chain, columns, events)):

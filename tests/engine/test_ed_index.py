@@ -14,13 +14,12 @@ from estero.engine.store.ed_index import (
     EdEntries,
     find_next,
     first_unequal,
-    grown_entries,
     insert,
-    new_entries,
     newest,
     sequences_of,
 )
 from estero.engine.store.hash_index import HashIndex, new_index
+from estero.engine.store.schema import grown, new
 
 Row = tuple[int, ...]
 
@@ -36,7 +35,9 @@ class Lists:
     def __init__(self, attributes: int) -> None:
         self.attributes = attributes
         self.sequences = sequences_of(attributes)
-        self.entries: EdEntries = new_entries(LONGEST, self.sequences)
+        self.entries: EdEntries = new(
+            EdEntries, LONGEST, attributes=attributes, pointers=self.sequences.last.size - 1
+        )
         self.index: HashIndex = new_index(LONGEST)
 
     def insert(self, values: Row, key: int = 0, place: int = 0) -> int:
@@ -198,7 +199,7 @@ def test_a_version_is_not_changed_by_later_insertions_nor_by_growth() -> None:
     for value in range(20):
         lists.insert((9, value))
     assert lists.unequal(top, (9, 4)) == found == [6, 5, 4, 2]
-    lists.entries = grown_entries(old, 2 * LONGEST, lists.sequences)
+    lists.entries = grown(old, rows=2 * LONGEST)
     lists.insert((5, 5))
     assert lists.unequal(top, (9, 4)) == found
     assert lists.unequal(lists.newest(), (9, 4))[0] == 27

@@ -73,11 +73,11 @@ def counted(
 
 
 def rising(consume: int, room: int, window: int | None) -> Recognizer[PceaRuns]:
-    return Recognizer(PceaRuns(pcea_runs.rising(2).tables, window, consume=consume, room=room))
+    return Recognizer(PceaRuns(pcea_runs.rising(2).tables, window, consume=consume, capacity=room))
 
 
 def differing(consume: int, room: int) -> Recognizer[ChainRuns]:
-    return Recognizer(ChainRuns(chain_steps.sequence(2, [(1, 1)]).tables, consume=consume, room=room))
+    return Recognizer(ChainRuns(chain_steps.sequence(2, [(1, 1)]).tables, consume=consume, capacity=room))
 
 
 @given(LETTERS, ASKED, ROOMS, st.none() | st.integers(0, 20))

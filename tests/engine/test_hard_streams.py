@@ -63,7 +63,7 @@ def test_an_order_makes_logarithm_squared_many_nodes(name: str, window: int | No
     """In a window of w events a tree has a height of log w to the base 4/3, two spines have 2 log w nodes."""
     pcea, events = ordered_streams(900)[name]
     tables = pcea.tables
-    recognizer = Recognizer(PceaRuns(tables, window, room=1 << 18))
+    recognizer = Recognizer(PceaRuns(tables, window, capacity=1 << 18))
     for number, event in enumerate(events):
         before = int(recognizer.runs.nodes.size[0])
         for _ in recognizer.push(batch_of([event])):
@@ -78,7 +78,7 @@ def test_an_order_makes_logarithm_squared_many_nodes(name: str, window: int | No
 @pytest.mark.parametrize("window", [None, 10, 200])
 def test_the_delay_behind_an_order_is_linear_in_the_answer(name: str, window: int | None) -> None:
     pcea, events = ordered_streams(240)[name]
-    recognizer = Recognizer(PceaRuns(pcea.tables, window, room=8))
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=8))
     for roots in recognizer.push(batch_of(events)):
         found = steps_and_items(recognizer, roots, 300)
         assert all(steps <= 2 * items for steps, items in found)
@@ -89,14 +89,14 @@ def test_the_delay_behind_an_order_is_linear_in_the_answer(name: str, window: in
 @given(window=st.none() | st.integers(5, 25), seed=st.integers(0, 999))
 def test_hard_streams_have_the_runs_that_trying_finds(name: str, window: int | None, seed: int) -> None:
     pcea, events = ordered_streams(27, seed)[name]
-    found = Counter(recognized(Recognizer(PceaRuns(pcea.tables, window, room=1)), events))
+    found = Counter(recognized(Recognizer(PceaRuns(pcea.tables, window, capacity=1)), events))
     assert found == Counter(pcea_runs.all_runs(pcea, events, window))
 
 
 def test_when_everything_has_expired_no_order_finds_it_and_little_is_kept() -> None:
     stamps = [0] * 500 + [1] * 500 + [9] * 500
     events = events_of("A" * 500 + "B" * 500 + "C" * 500, stamps=stamps, values=list(range(1_500)))
-    recognizer = Recognizer(PceaRuns(pcea_runs.rising(3).tables, window=5, room=64))
+    recognizer = Recognizer(PceaRuns(pcea_runs.rising(3).tables, window=5, capacity=64))
     assert list(recognized(recognizer, events)) == []
     assert recognizer.oldest == 1_000
     again = events_of("ABC", stamps=[10, 11, 12], values=[1, 2, 3])
@@ -137,7 +137,7 @@ def unlike_streams(length: int) -> dict[str, tuple[chain_steps.Chain, list[chain
 def test_lists_cost_the_same_however_long_they_are(name: str) -> None:
     """As many nodes, entries and looks for the last events as for the first ones, at most."""
     chain, events = unlike_streams(3_000)[name]
-    recognizer = Recognizer(ChainRuns(chain.tables, room=1 << 13))
+    recognizer = Recognizer(ChainRuns(chain.tables, capacity=1 << 13))
     costs = []
     for event in events:
         before = cost_of(recognizer)
@@ -158,13 +158,13 @@ def cost_of(recognizer: Recognizer[ChainRuns]) -> int:
 @pytest.mark.parametrize("name", list(unlike_streams(3)))
 def test_hard_lists_have_the_runs_that_trying_finds(name: str) -> None:
     chain, events = unlike_streams(11)[name]
-    found = Counter(chain_steps.recognized(Recognizer(ChainRuns(chain.tables, room=1)), events))
+    found = Counter(chain_steps.recognized(Recognizer(ChainRuns(chain.tables, capacity=1)), events))
     assert found == Counter(chain_steps.all_runs(chain, events))
 
 
 def test_when_everything_is_forgotten_lists_find_nothing_of_it() -> None:
     chain = chain_steps.sequence(2, [(1, 1)])
-    recognizer = Recognizer(ChainRuns(chain.tables, consume=CONSUME_ANY_ASKED, room=1))
+    recognizer = Recognizer(ChainRuns(chain.tables, consume=CONSUME_ANY_ASKED, capacity=1))
     before = chain_steps.events_of("A" * 500 + "B", list(range(501)))
     for roots in recognizer.push(chain_steps.batch_of(before)):
         kept = Roots(roots.event.copy(), roots.root.copy(), roots.oldest.copy())

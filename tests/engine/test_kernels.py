@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from estero.engine.disjoint import _keep
 from estero.engine.kernels import FLAG, INT, Column, Cube, Grid, column, cursor_type, kinds_of, pool
-from estero.engine.snapshots.open_runs import list_plain_runs
-from estero.engine.store.arena import mark_live, new_arena
+from estero.engine.runs.reading import within_bound
+from estero.engine.store.arena import Arena, mark_live
+from estero.engine.store.lists import follow
+from estero.engine.store.schema import new
 
 
 @pool
@@ -102,15 +104,15 @@ def test_arguments_of_another_kind_are_refused() -> None:
     ):
         _keep(numbers, numbers.astype(np.int32), np.zeros((1, 3), np.int64), np.zeros((1, 3), np.int64), 1)
     with pytest.raises((TypeError, ctypes.ArgumentError)):
-        mark_live(new_arena(4), np.zeros(1, np.int32), "zero", np.zeros(4, np.int8))
+        mark_live(new(Arena, 4), np.zeros(1, np.int32), "zero", np.zeros(4, np.int8))
     with pytest.raises((TypeError, ctypes.ArgumentError, ValueError)):
-        list_plain_runs(new_arena(4))
+        follow(new(Arena, 4))
 
 
 def test_an_array_that_is_not_to_be_written_is_read() -> None:
     roots = np.array([1], np.int32)
     roots.flags.writeable = False
-    arena, live = new_arena(4), np.zeros(4, np.int8)
+    arena, live = new(Arena, 4), np.zeros(4, np.int8)
     arena.kind[:2], arena.left[:2], arena.size[0] = 7, -1, 2
     mark_live(arena, roots, 0, live)
     assert live.tolist() == [0, 1, 0, 0]
@@ -120,3 +122,9 @@ def test_cursors_with_the_same_places_are_of_one_class() -> None:
     assert cursor_type("at", "need") is cursor_type("at", "need")
     cursor = cursor_type("at", "need")(need=3)
     assert (cursor.at, cursor.need) == (0, 3)
+
+
+def test_a_step_that_uses_more_than_its_bound_is_an_error_of_a_kernel_that_runs_as_python() -> None:
+    within_bound(3, 3)
+    with pytest.raises(AssertionError, match="used 4 places where its bound is 3"):
+        within_bound(4, 3)

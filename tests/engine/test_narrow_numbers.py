@@ -73,9 +73,9 @@ def test_an_event_may_end_more_runs_than_eight_bits_count() -> None:
     joins = (Transition([], 0, 0, 0), *(Transition([(0, 0, 0)], 1, m, 1) for m in marks))
     pcea = pcea_runs.Pcea(2, joins, (1,))
     with narrow_numbers_watched():
-        listed = Recognizer(ChainRuns(chain.tables, room=512, consume=CONSUME_ANY))
+        listed = Recognizer(ChainRuns(chain.tables, capacity=512, consume=CONSUME_ANY))
         ends = [end for end, _ in chain_steps.recognized(listed, chain_steps.events_of("ABB"))]
-        heaped = Recognizer(PceaRuns(pcea.tables, None, room=512, consume=CONSUME_ANY))
+        heaped = Recognizer(PceaRuns(pcea.tables, None, capacity=512, consume=CONSUME_ANY))
         others = [end for end, _ in pcea_runs.recognized(heaped, pcea_runs.events_of("ABB"))]
     assert ends == others == [1] * len(marks)
 

@@ -11,15 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.test_pcea_heap import starts_in
-from estero.engine.store.arena import NONE, grown
+from estero.engine.store.arena import NONE
 from estero.engine.store.heap import (
-    grown_products,
+    HeapNodes,
+    Products,
     heap_node,
     mark_live,
     move_live,
-    new_heap_nodes,
     new_product,
-    new_products,
 )
 from estero.engine.store.ordered_index import (
     ABOVE_LOW,
@@ -39,6 +38,7 @@ from estero.engine.store.ordered_index import (
     rename_trees,
     with_room,
 )
+from estero.engine.store.schema import grown, new
 from estero.engine.store.value_trees import (
     EARLIEST,
     FREE_ROWS,
@@ -79,7 +79,7 @@ class Waiting:
 
     def __init__(self, room: int = 1) -> None:
         self.index = new_ordered_index(room)
-        self.nodes, self.products = new_heap_nodes(room), new_products(room, 1)
+        self.nodes, self.products = new(HeapNodes, room), new(Products, room, children=1)
         self.made: list[tuple[int, int, int, int]] = []
         self.pieces, self.path = np.empty(PIECES, np.int64), np.empty(64, np.int32)
 
@@ -143,9 +143,9 @@ class Waiting:
         if needed > self.nodes.product.size:
             self.compact(oldest)
             needed = int(self.nodes.size[0] + most_nodes(self.index, self.nodes, 1)) + 1
-            self.nodes = grown(self.nodes, new_heap_nodes(max(2 * needed, self.nodes.product.size)))
+            self.nodes = grown(self.nodes, rows=max(2 * needed, self.nodes.product.size))
         if self.products.size[0] == self.products.mark.size:
-            self.products = grown_products(self.products, 2 * self.products.mark.size, 1)
+            self.products = grown(self.products, rows=2 * self.products.mark.size)
 
     def compact(self, oldest: int) -> None:
         live_products = np.zeros(self.products.size[0], np.int8)
@@ -239,7 +239,7 @@ def test_what_a_query_returned_stays_through_later_insertions(
     for event, (key, value, asked, upper, age, _, operator) in enumerate(steps):
         waiting.insert(key, value, max(0, event - age), event, 0)
         if waiting.nodes.product.size < 50_000:
-            waiting.nodes = grown(waiting.nodes, new_heap_nodes(200_000))
+            waiting.nodes = grown(waiting.nodes, rows=200_000)
         heap = waiting.heap(key, operator, asked, upper, 0)
         returned.append((heap, waiting.expected(key, operator, asked, upper, 0)))
     assert all(waiting.held(heap, 0) == expected for heap, expected in returned)

@@ -41,7 +41,7 @@ def test_every_run_is_found_once_however_the_stream_is_cut(
     pcea: Pcea, events: list[Event], window: int | None, room: int, cuts: list[int]
 ) -> None:
     expected = all_runs(pcea, events, window)
-    recognizer = Recognizer(PceaRuns(pcea.tables, window, room=room))
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=room))
     bounds = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
     found = [run for low, high in pairwise(bounds) for run in recognized(recognizer, events[low:high])]
     assert Counter(found) == Counter(expected)
@@ -60,7 +60,7 @@ def test_runs_of_long_streams_are_found_while_others_expire(
 ) -> None:
     events = events_of("".join(letter for letter, _ in letters), keys=[key for _, key in letters])
     expected = Counter(all_runs(pcea, events, window))
-    recognizer = Recognizer(PceaRuns(pcea.tables, window, room=room))
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=room))
     found: Counter[tuple[int, Items]] = Counter()
     for roots in recognizer.push(batch_of(events)):
         runs = Counter(enumerated(recognizer, roots))
@@ -74,7 +74,7 @@ def test_counts_and_picks_agree_with_what_is_enumerated(
     pcea: Pcea, events: list[Event], window: int | None, room: int
 ) -> None:
     expected = all_runs(pcea, events, window)
-    recognizer = Recognizer(PceaRuns(pcea.tables, window, room=room))
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=room))
     by_end = Counter(end for end, _ in expected)
     counted: dict[int, int] = {}
     for roots in recognizer.push(batch_of(events)):
@@ -94,7 +94,7 @@ def test_counts_and_picks_agree_with_what_is_enumerated(
 @given(pceas(), streams(), WINDOWS, st.integers(1, 4))
 def test_a_limit_holds_for_each_end(pcea: Pcea, events: list[Event], window: int | None, limit: int) -> None:
     expected = all_runs(pcea, events, window)
-    found = list(recognized(Recognizer(PceaRuns(pcea.tables, window, room=2)), events, limit))
+    found = list(recognized(Recognizer(PceaRuns(pcea.tables, window, capacity=2)), events, limit))
     assert not Counter(found) - Counter(expected)
     by_end = Counter(end for end, _ in expected)
     assert Counter(end for end, _ in found) == {end: min(limit, number) for end, number in by_end.items()}
@@ -147,7 +147,7 @@ def test_a_predicate_beyond_the_first_word_is_read() -> None:
 
 @pytest.mark.parametrize("room", [1, 4096])
 def test_consuming_forgets_everything_read_so_far(room: int) -> None:
-    recognizer = Recognizer(PceaRuns(chain(2).tables, consume=CONSUME_ANY, room=room))
+    recognizer = Recognizer(PceaRuns(chain(2).tables, consume=CONSUME_ANY, capacity=room))
     found = [items for _, items in recognized(recognizer, events_of("AABBAB"))]
     assert found == [((1, 0), (2, 1)), ((0, 0), (2, 1)), ((4, 0), (5, 1))]
 

@@ -66,7 +66,7 @@ def test_an_event_makes_logarithmically_many_nodes_for_each_transition(name: str
     pcea, events = adverse_streams(900)[name]
     tables = pcea.tables
     places = int(np.diff(tables.first_place).max())
-    recognizer = Recognizer(PceaRuns(tables, window, room=1 << 16))
+    recognizer = Recognizer(PceaRuns(tables, window, capacity=1 << 16))
     for number, event in enumerate(events):
         made = int(recognizer.runs.products.size[0]), int(recognizer.runs.nodes.size[0])
         for _ in recognizer.push(batch_of([event])):
@@ -78,7 +78,7 @@ def test_an_event_makes_logarithmically_many_nodes_for_each_transition(name: str
 
 
 def test_newer_starts_make_one_node_each() -> None:
-    recognizer = Recognizer(PceaRuns(chain(2).tables, room=1 << 12))
+    recognizer = Recognizer(PceaRuns(chain(2).tables, capacity=1 << 12))
     for _ in recognizer.push(batch_of(events_of("A" * 1_000))):
         pass
     assert recognizer.runs.nodes.size[0] == 1_000
@@ -100,7 +100,7 @@ def steps_and_items(recognizer: Recognizer[PceaRuns], roots: Roots, most: int) -
 @pytest.mark.parametrize("window", [None, 10, 200])
 def test_the_delay_is_linear_in_the_answer_whatever_the_window(name: str, window: int | None) -> None:
     pcea, events = adverse_streams(240)[name]
-    recognizer = Recognizer(PceaRuns(pcea.tables, window, room=8))
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=8))
     for roots in recognizer.push(batch_of(events)):
         found = steps_and_items(recognizer, roots, 300)
         assert all(steps <= 2 * items for steps, items in found)
@@ -108,7 +108,7 @@ def test_the_delay_is_linear_in_the_answer_whatever_the_window(name: str, window
 
 @pytest.mark.parametrize("room", [1, 4096])
 def test_2_to_the_80_runs_of_an_iteration_are_counted_and_started(room: int) -> None:
-    recognizer = Recognizer(PceaRuns(iteration().tables, room=room))
+    recognizer = Recognizer(PceaRuns(iteration().tables, capacity=room))
     counts: dict[int, int] = {}
     for roots in recognizer.push(batch_of(events_of("A" * 81))):
         ends, numbers = recognizer.counts_by_end(roots)
@@ -140,7 +140,7 @@ def test_2_to_the_80_answers_of_a_cross_product_are_counted_and_started() -> Non
 @pytest.mark.parametrize("atoms", [3, 5])
 def test_lists_of_any_length_are_counted_up_to_the_edge_of_the_window(atoms: int, window: int) -> None:
     letters = "".join(random.Random(1).choices("ABCDE"[:atoms], k=900))
-    recognizer = Recognizer(PceaRuns(star(atoms).tables, window, room=64))
+    recognizer = Recognizer(PceaRuns(star(atoms).tables, window, capacity=64))
     found: dict[int, int] = {}
     for roots in recognizer.push(batch_of(events_of(letters))):
         ends, numbers = recognizer.counts_by_end(roots)
@@ -171,7 +171,7 @@ def test_when_everything_has_expired_nothing_is_found_and_little_is_kept() -> No
     events = events_of(
         "A" * 2_000 + "B" * 2_000 + "C" * 2_000, stamps=[0] * 2_000 + [1] * 2_000 + [9] * 2_000
     )
-    recognizer = Recognizer(PceaRuns(chain(3).tables, window=5, room=64))
+    recognizer = Recognizer(PceaRuns(chain(3).tables, window=5, capacity=64))
     assert list(recognized(recognizer, events)) == []
     assert recognizer.oldest == 4_000
     assert recognizer.runs.products.size[0] <= 4_000
@@ -193,7 +193,7 @@ def endless(name: str, length: int, turn: int) -> Sequence[Event]:
 @pytest.mark.parametrize("pcea", [chain(3), star(3), by_key_then_all(), nested()], ids=SHAPES)
 @pytest.mark.parametrize("name", ["new keys", "one key", "many keys"])
 def test_compaction_changes_nothing_that_is_found(pcea: Pcea, name: str) -> None:
-    roomy, tight = (Recognizer(PceaRuns(pcea.tables, window=15, room=room)) for room in (1 << 18, 1))
+    roomy, tight = (Recognizer(PceaRuns(pcea.tables, window=15, capacity=room)) for room in (1 << 18, 1))
     for turn in range(6):
         events = endless(name, 150, turn)
         expected = Counter(recognized(roomy, events))
@@ -205,7 +205,7 @@ def test_compaction_changes_nothing_that_is_found(pcea: Pcea, name: str) -> None
 @pytest.mark.parametrize("pcea", [chain(3), star(3), by_key_then_all()], ids=SHAPES[:3])
 @pytest.mark.parametrize("name", ["new keys", "one key", "many keys"])
 def test_memory_follows_the_window(pcea: Pcea, name: str) -> None:
-    recognizer = Recognizer(PceaRuns(pcea.tables, window=40, room=64))
+    recognizer = Recognizer(PceaRuns(pcea.tables, window=40, capacity=64))
     room = []
     for turn in range(30):
         for _ in recognizer.push(batch_of(endless(name, 500, turn))):

@@ -23,14 +23,14 @@ from estero.engine.store.hash_index import (
 )
 from estero.engine.store.heap import (
     HeapNodes,
+    Products,
     heap_node,
     mark_live,
     meld,
     move_live,
-    new_heap_nodes,
     new_product,
-    new_products,
 )
+from estero.engine.store.schema import new
 
 STARTS = st.lists(st.integers(0, 20), max_size=40)
 PATH = np.empty(64, np.int32)
@@ -67,7 +67,7 @@ def heap_from(nodes: HeapNodes, starts: list[int], oldest: int = 0) -> int:
 
 @given(STARTS, STARTS, st.integers(0, 20))
 def test_a_meld_holds_what_both_held_inside_the_window(one: list[int], two: list[int], oldest: int) -> None:
-    nodes = new_heap_nodes(5_000)
+    nodes = new(HeapNodes, 5_000)
     roots = heap_from(nodes, one), heap_from(nodes, two)
     both = int(meld(nodes, *roots, oldest, PATH))
     assert starts_in(nodes, both, oldest) == sorted(start for start in one + two if start >= oldest)
@@ -76,7 +76,7 @@ def test_a_meld_holds_what_both_held_inside_the_window(one: list[int], two: list
 
 @given(STARTS, st.integers(0, 20))
 def test_starts_that_expire_on_the_way_are_lost_and_no_others(starts: list[int], oldest: int) -> None:
-    nodes = new_heap_nodes(5_000)
+    nodes = new(HeapNodes, 5_000)
     root = heap_from(nodes, starts, oldest)
     assert starts_in(nodes, root, oldest) == sorted(start for start in starts if start >= oldest)
 
@@ -85,7 +85,7 @@ def test_starts_that_expire_on_the_way_are_lost_and_no_others(starts: list[int],
     "starts", [range(2_000), range(2_000, 0, -1), [7] * 2_000, [*range(0, 2_000, 2)] * 2]
 )
 def test_an_insertion_makes_logarithmically_many_nodes(starts: list[int]) -> None:
-    nodes = new_heap_nodes(100_000)
+    nodes = new(HeapNodes, 100_000)
     root = NONE
     for number, start in enumerate(starts):
         before = int(nodes.size[0])
@@ -98,7 +98,7 @@ def test_an_insertion_makes_logarithmically_many_nodes(starts: list[int]) -> Non
 def test_compaction_keeps_what_roots_reach_inside_the_window(
     insertions: list[tuple[int, int]], oldest: int
 ) -> None:
-    nodes, products = new_heap_nodes(2_000), new_products(100, 100)
+    nodes, products = new(HeapNodes, 2_000), new(Products, 100, children=100)
     roots = [NONE] * 4
     for heap, event in insertions:
         child = roots[(heap + 1) % 4]

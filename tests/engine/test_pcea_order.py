@@ -51,7 +51,7 @@ def test_every_run_is_found_once_however_the_stream_is_cut(
     pcea: Pcea, events: list[Event], window: int | None, room: int, cuts: list[int]
 ) -> None:
     expected = all_runs(pcea, events, window)
-    recognizer = Recognizer(PceaRuns(pcea.tables, window, room=room))
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=room))
     bounds = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
     found = [run for low, high in pairwise(bounds) for run in recognized(recognizer, events[low:high])]
     assert Counter(found) == Counter(expected)
@@ -73,7 +73,7 @@ def test_runs_of_long_streams_are_found_while_others_expire(
     keys, values = [key for _, key, _ in letters], [value for _, _, value in letters]
     events = events_of(text, keys=keys, values=values)
     expected = Counter(all_runs(pcea, events, window))
-    recognizer = Recognizer(PceaRuns(pcea.tables, window, room=room))
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=room))
     found: Counter[tuple[int, Items]] = Counter()
     for roots in recognizer.push(batch_of(events)):
         runs = Counter(enumerated(recognizer, roots))
@@ -87,7 +87,7 @@ def test_picks_agree_with_what_is_enumerated(
     pcea: Pcea, events: list[Event], window: int | None, room: int
 ) -> None:
     all_runs(pcea, events, window)
-    recognizer = Recognizer(PceaRuns(pcea.tables, window, room=room))
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=room))
     for roots in recognizer.push(batch_of(events)):
         picked = [
             tuple(zip(match.event.tolist(), match.marks.tolist(), strict=True))
@@ -136,7 +136,7 @@ def test_an_iteration_has_all_rising_subsequences() -> None:
 
 
 def test_huge_numbers_of_rising_subsequences_are_counted() -> None:
-    recognizer = Recognizer(PceaRuns(rising_iteration().tables, room=1))
+    recognizer = Recognizer(PceaRuns(rising_iteration().tables, capacity=1))
     events = events_of("A" * 80 + "B", values=list(range(81)))
     counts = [count for roots in recognizer.push(batch_of(events)) for count in recognizer.counts(roots)]
     assert counts == [2**80 - 1]
@@ -144,7 +144,7 @@ def test_huge_numbers_of_rising_subsequences_are_counted() -> None:
 
 @pytest.mark.parametrize("room", [1, 4096])
 def test_consuming_forgets_what_waits_with_a_value_too(room: int) -> None:
-    recognizer = Recognizer(PceaRuns(rising(2).tables, consume=CONSUME_ANY, room=room))
+    recognizer = Recognizer(PceaRuns(rising(2).tables, consume=CONSUME_ANY, capacity=room))
     found = [items for _, items in recognized(recognizer, events_of("AABBAB", values=[1, 2, 3, 4, 5, 6]))]
     assert sorted(found) == [((0, 0), (2, 1)), ((1, 0), (2, 1)), ((4, 0), (5, 1))]
 
@@ -194,7 +194,7 @@ def test_an_event_makes_logarithm_squared_many_nodes(shape: str, order: str, win
     """In a window of w events a tree has a height of log w to the base 4/3, two spines have 2 log w nodes."""
     pcea, length = SHAPES[shape], 500
     tables = pcea.tables
-    recognizer = Recognizer(PceaRuns(tables, window, room=1 << 18))
+    recognizer = Recognizer(PceaRuns(tables, window, capacity=1 << 18))
     events = events_of(letters_of(pcea, length), values=adverse_values(length)[order])
     total = 0
     for number, event in enumerate(events):
@@ -214,7 +214,7 @@ def test_an_event_makes_logarithm_squared_many_nodes(shape: str, order: str, win
 @pytest.mark.parametrize("window", [None, 40])
 def test_the_delay_is_linear_in_the_answer(shape: str, order: str, window: int | None) -> None:
     pcea, length = SHAPES[shape], 160
-    recognizer = Recognizer(PceaRuns(pcea.tables, window, room=8))
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=8))
     events = events_of(letters_of(pcea, length), values=adverse_values(length)[order])
     for roots in recognizer.push(batch_of(events)):
         found = steps_and_items(recognizer, roots, 200)
@@ -237,7 +237,9 @@ def endless(name: str, length: int, turn: int) -> list[Event]:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", ["new keys", "one key"])
 def test_compaction_changes_nothing_that_is_found(shape: str, name: str) -> None:
-    roomy, tight = (Recognizer(PceaRuns(SHAPES[shape].tables, window=12, room=room)) for room in (1 << 18, 1))
+    roomy, tight = (
+        Recognizer(PceaRuns(SHAPES[shape].tables, window=12, capacity=room)) for room in (1 << 18, 1)
+    )
     for turn in range(6):
         events = endless(name, 120, turn)
         expected = Counter(recognized(roomy, events))
@@ -254,9 +256,9 @@ def test_an_event_that_is_tried_again_looks_again() -> None:
     def counts(recognizer: Recognizer[PceaRuns]) -> list[int]:
         return [count for roots in recognizer.push(batch) for count in recognizer.counts(roots)]
 
-    expected = counts(Recognizer(PceaRuns(rising_star().tables, 40, room=1 << 18)))
+    expected = counts(Recognizer(PceaRuns(rising_star().tables, 40, capacity=1 << 18)))
     for room in range(1_800, 1_840):
-        recognizer = Recognizer(PceaRuns(rising_star().tables, 40, room=room))
+        recognizer = Recognizer(PceaRuns(rising_star().tables, 40, capacity=room))
         assert counts(recognizer) == expected
         assert recognizer.runs.nodes.product.size > room
 
@@ -264,7 +266,7 @@ def test_an_event_that_is_tried_again_looks_again() -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", ["new keys", "one key"])
 def test_memory_follows_the_window(shape: str, name: str) -> None:
-    recognizer = Recognizer(PceaRuns(SHAPES[shape].tables, window=40, room=64))
+    recognizer = Recognizer(PceaRuns(SHAPES[shape].tables, window=40, capacity=64))
     room = []
     for turn in range(40):
         for _ in recognizer.push(batch_of(endless(name, 400, turn))):

@@ -78,7 +78,7 @@ def test_the_engine_finds_the_valuations_of_a_query_each_once(
 ) -> None:
     pcea = hierarchical_pcea(named_atoms(query, SCHEMA))
     window = query.window.events if isinstance(query.window, EventWindow) else None
-    recognizer = Recognizer(PceaRuns(tables_of(pcea), window, room=room))
+    recognizer = Recognizer(PceaRuns(tables_of(pcea), window, capacity=room))
     found: Counter[ComplexEvent] = Counter()
     counted: Counter[int] = Counter()
     for roots in recognizer.push(batch_of(pcea, events)):

@@ -40,7 +40,7 @@ def test_every_run_is_found_once_however_the_stream_is_cut(
     chain: Chain, events: list[Event], room: int, cuts: list[int]
 ) -> None:
     expected = all_runs(chain, events)
-    recognizer = Recognizer(ChainRuns(chain.tables, room=room))
+    recognizer = Recognizer(ChainRuns(chain.tables, capacity=room))
     bounds = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
     found = [run for low, high in pairwise(bounds) for run in recognized(recognizer, events[low:high])]
     assert Counter(found) == Counter(expected)
@@ -62,7 +62,7 @@ def test_runs_that_go_on_alike_wait_together(chain: Chain, events: list[Event], 
     final = (*chain.final, twin) if data.draw(st.booleans()) else chain.final
     doubled = Chain(twin + 1, tuple(steps), final)
     assert doubled.tables.place_key.size == chain.tables.place_key.size
-    found = list(recognized(Recognizer(ChainRuns(doubled.tables, room=3)), events))
+    found = list(recognized(Recognizer(ChainRuns(doubled.tables, capacity=3)), events))
     assert Counter(found) == Counter(all_runs(doubled, events))
 
 
@@ -79,7 +79,7 @@ def test_counts_and_picks_agree_with_what_is_enumerated(
     )
     expected = all_runs(chain, events)
     counted: dict[int, int] = {}
-    recognizer = Recognizer(ChainRuns(chain.tables, room=room))
+    recognizer = Recognizer(ChainRuns(chain.tables, capacity=room))
     for roots in recognizer.push(batch_of(events)):
         ends, numbers = recognizer.counts_by_end(roots)
         counted.update(zip(ends.tolist(), numbers, strict=True))
@@ -94,7 +94,7 @@ def test_counts_and_picks_agree_with_what_is_enumerated(
 
 @given(chains(), streams(8), ROOMS)
 def test_counts_agree_for_any_automaton(chain: Chain, events: list[Event], room: int) -> None:
-    recognizer = Recognizer(ChainRuns(chain.tables, room=room))
+    recognizer = Recognizer(ChainRuns(chain.tables, capacity=room))
     counted: Counter[int] = Counter()
     for roots in recognizer.push(batch_of(events)):
         for end, number in zip(roots.event.tolist(), recognizer.counts(roots), strict=True):
@@ -105,7 +105,7 @@ def test_counts_agree_for_any_automaton(chain: Chain, events: list[Event], room:
 @given(chains(), streams(), st.integers(1, 4))
 def test_a_limit_holds_for_each_end(chain: Chain, events: list[Event], limit: int) -> None:
     expected = all_runs(chain, events)
-    found = list(recognized(Recognizer(ChainRuns(chain.tables, room=2)), events, limit))
+    found = list(recognized(Recognizer(ChainRuns(chain.tables, capacity=2)), events, limit))
     assert not Counter(found) - Counter(expected)
     by_end = Counter(end for end, _ in expected)
     assert Counter(end for end, _ in found) == {end: min(limit, number) for end, number in by_end.items()}
@@ -151,7 +151,7 @@ def test_a_batch_with_too_few_columns_is_refused() -> None:
 @pytest.mark.parametrize("room", [1, 4096])
 def test_consuming_forgets_everything_read_so_far(room: int) -> None:
     chain = sequence(2, [(1, 1)])
-    recognizer = Recognizer(ChainRuns(chain.tables, consume=CONSUME_ANY, room=room))
+    recognizer = Recognizer(ChainRuns(chain.tables, consume=CONSUME_ANY, capacity=room))
     values = [0, 1, 2, 3, 0, 4]
     for turn in range(50):
         found = [items for _, items in recognized(recognizer, events_of("AABBAB", values))]
@@ -186,7 +186,7 @@ def test_what_is_needed_is_what_a_snapshot_keeps(chain: Chain, events: list[Even
         pass
     kept = recognizer.snapshot()
     assert recognizer.needed == sum(
-        map(len, (kept.events, kept.arrays["node_mark"], kept.arrays["entry_node"]))
+        map(len, (kept.events, kept.arrays["nodes.mark"], kept.arrays["entries.node"]))
     )
 
 
@@ -211,7 +211,7 @@ def hard_streams(length: int) -> dict[str, tuple[Chain, list[Event]]]:
 @pytest.mark.parametrize("name", list(hard_streams(2)))
 def test_an_event_costs_a_time_that_depends_on_the_automaton_alone(name: str) -> None:
     chain, events = hard_streams(600)[name]
-    recognizer = Recognizer(ChainRuns(chain.tables, room=1 << 13))
+    recognizer = Recognizer(ChainRuns(chain.tables, capacity=1 << 13))
     attributes = recognizer.runs.tables.place_unequal.shape[1]
     pointers = recognizer.runs.sequences.parent.size
     for event in events:
@@ -247,7 +247,7 @@ def test_the_delay_is_linear_in_the_answer(name: str) -> None:
 
 @pytest.mark.parametrize("room", [1, 4096])
 def test_2_to_the_80_runs_are_counted_started_and_abandoned(room: int) -> None:
-    recognizer = Recognizer(ChainRuns(iteration([(1, 1)]).tables, room=room))
+    recognizer = Recognizer(ChainRuns(iteration([(1, 1)]).tables, capacity=room))
     events = events_of("A" * 81, list(range(81)))
     counts: dict[int, int] = {}
     for roots in recognizer.push(batch_of(events)):
@@ -264,7 +264,7 @@ def test_2_to_the_80_runs_are_counted_started_and_abandoned(room: int) -> None:
 
 
 def test_whether_there_are_enough_is_told_without_long_numbers() -> None:
-    recognizer = Recognizer(ChainRuns(iteration([(1, 1)]).tables, room=1 << 13))
+    recognizer = Recognizer(ChainRuns(iteration([(1, 1)]).tables, capacity=1 << 13))
     counter = ListCounter(2)
     limited = [
         number
@@ -299,7 +299,7 @@ def test_an_enumeration_does_not_see_what_is_inserted_after_it_began() -> None:
     chain = iteration([(1, 1)])
     rng = np.random.default_rng(11)
     events = events_of("A" * 12, rng.integers(0, 3, 12).tolist())
-    recognizer = Recognizer(ChainRuns(chain.tables, room=4))
+    recognizer = Recognizer(ChainRuns(chain.tables, capacity=4))
     expected: list[tuple[int, Items]] = []
     found: list[tuple[int, Items]] = []
     reading = []

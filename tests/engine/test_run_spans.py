@@ -29,7 +29,8 @@ from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.spans.run_spans import MAX
 from estero.engine.runs.spans.span_runs import SpanRuns
 from estero.engine.runs.split.ranks import LAST, NEXT
-from estero.engine.store.arena import NONE, PREFER, new_arena
+from estero.engine.store.arena import NONE, PREFER, Arena
+from estero.engine.store.schema import new
 from estero.engine.store.tecs import newer, output
 from estero.language.syntax.parser import parse_pattern
 
@@ -145,7 +146,7 @@ def test_windows_of_any_length_have_few_spans(text: str, order: int) -> None:
     for _ in engine.push(batch_of(stream(6_000), 0)):
         pass
     assert isinstance(engine.runs, SpanRuns)
-    spans = engine.runs._pools.spans
+    spans = engine.runs.store.spans
     assert spans.next.size - spans.free[1] <= 8
 
 
@@ -172,7 +173,7 @@ def test_counting_one_of_a_long_window_takes_few_steps(order: int) -> None:
 
 
 def test_the_way_to_any_window_is_logarithmic() -> None:
-    arena, count = new_arena(50_000), 10_000
+    arena, count = new(Arena, 50_000), 10_000
     node = output(arena, 0, 0, NONE)
     for event in range(1, count):
         node = newer(arena, output(arena, 0, event, NONE), node, event - 1)

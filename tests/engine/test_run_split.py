@@ -38,7 +38,8 @@ from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.split import registers
 from estero.engine.runs.split.ranks import LAST, NEXT, NO_ORDER
 from estero.engine.runs.split.registers import EQUAL, GREATER, STORE, program_of
-from estero.engine.store.arena import NONE, UNION, mark_live, move_live, new_arena
+from estero.engine.store.arena import NONE, UNION, Arena, mark_live, move_live
+from estero.engine.store.schema import new
 
 A, B, C = 1, 2, 3
 CONSUMES = (CONSUME_NONE, CONSUME_ANY, CONSUME_PARTITION, CONSUME_ANY_ASKED, CONSUME_PARTITION_ASKED)
@@ -213,7 +214,7 @@ def test_what_the_settings_lack_is_said() -> None:
 
 
 def test_a_compaction_drops_a_child_whose_place_has_been_taken() -> None:
-    arena = new_arena(8)
+    arena = new(Arena, 8)
     starts = [0, 1, 5, 6]
     for place, start in enumerate(starts):
         arena.kind[place], arena.left[place], arena.right[place] = 0, NONE, NONE

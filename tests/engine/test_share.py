@@ -90,7 +90,7 @@ def test_shares_of_paths(pattern: str, letters: str, window: int | None, of: int
 def test_shares_of_products(
     pcea: pcea_runs.Pcea, events: list[pcea_runs.Event], window: int | None, of: int
 ) -> None:
-    recognizer = Recognizer(PceaRuns(pcea.tables, window, room=4))
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=4))
     for roots in recognizer.push(pcea_runs.batch_of(events)):
         assert is_shared(recognizer, roots, of)
         assert is_shared(recognizer, roots, of, limit=3)
@@ -99,7 +99,7 @@ def test_shares_of_products(
 
 @given(chains(), chain_steps.streams(7), SHARES)
 def test_shares_of_run_nodes(chain: chain_steps.Chain, events: list[chain_steps.Event], of: int) -> None:
-    recognizer = Recognizer(ChainRuns(chain.tables, room=4))
+    recognizer = Recognizer(ChainRuns(chain.tables, capacity=4))
     for roots in recognizer.push(chain_steps.batch_of(events)):
         assert is_shared(recognizer, roots, of)
         assert is_shared(recognizer, roots, of, limit=3)

@@ -23,10 +23,8 @@ from estero.engine.cursor import (
 )
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs import cea_runs as cea_runs_module
-from estero.engine.runs import plain_runs
 from estero.engine.runs.kinds import cea_runs
 from estero.engine.runs.numbered_events import Settings
-from estero.engine.runs.spans import span_runs
 from estero.engine.runs.spans.run_spans import MAX
 from estero.engine.runs.split import split_runs
 from estero.engine.runs.split.ranks import LAST, NEXT
@@ -289,9 +287,8 @@ def tiny_rooms() -> Iterator[None]:
         patch.object(cea_runs_module, "_SMALLEST_ARENA", 16),
         patch.multiple(cea_runs_module, _FEW_KEYS=1, _MANY_KEYS=2),
         patch.multiple(recognizer, _FOUND_ROOM=2, _KEYED_AT_ONCE=3),
-        patch.object(plain_runs, "ROOM", 2),
-        patch.object(span_runs, "ROOM", 2),
-        patch.object(split_runs, "ROOM", 2),
+        patch.object(cea_runs_module, "CAPACITY", 2),
+        patch.object(split_runs, "CAPACITY", 2),
     ):
         yield
 

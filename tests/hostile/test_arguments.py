@@ -21,6 +21,7 @@ import estero
 import estero.spark
 import estero.testing
 from estero import EsteroError, attribute, event, plots, var
+from estero.answers.run import WithEvents
 from estero.testing import events
 
 if TYPE_CHECKING:
@@ -78,6 +79,12 @@ def _query() -> estero.Query:
 
 def _answer() -> estero.Answer:
     return _query().run(STREAM, type="type")
+
+
+def _values_of(answer: estero.Answer) -> Callable[[str, int, int], pa.Table]:
+    run = answer._run
+    assert isinstance(run, WithEvents)
+    return run.values
 
 
 def _recognizer() -> Any:
@@ -238,7 +245,7 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "rows.write": (lambda: _answer().rows().write, (FILE,), {"format": "csv"}),
     "plot_answer": (lambda: plots.plot_answer, (_answer(),), {"limit": 3, "axis": None, "title": None}),
     "plot_values": (
-        lambda: lambda answer, y, **named: plots.plot_values(answer, y, _answer()._run.values, **named),
+        lambda: lambda answer, y, **named: plots.plot_values(answer, y, _values_of(_answer()), **named),
         (_answer(), "v"),
         {"clock": None, "limit": 3, "title": None},
     ),

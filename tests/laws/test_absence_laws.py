@@ -20,9 +20,10 @@ from estero.language.tree.expressions import Attribute
 from estero.language.tree.pattern import ending, has_deadlines
 from estero.language.tree.query import EveryLabel, QueryTree, SelectExpression
 from estero.plan.rules import plan_of
-from estero.recognize import deadlines as hold
-from estero.recognize.in_process import InProcessRun, time_type
+from estero.recognize.in_process import InProcessRun
 from estero.recognize.recognition import Recognition
+from estero.recognize.source_run import time_type
+from estero.recognize.stages import deadlines as hold
 from estero.recognize.until import AFTER_ALL
 from estero.reference.queries import Event, evaluate_query, is_answer, undecided
 from laws.evaluators import ByEnd, by_end
@@ -132,7 +133,7 @@ def restarted(run: InProcessRun, sizes: list[int]) -> Iterator[pa.RecordBatch]:
     recognition = begun(state)
     last = run.source.last_time()
     for ended in recognition.ended(AFTER_ALL if last is None else last):
-        yield from recognition.tables(ended)
+        yield from recognition.reader.tables(ended)
 
 
 def test_a_restart_remembers_what_is_past_beside_what_waits() -> None:
@@ -149,7 +150,7 @@ def test_a_restart_at_every_cut_changes_nothing_nor_does_little_memory(
 ) -> None:
     with monkeypatch.context() as patched:
         if little:
-            patched.setattr(engine, "_ROOM", 1)
+            patched.setattr(engine, "_FEWEST", 1)
             patched.setattr(hold, "_FEW", 0)
         check(tree, events, by_end(restarted(run_of(tree, events), sizes)))
 

@@ -170,7 +170,7 @@ def test_what_is_no_time_is_refused(partials: bool) -> None:
     events = short_events("a@0s b@1m")
     query = estero.query("SELECT * WHERE a ; b WITHIN 5 EVENTS")
     timed = query.recognizer(events.schema, type="type", time="time", partials=partials)
-    with pytest.raises(DataError, match="'soon' is no time of these events") as refused:
+    with pytest.raises(DataError, match="'soon' is not a time of these events") as refused:
         timed.advance("soon")
     assert 'close(until="end")' in str(refused.value)
     untimed = query.recognizer(events.schema, type="type", partials=partials)

@@ -12,8 +12,9 @@ from automata.test_chain import CHAINS
 from estero.language.tree.query import QueryTree
 from estero.plan.rules import plan_of
 from estero.queries.texts import query
-from estero.recognize.in_process import InProcessRun, time_type
+from estero.recognize.in_process import InProcessRun
 from estero.recognize.recognition import Recognition
+from estero.recognize.source_run import time_type
 from estero.reference.queries import Event
 from full_strategies import full_queries
 from joined_strategies import joined_queries

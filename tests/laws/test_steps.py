@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from estero.answers.answer import Answer
 from estero.engine.runs import cea_runs
-from estero.engine.runs.aged import aged_runs
 from estero.language.syntax.parser import parse_pattern, parse_query
 from estero.language.tree.literals import Value
 from estero.language.tree.query import KeyBracket, QueryTree
@@ -116,7 +115,7 @@ def test_ages_find_what_a_filter_leaves(text: str, room: int, seed: int, sizes: 
     assert expected
     with (
         patch.object(cea_runs, "_SMALLEST_ARENA", 64 if room == 2 else 1 << 16),
-        patch.object(aged_runs, "ROOM", room),
+        patch.object(cea_runs, "CAPACITY", room),
     ):
         assert recognized(aged, cut(aged, [50 * each for each in sizes])) == expected
         assert dict(aged.counts()) == {end: len(found) for end, found in expected.items()}

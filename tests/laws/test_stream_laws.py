@@ -15,8 +15,9 @@ from estero.engine.runs import cea_runs
 from estero.language.tree.distances import EventWindow
 from estero.language.tree.query import Consume, KeyBracket, QueryTree
 from estero.plan.automaton import AutomatonPlan, has_contiguity
-from estero.recognize.in_process import InProcessRun, time_type
+from estero.recognize.in_process import InProcessRun
 from estero.recognize.recognition import Recognition
+from estero.recognize.source_run import time_type
 from estero.reference.queries import ComplexEvent, Event
 from full_strategies import full_queries
 from laws.evaluators import ByEnd, by_end, in_process, planned

@@ -99,7 +99,7 @@ def test_the_engine_finds_the_same_at_position_5(window: int | None, room: int) 
     """The earlier of the two of P0 starts at position 0."""
     found = {}
     for name, pcea in (("C0", C0), ("P0", P0)):
-        recognizer = Recognizer(PceaRuns(tables_of(pcea), window, room=room))
+        recognizer = Recognizer(PceaRuns(tables_of(pcea), window, capacity=room))
         found[name] = [
             (end, tuple(event for event, _ in items))
             for roots in recognizer.push(batch_of(pcea, S0))
@@ -198,7 +198,7 @@ Q0_BY_HAND = PCEA(
 @pytest.mark.parametrize("room", [1, 4096])
 @pytest.mark.parametrize("window", [None, 5, 4])
 def test_the_automaton_of_figure_2_by_hand_finds_what_q0_means(window: int | None, room: int) -> None:
-    recognizer = Recognizer(PceaRuns(tables_of(Q0_BY_HAND), window, room=room))
+    recognizer = Recognizer(PceaRuns(tables_of(Q0_BY_HAND), window, capacity=room))
     found = [
         (end, tuple(event for event, _ in items))
         for roots in recognizer.push(batch_of(Q0_BY_HAND, S0))

@@ -10,6 +10,10 @@ import pytest
 
 import estero
 from estero.errors import DataError, EsteroError, QueryError
+from estero.events.sources import open_source
+from estero.language.tree.schema import EventLayout
+from estero.plan.levels import partials_plan
+from estero.recognize.partials_recognizer import plan_of_one_stream
 from estero.testing import events
 
 SHOP = events(
@@ -172,3 +176,47 @@ def test_labels_that_are_called_so_keep_their_names() -> None:
     found = query.recognizer(SHOP.schema, **LAYOUT, partials=True).push(SHOP)
     assert found.to_arrow().column_names[-3:] == ["steps_", "expired_time_", "complete_"]
     assert [(each.steps, each.complete) for each in found] == [(1, False), (1, False), (2, True)]
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        "a.x = b.x AND b.x = c.x",  # one key
+        "a.x = b.x AND b.y = c.y",  # none that all share
+        "b.y = c.y",  # one that the first steps do not have
+        "a.x = b.x AND a.y = b.y AND b.y = c.y AND c.y = d.y",  # other keys at each step
+        "a.x = b.x AND a.y < c.y",
+    ],
+)
+def test_steps_whose_equalities_give_other_keys_read_one_stream(filters: str) -> None:
+    pattern = "a ; b ; c ; d" if "d.y" in filters else "a ; b ; c"
+    query = estero.query(f"SELECT * WHERE {pattern} FILTER {filters} WITHIN 30 SECONDS")
+    matching = "a(x=1, y=1)@1s b(x=1, y=1)@2s b(x=1, y=7)@3s c(x=1, y=7)@4s c(x=1, y=1)@5s d(x=3, y=1)@6s"
+    others = "a(x=2, y=2)@7s b(x=2, y=8)@8s b(x=2, y=2)@9s c(x=3, y=5)@10s c(x=3, y=1)@11s a(x=3, y=3)@30s"
+    stream = events(f"{matching} {others} other(x=0, y=0)@90s")
+    expected = query.run(stream, **LAYOUT, partials=True).to_arrow().to_pylist()
+    assert {row["complete"] for row in expected} == {True, False}
+    for size in (1, 3, stream.num_rows):
+        recognizer = query.recognizer(stream.schema, **LAYOUT, partials=True)
+        answers = [recognizer.push(stream.slice(row, size)) for row in range(0, stream.num_rows, size)]
+        rows = [row for answer in answers for row in answer.to_arrow().to_pylist()]
+        rows += recognizer.close().to_arrow().to_pylist()
+        assert sorted(map(repr, rows)) == sorted(map(repr, expected))
+
+
+def test_plans_with_several_keys_have_those_that_are_written() -> None:
+    filters = "a.x = b.x AND a.y = b.y AND b.y = c.y AND c.y = d.y"
+    query = estero.query(f"SELECT * WHERE a ; b ; c ; d FILTER {filters} WITHIN 30 SECONDS")
+    layout = open_source(events("a(x=1, y=1)@0s"), EventLayout.of("type", "time")).layout
+    apart = {part.classification.keys for part in partials_plan(query.tree, layout).plans} - {()}
+    assert len(apart) > 1
+    assert {part.classification.keys for part in plan_of_one_stream(query.tree, layout).plans} == {()}
+
+
+def test_an_event_without_a_key_is_seen_by_steps_that_have_none() -> None:
+    query = estero.query("SELECT * WHERE a ; b ; c FILTER a.k = b.k AND b.k = c.k WITHIN 30 SECONDS")
+    stream = pa.table({"type": ["a", "a", "b", "x"], "time": [0, 1, 2, 40], "k": [None, 1, 1, 1]})
+    how: dict[str, Any] = {"type": "type", "time": "time", "time_unit": "s"}
+    recognizer = query.recognizer(stream.schema, **how, partials=True)
+    rows = [(each.start, each.steps) for each in recognizer.push(stream)]
+    assert sorted(rows) == [(0, 1), (1, 2)]

@@ -13,8 +13,8 @@ from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout
 from estero.queries.texts import query
 from estero.recognize import state as going_on
-from estero.recognize.in_process import time_type
 from estero.recognize.recognition import Recognition
+from estero.recognize.source_run import time_type
 
 Counts = list[tuple[int, int]]
 Begin = Callable[[bytes | None], Recognition]
@@ -63,7 +63,7 @@ def going_through(begin: Begin, classified: pa.Table) -> Counts:
         count
         for batch in batches(classified)
         for ended in recognition.recognize(batch)
-        for count in recognition.counts(ended)
+        for count in recognition.reader.counts(ended)
     ]
 
 
@@ -73,7 +73,7 @@ def restarting(begin: Begin, classified: pa.Table) -> Counts:
     for batch in batches(classified):
         recognition = begin(state)
         for ended in recognition.recognize(batch):
-            counts += recognition.counts(ended)
+            counts += recognition.reader.counts(ended)
         state = recognition.snapshot()
     return counts
 
@@ -86,8 +86,8 @@ def holding(begin: Begin, classified: pa.Table) -> Counts:
     for batch in batches(classified):
         recognition.let_go()
         found = list(recognition.recognize(batch))
-        first = [count for ended in found for count in recognition.counts(ended)]
-        assert [count for ended in found for count in recognition.counts(ended)] == first
+        first = [count for ended in found for count in recognition.reader.counts(ended)]
+        assert [count for ended in found for count in recognition.reader.counts(ended)] == first
         counts += first
     return counts
 

@@ -21,8 +21,8 @@ from estero.events.sources import Source, open_source
 from estero.language.tree.schema import EventLayout
 from estero.plan.plan import Plan
 from estero.queries.texts import query, restore
-from estero.recognize.in_process import time_type
 from estero.recognize.recognition import Recognition
+from estero.recognize.source_run import time_type
 from estero.recognize.state_bytes import FORMAT, State, read, written
 
 PLAIN = "SELECT * WHERE A AS a ; B AS b PARTITION BY [k] WITHIN 5 SECONDS"
@@ -237,7 +237,7 @@ def test_every_array_is_there_with_its_type_and_length(text: str) -> None:
     for name, array in arrays.items():
         others = {each: kept for each, kept in arrays.items() if each != name}
         assert refusal(text, written(State(about, others))) == SENSELESS, name
-        if array.size and name not in ("events", "entries", "tree_entries"):  # any number of them will do
+        if array.size and name not in ("events", "index", "tree_entries"):  # any number of them will do
             shorter = State(about, {**arrays, name: array[:-1]})
             assert refusal(text, written(shorter)) == SENSELESS, name
         if name in ("states", "states_sizes", "events"):

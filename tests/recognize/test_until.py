@@ -68,7 +68,7 @@ def test_until_has_the_nanoseconds_of_its_time_column(until: object) -> None:
 def test_until_of_times_is_a_time(until: object) -> None:
     table = pa.table({"type": ["A"], "time": pa.array([BEGIN], pa.timestamp("ns"))})
     with pytest.raises(
-        DataError, match=r"and no time of these events\n  hint: it is a time such as datetime"
+        DataError, match=r"which is not a time of these events\n  hint: it is a time such as datetime"
     ):
         estero.query(SHIPPED_LATE).run(table, **LAYOUT, until=until)
 

@@ -25,7 +25,8 @@ from estero.plan.division import Division
 from estero.plan.levels import PartialsPlan
 from estero.plan.plan import Plan
 from estero.plan.together import together
-from estero.recognize.in_process import InProcessRun, time_type
+from estero.recognize.in_process import InProcessRun
+from estero.recognize.source_run import time_type
 from estero.spark.streams.bucket import Duty, header_of
 from estero.spark.streams.packing import GUARD, Packing
 from estero.spark.streams.stages import COUNTS, Stages

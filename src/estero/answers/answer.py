@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from os import PathLike
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, overload
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from estero.answers.complex_event import AnswerColumns, ComplexEvent, complex_ev
 from estero.answers.funnel import Funnel
 from estero.answers.in_memory import OBJECTS_TO_ARROW, check_polars, pandas_of, polars_of, within
 from estero.answers.rows import Rows
+from estero.answers.run import Divisible, KnownLater, Run, WithEvents, whole_stream
 from estero.answers.shown_values import held_by_python
 from estero.answers.writers import write_answer
 from estero.arguments import checked, shown
@@ -30,56 +31,6 @@ if TYPE_CHECKING:
 
 SKIPPED_BY_READING = 100_000
 """A slice that begins no later reads and drops what is before it; one further on goes by the counts."""
-
-
-class Run(Protocol):
-    """What an answer reads: one query on one source of events, ready to be evaluated, again and again.
-
-    Complex events have an index: 0, 1, 2, … in the order of `tables`, which is by end position and,
-    at one end position, the same in every evaluation.
-    """
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of the public table, known before any event is read."""
-
-    @property
-    def query(self) -> str:
-        """The canonical text of the query."""
-
-    @property
-    def counts_quickly(self) -> bool:
-        """Whether `count` can be asked while tables are read, and does without enumerating."""
-
-    def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
-        """All complex events, or the first `limit` of them; no more events are read than that needs."""
-
-    def count(self, *, enough: int | None = None) -> int:
-        """The exact number of complex events, not enumerating; at least `enough` if there are more."""
-
-    def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
-        """The complex events with these ascending indexes, without enumerating those between.
-
-        An index past the last one ends the iteration.
-        """
-
-    def undecided(self) -> Run:
-        """The run of the complex events that wait for a deadline that has not passed."""
-
-    def funnel(self, *, by_partition: bool, by: Sequence[str], chosen: bool) -> pa.Table:
-        """How many starts come how far: the table of a `Funnel`."""
-
-    def partials(self, *, chosen: bool) -> Run:
-        """The run of the partial matches whose windows have passed."""
-
-    def why_not(self, sample: int | None, seconds: float | None) -> WhyNot:
-        """Why there are not more complex events."""
-
-    def values(self, attribute: str, first: int, last: int) -> pa.Table:
-        """A numeric attribute of the events between two positions (`estero.recognize.attribute_values`)."""
-
-    def shared(self, share: Share) -> Run:
-        """The run of a share: all shares together have the complex events of this one, each once."""
 
 
 @dataclass(slots=True)
@@ -166,7 +117,9 @@ class Answer:
         """
         if self._picked is not None or self._start > 0 or self._stop is not None:
             raise ValueError("undecided() is of the whole answer, not of a part of it")
-        return Undecided(self._run.undecided())
+        if isinstance(self._run, KnownLater):
+            return Undecided(self._run.undecided())
+        raise ValueError("an answer of a recognizer is decided; what is not yet comes with later pushes")
 
     def limit(self, n: int) -> Answer:
         """The first `n` complex events in order of their end position; ValueError if n is negative."""
@@ -207,7 +160,8 @@ class Answer:
             raise TypeError(f'by is a list of attributes: write by=["{by}"]')
         if self._picked is not None or self._start > 0 or self._stop is not None:
             raise ValueError("a funnel is of all starts: ask the whole answer, not a part of it")
-        return Funnel(self._run.funnel(by_partition=by_partition, by=by, chosen=chosen))
+        run = whole_stream(self._run, "a funnel is")
+        return Funnel(run.funnel(by_partition=by_partition, by=by, chosen=chosen))
 
     def partials(self, *, chosen: bool = False) -> Answer:
         """The partial matches: of each start that came some steps of a sequence and not all, one.
@@ -221,7 +175,7 @@ class Answer:
         them. Raises `QueryError` for a query without a window, or of a pattern that is no sequence.
         Source: semantics-2, "How far it came".
         """
-        return Answer(self._run.partials(chosen=chosen))
+        return Answer(whole_stream(self._run, "partial matches are").partials(chosen=chosen))
 
     def why_not(self, sample: int | None = None, *, seconds: float | None = None) -> WhyNot:
         """Why there are not more complex events: how far the sequence comes, and what keeps events away.
@@ -240,18 +194,20 @@ class Answer:
         """
         if self._picked is not None or self._start > 0 or self._stop is not None:
             raise ValueError("why not more is asked of the whole answer, not of a part of it")
-        return self._run.why_not(sample, seconds)
+        return whole_stream(self._run, "why not more is asked").why_not(sample, seconds)
 
     def share(self, number: int, of: int) -> Answer:
         """Share `number` (0 … of - 1) of `of`: together they are the answer, each complex event once.
 
-        Shares are for processes that read the same events: each recognises everything, goes to its part by
+        Shares are for processes that read the same events: each recognizes everything, goes to its part by
         counting, and enumerates only that, so no messages are needed. Sizes differ by at most one complex
         event, except where filters are checked while enumerating (`Query.explain` names them). A share of a
         slice or a sample is a slice of it. ValueError if there is no such share.
         """
         share = Share(number, of)
         if self._picked is None and self._start == 0 and self._stop is None:
+            if not isinstance(self._run, Divisible):
+                raise ValueError(f"these rows are not shared: divide {self._run.whole_answer} into shares")
             return Answer(self._run.shared(share))
         first, after = share.range_of(self.count())
         return self[first:after]
@@ -343,7 +299,11 @@ class Answer:
 
         if y is None:
             return plot_answer(self, **options)
-        return plot_values(self, y, self._run.values, clock=self._clock(), **options)
+        if isinstance(self._run, WithEvents):
+            return plot_values(self, y, self._run.values, clock=self._clock(), **options)
+        raise ValueError(
+            f"the events of a recognizer are not kept: ask {self._run.whole_answer} for plot(y=…)"
+        )
 
     def _clock(self) -> pa.DataType | None:
         """The type of the times; None without a time."""

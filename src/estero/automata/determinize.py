@@ -1,4 +1,4 @@
-"""I/O determinisation, lazily (CORE, section 5; algorithms.md, "Automata", 2).
+"""I/O determinization, lazily (CORE, section 5; algorithms.md, "Automata", 2).
 
 A deterministic state is a set of CEA states. For each (state, class of events) there is one row: the
 state after reading the event unmarked (the *skip*), and one state for each label set it can be marked

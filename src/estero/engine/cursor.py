@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.kernels import Cursor, cursor_type, inlined, pool
+from estero.engine.store.schema import EVENTS, counters, ref
 
 DONE, MISS, GROW, FULL, SEEK = range(5)
 """What every kernel returns that can be called again to go on.
@@ -61,10 +62,10 @@ class Found(NamedTuple):
     `size[0]` counts them.
     """
 
-    event: NDArray[np.int64]
-    root: NDArray[np.int32]
-    oldest: NDArray[np.int64]
-    size: NDArray[np.int64]
+    event: NDArray[np.int64] = ref(EVENTS)
+    root: NDArray[np.int32] = ref("nodes")
+    oldest: NDArray[np.int64] = ref(EVENTS)
+    size: NDArray[np.int64] = counters()
 
 
 @inlined

@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from estero.engine.batch import BITS_IN_WORD, words_of
 from estero.engine.int64 import LEAST
 from estero.engine.kernels import FLAG, INT, INT32S, INT64S, Grid, column, kernel, pool
-from estero.engine.snapshots.columns import Arrays, taken
-from estero.engine.snapshots.sound import need
-from estero.engine.store.arena import copy_columns
+from estero.engine.store.checks import Arrays, need, taken
 from estero.engine.store.hashing import new_table, number_rows, table_of
+from estero.engine.store.schema import data, grown, new, picked, ref
 
 NOTHING: Final = -1
-_ROOM: Final = 64
+_FEWEST: Final = 64
 
 
 @pool
@@ -45,9 +44,9 @@ class Asked(NamedTuple):
 class Waiting(NamedTuple):
     """Events that wait, in stream order: times uint64[n], words uint64[n, W], next int64[n, D] in lists."""
 
-    times: NDArray[np.uint64]
-    words: Grid[np.uint64]
-    next: Grid[np.int64]
+    times: NDArray[np.uint64] = data()
+    words: Grid[np.uint64] = data(axes=("words",))
+    next: Grid[np.int64] = ref("waiting", NOTHING, fill=NOTHING, axes=("deadlines",))
 
 
 @pool
@@ -57,9 +56,9 @@ class Partitions(NamedTuple):
     newest int64[p, D], NOTHING where there is none; last uint64[p, D], where seen bool[p, D] is true.
     """
 
-    newest: Grid[np.int64]
-    last: Grid[np.uint64]
-    seen: Grid[np.bool_]
+    newest: Grid[np.int64] = ref("waiting", NOTHING, fill=NOTHING, axes=("deadlines",))
+    last: Grid[np.uint64] = data(0, axes=("deadlines",))
+    seen: Grid[np.bool_] = data(0, axes=("deadlines",))
 
 
 def asked_of(deadlines: Sequence[tuple[Sequence[int], int, int, bool]], words: int) -> Asked:
@@ -83,9 +82,10 @@ class Deadlines:
 
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
-        self._keys = new_table(_ROOM, 2)
-        self._partitions = self._no_partitions(_ROOM)
-        self._waiting = self._no_events(_ROOM)
+        self._keys = new_table(_FEWEST, 2)
+        words, deadlines = asked.asking.shape[1], asked.ticks.size
+        self._partitions = new(Partitions, _FEWEST, deadlines=deadlines)
+        self._waiting = new(Waiting, _FEWEST, words=words, deadlines=deadlines)
         self._first = self._last = 0
         self._now = LEAST
 
@@ -150,7 +150,7 @@ class Deadlines:
         deadline = taken(arrays, "deadline_number", np.int64, None)
         last = taken(arrays, "deadline_last", np.int64, None)
         keys = taken(arrays, "deadline_keys", np.uint64, deadline.size, 2)
-        need(last.size == deadline.size, "each deadline has its time")
+        need(last.size == deadline.size, "deadlines have their times")
         need((deadline >= 0) & (deadline < self._asked.ticks.size), "deadlines are those of the query")
         for name in ("deadline_keys", "deadline_number", "deadline_last"):
             del arrays[name]
@@ -170,25 +170,13 @@ class Deadlines:
         near: NDArray[np.bool_] = self._partitions.seen[:used] & (passed <= self._asked.ticks)
         return near
 
-    def _no_partitions(self, capacity: int) -> Partitions:
-        shape = capacity, self._asked.ticks.size
-        newest = np.full(shape, NOTHING, np.int64)
-        return Partitions(newest, np.zeros(shape, np.uint64), np.zeros(shape, np.bool_))
-
-    def _no_events(self, capacity: int) -> Waiting:
-        width, deadlines = self._asked.asking.shape[1], self._asked.ticks.size
-        following = np.full((capacity, deadlines), NOTHING, np.int64)
-        return Waiting(np.zeros(capacity, np.uint64), np.zeros((capacity, width), np.uint64), following)
-
     def _make_room(self, count: int) -> None:
         """Room for so many events more: where half of it is of those that went, theirs."""
         if self._last + count <= self._waiting.times.size:
             return
         self._keep(np.arange(self._first, self._last))
         if 2 * (self._last + count) > self._waiting.times.size:
-            larger = self._no_events(2 * (self._last + count))
-            copy_columns(self._waiting, larger, self._last)
-            self._waiting = larger
+            self._waiting = grown(self._waiting, rows=2 * (self._last + count))
 
     def _keep(self, rows: NDArray[np.intp]) -> None:
         """Only the events at these places stay; lists go on where they went on."""
@@ -212,14 +200,9 @@ class Deadlines:
         used = int(self._keys.size[0])
         waits = (self._partitions.newest[:used] >= self._first).any(1)
         kept = np.flatnonzero(waits | self._near(self._now).any(1))
-        words, known = (
-            self._keys.words[kept],
-            Partitions._make(each[:used][kept] for each in self._partitions),
-        )
-        capacity = max(_ROOM, 2 * kept.size + count)
-        self._keys = table_of(np.ascontiguousarray(words), capacity)
-        self._partitions = self._no_partitions(capacity)
-        copy_columns(known, self._partitions, kept.size)
+        capacity = max(_FEWEST, 2 * kept.size + count)
+        self._keys = table_of(self._keys.words[kept], capacity)
+        self._partitions = picked(self._partitions, kept, capacity)
 
 
 @kernel(INT32S, INT, INT, Asked, Waiting, Partitions, FLAG)

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.kernels import FLAGS, INT64S, column, kernel
-from estero.engine.snapshots.columns import Arrays, taken
-from estero.engine.snapshots.sound import need
+from estero.engine.store.checks import Arrays, need, taken
 
 
 class Disjoint:
@@ -53,7 +52,7 @@ class Disjoint:
         """Takes what `arrays` gave out of them; raises ValueError or KeyError for other arrays."""
         until = taken(arrays, "disjoint_until", np.int64, None, 2)
         keys = taken(arrays, "disjoint_keys", np.uint64, until.shape[0], 2)
-        need(np.unique(keys, axis=0).shape == keys.shape, "each partition is there once")
+        need(np.unique(keys, axis=0).shape == keys.shape, "partitions are there once")
         self._keys, self._until = keys, until
         del arrays["disjoint_keys"], arrays["disjoint_until"]
 

@@ -193,6 +193,12 @@ def step(function: Any) -> Any:
     return function
 
 
+def interpreted(function: Any) -> Any:
+    """For checks of a kernel: machine code leaves them out, and what their arguments take."""
+    function.is_inlined = function.is_left_out = True
+    return function
+
+
 class Variant(NamedTuple):
     """A C function: its name, what it is given (None where a pool is None), and the function of Python."""
 

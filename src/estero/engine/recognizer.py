@@ -53,8 +53,8 @@ class Runs(Protocol):
         """What is forgotten after an answer: one of the CONSUME codes of `cursor`."""
 
     @property
-    def room(self) -> int:
-        """For how much there is room at first."""
+    def capacity(self) -> int:
+        """How many rows pools have at first."""
 
     @property
     def size(self) -> int:
@@ -139,7 +139,7 @@ class Recognizer(Generic[R_co]):
         self.holding = False
         """Whether roots stay valid until `release`; what is out of reach waits so long, too."""
         self._held: list[Roots] = []
-        self._found = new_found(min(runs.room, _FOUND_ROOM))
+        self._found = new_found(min(runs.capacity, _FOUND_ROOM))
         self._stamps = Stamps(runs.window)
         self._seen = 0
 
@@ -203,9 +203,11 @@ class Recognizer(Generic[R_co]):
                 if self.holding:
                     self._held.append(roots)
                 yield roots
-            room = self._found.event.size
-            if code == FULL and (self._found.size[0] == 0 or room < _FOUND_ROOM):
-                self._found = new_found(2 * room)  # what is handed out at once costs as much as 100 events
+            capacity = self._found.event.size
+            if code == FULL and (self._found.size[0] == 0 or capacity < _FOUND_ROOM):
+                self._found = new_found(
+                    2 * capacity
+                )  # what is handed out at once costs as much as 100 events
             self._found.size[0] = 0
             if code == DONE:
                 break

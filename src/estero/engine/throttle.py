@@ -9,15 +9,14 @@ from numpy.typing import NDArray
 
 from estero.engine.int64 import LEAST
 from estero.engine.kernels import INT, INT32S, INT64S, UINT, UINT64S, kernel, pool
-from estero.engine.snapshots.columns import Arrays, taken
-from estero.engine.snapshots.sound import need
-from estero.engine.store.arena import copy_columns
-from estero.engine.store.hashing import new_table, number_rows, table_of
+from estero.engine.store.checks import Arrays, need, taken
+from estero.engine.store.hashing import new_table, numbered, table_of
+from estero.engine.store.schema import data, new, picked
 
 MOST_COUNTED = (1 << 62) - 1
 """More than so many are counted as so many."""
 
-_ROOM = 64
+_FEWEST_KEYS = 64
 
 
 @pool
@@ -28,15 +27,9 @@ class Intervals(NamedTuple):
     many were left out since the last one that was given, at most `MOST_COUNTED` (int64).
     """
 
-    opened: NDArray[np.uint64]
-    given: NDArray[np.int64]
-    left_out: NDArray[np.int64]
-
-
-def _new_intervals(capacity: int) -> Intervals:
-    return Intervals(
-        np.zeros(capacity, np.uint64), np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
-    )
+    opened: NDArray[np.uint64] = data(0)
+    given: NDArray[np.int64] = data(0)
+    left_out: NDArray[np.int64] = data(0)
 
 
 class Throttle:
@@ -47,8 +40,8 @@ class Throttle:
 
     def __init__(self, most: int, length: int) -> None:
         self._most, self._length = most, length
-        self._keys = new_table(_ROOM, 2)
-        self._intervals = _new_intervals(_ROOM)
+        self._keys = new_table(_FEWEST_KEYS, 2)
+        self._intervals = new(Intervals, _FEWEST_KEYS)
         self._last = LEAST
 
     def admitted(
@@ -92,27 +85,24 @@ class Throttle:
         opened, given, left_out = (taken(arrays, name, np.int64, None) for name in names)
         keys = taken(arrays, "limit_keys", np.uint64, opened.size, 2)
         last = taken(arrays, "limit_last", np.int64, 1)
-        need(given.size == left_out.size == opened.size, "each partition has all numbers")
+        need(given.size == left_out.size == opened.size, "partitions have all numbers")
         need((given >= 0) & (left_out >= 0) & (left_out <= MOST_COUNTED), "counts are not negative")
         self._set(keys, Intervals(opened.view(np.uint64), given, left_out))
-        need(self._keys.size[0] == opened.size, "each partition is there once")
+        need(self._keys.size[0] == opened.size, "partitions are there once")
         self._last = int(last[0])
         for name in ("limit_keys", "limit_last", *names):
             del arrays[name]
 
     def _set(self, keys: NDArray[np.uint64], intervals: Intervals) -> None:
-        capacity = max(_ROOM, 2 * keys.shape[0])
+        capacity = max(_FEWEST_KEYS, 2 * keys.shape[0])
         self._keys = table_of(np.ascontiguousarray(keys), capacity)
-        self._intervals = _new_intervals(capacity)
-        copy_columns(intervals, self._intervals, keys.shape[0])
+        self._intervals = picked(intervals, slice(keys.shape[0]), capacity)
 
     def _numbered(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
-        numbers = np.empty(keys.shape[0], np.int32)
-        row = number_rows(self._keys, keys, numbers, insert=True)
-        while row < keys.shape[0]:
-            used = int(self._keys.size[0])
-            self._set(self._keys.words[:used], Intervals._make(column[:used] for column in self._intervals))
-            row = number_rows(self._keys, keys, numbers, row, insert=True)
+        known = self._keys
+        self._keys, numbers = numbered(known, keys)
+        if self._keys is not known:
+            self._intervals = picked(self._intervals, slice(None), self._keys.words.shape[0])
         return numbers
 
     def _remembered(self) -> NDArray[np.intp]:

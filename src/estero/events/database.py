@@ -13,7 +13,7 @@ from threading import RLock
 import duckdb
 
 from estero.classify.sql_texts import literal
-from estero.events.files.temporary_files import temporary_directory
+from estero.system.temporary_directory import temporary_directory
 
 Connection = duckdb.DuckDBPyConnection
 

@@ -187,7 +187,8 @@ class Query:
             matches: Answer = on_spark().recognize(scan, self, until=until, partials=partials)
             return matches
         from estero.answers.answer import Answer
-        from estero.recognize.in_process import InProcessRun, Progress
+        from estero.recognize.in_process import InProcessRun
+        from estero.recognize.source_run import Progress
 
         source = _opened(scan)
         plan = self._checked_plan(source, scan.layout)
@@ -195,7 +196,7 @@ class Query:
         told = None if progress is None else Progress(progress)
         known = None
         if until is not None:
-            from estero.recognize.in_process import time_type
+            from estero.recognize.source_run import time_type
             from estero.recognize.until import known_until
 
             known = known_until(until, plan, time_type(source), partials=True)
@@ -285,8 +286,7 @@ class Query:
 
     def partials_recognizer_of(self, layout: StreamLayout, state: State | None = None) -> PartialsRecognizer:
         """The recognizer with partial matches for events of a layout; it goes on from a `state`, if any."""
-        from estero.plan.levels import partials_plan
-        from estero.recognize.partials_recognizer import PartialsRecognizer
+        from estero.recognize.partials_recognizer import PartialsRecognizer, plan_of_one_stream
         from estero.recognize.state_bytes import sound_content
 
         with nullcontext() if state is None else sound_content():
@@ -295,7 +295,7 @@ class Query:
         plan.refuse_endless()
         plan.refuse_distinct()
         laid_out = replace(source.layout, schema=plan.classification.schema)
-        return PartialsRecognizer(partials_plan(plan.tree, laid_out), layout, source, state=state)
+        return PartialsRecognizer(plan_of_one_stream(plan.tree, laid_out), layout, source, state=state)
 
     def recognizer_of(self, layout: StreamLayout, state: State | None = None) -> ContinuousRecognizer:
         """The recognizer for events of a layout; it goes on from a `state`, if any."""

@@ -110,13 +110,14 @@ def restore(
     query, version or key.
     """
     from estero.recognize import continuous, partials_recognizer
+    from estero.recognize.intake import layout_in
     from estero.recognize.state_bytes import read
 
     asked = Query(query) if isinstance(query, str) else query
     asked = asked if distinct is None else asked.with_distinct(distinct)
     snapshot = read(state, key)
     kind = partials_recognizer.KIND if partials else continuous.KIND
-    layout = continuous.layout_in(snapshot, str(asked), kind)
+    layout = layout_in(snapshot, str(asked), kind)
     if partials:
         return asked.partials_recognizer_of(layout, snapshot)
     return asked.recognizer_of(layout, snapshot)

@@ -30,7 +30,7 @@ def attribute_values(plan: Plan, source: Source, attribute: str, first: int, las
 
     Raises ValueError for an attribute that no type of the query has, or that is not one of numbers.
     """
-    atoms = dict.fromkeys(each for each in plan.tree.pattern.walk() if isinstance(each, EventType))
+    atoms = dict.fromkeys(atom for atom in plan.tree.pattern.walk() if isinstance(atom, EventType))
     schema = plan.classification.schema
     known: dict[str, Kind] = {}
     for atom in atoms:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from estero.classify.column_names import KEYS, POSITION
 from estero.engine.int64 import GREATEST
-from estero.engine.snapshots.columns import Arrays, taken
-from estero.engine.snapshots.sound import need
+from estero.engine.store.checks import Arrays, need, taken
 from estero.language.tree.query import Consume
 from estero.recognize.batch_columns import numbers_of, side_by_side
 

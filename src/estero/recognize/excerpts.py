@@ -35,15 +35,15 @@ class Excerpt:
     """What one of several plans reads of events that are classified for all of them (`together`)."""
 
     def __init__(self, own: Classification, everything: Classification, events: pa.Schema) -> None:
-        self._places = [everything.predicates.index(each) for each in own.predicates]
+        self._places = [everything.predicates.index(predicate) for predicate in own.predicates]
         self._words = word_names(len(own.predicates))
         self._all_words = numbered(BITS, events.names)
         self._keeps_all = own.keep_all and ORDINAL not in events.names
         first = [name for name in (POSITION, TIME, ORDINAL) if name in events.names]
         self._first = [*first, *(KEYS if own.keys else ())]
         self._values = {
-            value_name(number): value_name(everything.values.index(each))
-            for number, each in enumerate(own.values)
+            value_name(number): value_name(everything.values.index(value))
+            for number, value in enumerate(own.values)
         }
         self._shown = list(map(event_column, own.payload))
         fields = [events.field(name) for name in self._first]
@@ -69,18 +69,18 @@ class Excerpt:
 
     def _own_words(self, words: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
         """The bits of the plan's predicates: those that keep their places are taken together."""
-        found = [np.zeros_like(words[0]) for _ in self._words]
+        own_words = [np.zeros_like(words[0]) for _ in self._words]
         kept = [0] * len(words)
         for own, place in enumerate(self._places):
             (word, bit), (to, bit_there) = divmod(place, WORD), divmod(own, WORD)
             if (word, bit) == (to, bit_there):
                 kept[word] |= 1 << bit
             else:
-                found[to] |= (words[word] >> bit & 1) << bit_there
+                own_words[to] |= (words[word] >> bit & 1) << bit_there
         for number, mask in enumerate(kept):
             if mask:
-                found[number] |= words[number] & mask
-        return found
+                own_words[number] |= words[number] & mask
+        return own_words
 
 
 class SharedReading:
@@ -120,6 +120,6 @@ class SharedReading:
 
 
 def _shared(asked: Sequence[Classification]) -> Classification | None:
-    if len(asked) == 1 or any(each.keys != asked[0].keys or each.values for each in asked):
+    if len(asked) == 1 or any(other.keys != asked[0].keys or other.values for other in asked):
         return None
     return together(asked)

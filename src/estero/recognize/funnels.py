@@ -26,8 +26,8 @@ from estero.language.tree.words import named
 from estero.plan.levels import LevelsPlan
 from estero.plan.plan import Classification
 from estero.recognize.batch_columns import numbers_of
-from estero.recognize.in_process import time_type
 from estero.recognize.levels import START, consumed_by, level_column, levels_reached
+from estero.recognize.source_run import time_type
 
 _STEP: Final = """
     SELECT {keys} {step} AS step, count(*) FILTER ({here} IS NOT NULL) AS starts,
@@ -59,24 +59,24 @@ def funnel_table(
     levels_table = pa.table([*grouped, *(reached[name] for name in levels)], columns)
     with connect() as connection:
         connection.register("levels", levels_table)
-        found = connection.sql(_statement(len(levels), keys)).to_arrow_table()
+        steps = connection.sql(_statement(len(levels), keys)).to_arrow_table()
     clock = time_type(source)
     taken = {"step", "part", "starts", "share", "median_wait"}
     all_names = [untaken(name, taken) for name in (*names, *map(named, asked.payload))]
-    shown = {name: found[key] for name, key in zip(all_names, keys, strict=True)}
-    shown["step"] = found["step"].cast(pa.int64())
-    shown["part"] = pa.array([plan.parts[step - 1] for step in found["step"].to_pylist()], pa.string())
-    shown["starts"] = found["starts"].cast(pa.int64())
-    shown["share"] = found["share"].cast(pa.float64())
+    shown = {name: steps[key] for name, key in zip(all_names, keys, strict=True)}
+    shown["step"] = steps["step"].cast(pa.int64())
+    shown["part"] = pa.array([plan.parts[step - 1] for step in steps["step"].to_pylist()], pa.string())
+    shown["starts"] = steps["starts"].cast(pa.int64())
+    shown["share"] = steps["share"].cast(pa.float64())
     if clock is not None:
-        shown["median_wait"] = _waits(found["wait"], clock)
+        shown["median_wait"] = _waits(steps["wait"], clock)
     return pa.table(shown)
 
 
 def _starting(plan: LevelsPlan, by: Sequence[str]) -> Classification:
     """What is asked of events that may be starts: their attributes."""
     first = prefix_query(plan.tree, levels_of(plan.tree.pattern)[0])
-    atoms = [each for each in first.pattern.walk() if isinstance(each, EventType)]
+    atoms = [node for node in first.pattern.walk() if isinstance(node, EventType)]
     classification = plan.by_level[-1].classification
     schema = classification.schema
     known: dict[str, Kind] = {}
@@ -122,11 +122,11 @@ def _attributes(asked: Classification, source: Source, starts: NDArray[np.int64]
         return []
     wanted, places = np.unique(starts, return_inverse=True)
     events = source.classified_schema(asked)
-    found = [events.empty_table()]
+    tables = [events.empty_table()]
     for batch in source.read(asked):
         here = np.isin(numbers_of(batch, POSITION), wanted)
-        found.append(pa.Table.from_batches([batch.filter(pa.array(here))]))
-    rows = pa.concat_tables(found)
+        tables.append(pa.Table.from_batches([batch.filter(pa.array(here))]))
+    rows = pa.concat_tables(tables)
     columns = (rows[event_column(name)].combine_chunks() for name in asked.payload)
     return [plain(column).take(pa.array(places)) for column in columns]
 

@@ -72,25 +72,25 @@ class Furthest:
             return None
         return int(pc.min(self._waiting[-1]).as_py()) + self._window.length + self._wait + 1
 
-    def complete(self, found: Placed) -> pa.Table:
+    def complete(self, placed: Placed) -> pa.Table:
         """Complex events of the query, as they are given."""
         if self._completed_by_rows:
-            self.add(self._steps, found)
-        return self._marked(found, self._steps, complete=True).select(range(len(self.schema)))
+            self.add(self._steps, placed)
+        return self._marked(placed, self._steps, complete=True).select(range(len(self.schema)))
 
-    def add(self, level: int, found: Placed) -> None:
+    def add(self, level: int, placed: Placed) -> None:
         """Complex events of a level, from 1: they wait, unless their starts have come further.
 
         Those of the last level say that their starts are completed.
         """
-        if not found.rows.num_rows:
+        if not placed.rows.num_rows:
             return
         if level == self._steps:
-            started = pa.table([found.start, found.stamp], schema=_COMPLETED)
+            started = pa.table([placed.start, placed.stamp], schema=_COMPLETED)
             together = pa.concat_tables([self._completed, started])
             self._completed = together.group_by(_COMPLETED.names).aggregate([])
             return
-        together = pa.concat_tables([self._waiting, self._marked(found, level, complete=False)])
+        together = pa.concat_tables([self._waiting, self._marked(placed, level, complete=False)])
         start, steps = together[-2].to_numpy(), together[self._column_of_steps].to_numpy()
         order = np.lexsort((-steps, start))
         first = np.flatnonzero(np.diff(start[order], prepend=-1))
@@ -125,9 +125,9 @@ class Furthest:
         if self._consumed is not None:
             self._consumed.resume(arrays)
 
-    def _marked(self, found: Placed, steps: int, *, complete: bool) -> pa.Table:
+    def _marked(self, placed: Placed, steps: int, *, complete: bool) -> pa.Table:
         """Rows with all columns: those that they lack are NULL."""
-        rows = found.rows
+        rows = placed.rows
         there: dict[str, Any] = {
             STEPS: pa.array(np.full(rows.num_rows, steps)),
             COMPLETE: pa.array(np.full(rows.num_rows, complete)),
@@ -138,9 +138,9 @@ class Furthest:
             partial = partial_of(field)
             column = own.get(field.name) if partial is None else there.get(partial)
             if partial == EXPIRED_TIME and not complete:
-                column = times_after(found.stamp, self._window.length, field.type)
+                column = times_after(placed.stamp, self._window.length, field.type)
             columns.append(pa.nulls(rows.num_rows, field.type) if column is None else column.cast(field.type))
-        return pa.table([*columns, found.start, found.stamp], schema=self._waited)
+        return pa.table([*columns, placed.start, placed.stamp], schema=self._waited)
 
     @staticmethod
     def _before(stamps: pa.ChunkedArray, known: int | None, length: int) -> pa.ChunkedArray:

@@ -1,4 +1,4 @@
-"""What a push has found: an answer to any number of questions, until the recognizer goes on."""
+"""What ends with a push: an answer to any number of questions, until the recognizer goes on."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from estero.engine.walk.share import WHOLE, Dealer, Share
+from estero.engine.walk.share import WHOLE, Share
 from estero.errors import EsteroError
-from estero.recognize.in_process import Reading
-from estero.recognize.recognition import Ended, Found, Recognition
+from estero.recognize.ended_sets import EndedSets
+from estero.recognize.reading import Reading
+from estero.recognize.set_reader import ReadableSets, SetReader
+from estero.recognize.stages.deal import DealStage
 
 T = TypeVar("T")
 
@@ -31,7 +33,7 @@ class Turn:
         self._failure = ""
 
     def next(self) -> int:
-        """The recognizer goes on: what it has found before is gone. The number of this turn."""
+        """The recognizer goes on: what ended before is gone. The number of this turn."""
         self._number += 1
         return self._number
 
@@ -70,25 +72,25 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class PushedRun(Reading):
-    """What one push has found, as an answer reads it."""
+    """The compact sets that end with one push, as an answer reads them."""
 
-    recognition: Recognition
-    found: Sequence[Ended]
+    reader: SetReader
+    sets: Sequence[EndedSets]
     turn: Turn
     number: int
     share: Share = WHOLE
 
     @property
     def schema(self) -> pa.Schema:
-        return self.recognition.schema
+        return self.reader.schema
 
     @property
     def query(self) -> str:
-        return self.recognition.plan.text
+        return self.reader.plan.text
 
     @property
     def counts_quickly(self) -> bool:
-        return not self.recognition.plan.needs_enumeration
+        return not self.reader.plan.needs_enumeration
 
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         return self._steps(Reading.tables(self, limit=limit))
@@ -110,21 +112,6 @@ class PushedRun(Reading):
     def __reduce__(self) -> NoReturn:
         raise TypeError("the answer of a push cannot be pickled: pickle its table, answer.to_arrow()")
 
-    def funnel(self, **asked: object) -> NoReturn:  # noqa: ARG002
-        raise _no_funnel()
-
-    def partials(self, **asked: object) -> NoReturn:  # noqa: ARG002
-        raise ValueError("partial matches are of a whole stream: ask the answer of query.run for them")
-
-    def why_not(self, sample: int | None, seconds: float | None) -> NoReturn:  # noqa: ARG002
-        raise ValueError("why not more is asked of a whole stream: ask the answer of query.run")
-
-    def values(self, attribute: str, first: int, last: int) -> NoReturn:  # noqa: ARG002
-        raise ValueError("the events of a recognizer are not kept: ask the answer of query.run for plot(y=…)")
-
-    def undecided(self) -> NoReturn:
-        raise _not_of_a_push()
-
     def shared(self, share: Share) -> PushedRun:
         self._check_valid()
         if self.share != WHOLE:
@@ -133,15 +120,15 @@ class PushedRun(Reading):
 
     @property
     def _sieved(self) -> bool:
-        return self.recognition.plan.needs_enumeration
+        return self.reader.plan.needs_enumeration
 
-    def _found(self, share: Share, *, counting: bool = False, showing: bool = True) -> Found:
-        del counting, showing  # what a push has found is there already
+    def _sets(self, share: Share, *, counting: bool = False, showing: bool = True) -> ReadableSets:
+        del counting, showing  # what ends with a push is there already
         self._check_valid()
-        dealer = Dealer(share)
-        for ended in self.found:
-            for part in [ended] if share == WHOLE else self.recognition.dealt(ended, dealer):
-                yield self.recognition, part
+        deal = DealStage(self.reader, share)
+        for ended in self.sets:
+            for part in [ended] if share == WHOLE else deal.push(ended):
+                yield self.reader, part
                 self._check_valid()
 
     def _steps(self, items: Iterator[T]) -> Iterator[T]:
@@ -154,54 +141,31 @@ class PushedRun(Reading):
 
 
 @dataclass(frozen=True, slots=True)
-class NothingFound(Reading):
-    """What a push has found that has found nothing; it stays so when the recognizer goes on."""
+class EmptyRun(Reading):
+    """A push with which nothing ends; it stays so when the recognizer goes on."""
 
-    recognition: Recognition
+    reader: SetReader
     share: Share = WHOLE
 
     @property
     def schema(self) -> pa.Schema:
-        return self.recognition.schema
+        return self.reader.schema
 
     @property
     def query(self) -> str:
-        return self.recognition.plan.text
+        return self.reader.plan.text
 
     @property
     def counts_quickly(self) -> bool:
         return True
 
-    def funnel(self, **asked: object) -> NoReturn:  # noqa: ARG002
-        raise _no_funnel()
-
-    def partials(self, **asked: object) -> NoReturn:  # noqa: ARG002
-        raise ValueError("partial matches are of a whole stream: ask the answer of query.run for them")
-
-    def why_not(self, sample: int | None, seconds: float | None) -> NoReturn:  # noqa: ARG002
-        raise ValueError("why not more is asked of a whole stream: ask the answer of query.run")
-
-    def values(self, attribute: str, first: int, last: int) -> NoReturn:  # noqa: ARG002
-        raise ValueError("the events of a recognizer are not kept: ask the answer of query.run for plot(y=…)")
-
-    def undecided(self) -> NoReturn:
-        raise _not_of_a_push()
-
-    def shared(self, share: Share) -> NothingFound:
+    def shared(self, share: Share) -> EmptyRun:
         return replace(self, share=share)
 
     @property
     def _sieved(self) -> bool:
         return False
 
-    def _found(self, share: Share, *, counting: bool = False, showing: bool = True) -> Found:
+    def _sets(self, share: Share, *, counting: bool = False, showing: bool = True) -> ReadableSets:
         del share, counting, showing
         return iter(())
-
-
-def _not_of_a_push() -> ValueError:
-    return ValueError("an answer of a recognizer is decided; what is not yet comes with later pushes")
-
-
-def _no_funnel() -> ValueError:
-    return ValueError("a funnel is of a whole stream: ask the answer of query.run for it")

@@ -21,8 +21,8 @@ from estero.plan.plan import Plan
 from estero.recognize.batch_columns import numbers_of, side_by_side
 from estero.recognize.consumed import Consumed, consumed_of
 from estero.recognize.excerpts import SharedReading
-from estero.recognize.in_process import InProcessRun, time_type
 from estero.recognize.recognition import Recognition
+from estero.recognize.source_run import SourceRun, time_type
 
 START: Final = "start"
 """The column with the position of a start."""
@@ -68,19 +68,19 @@ def levels_reached(
     """
     levels = len(plan.parts)
     if plan.in_one is None:
-        runs = [InProcessRun(each, source) for each in plan.by_level[:-1]]
-        runs.append(InProcessRun(plan.by_level[-1], source, until=until))
-        found_by = [_as_answered(each, level, consumed) for level, each in enumerate(runs, 1)]
-        return _together(found_by)
+        runs = [SourceRun(of_level, source) for of_level in plan.by_level[:-1]]
+        runs.append(SourceRun(plan.by_level[-1], source, until=until))
+        by_level = [_as_answered(run, level, consumed) for level, run in enumerate(runs, 1)]
+        return _together(by_level)
     schema = _schema(plan, source, levels)
     shared = shared or SharedReading(source, [plan.in_one.classification])
-    found = pa.Table.from_batches(_in_one(plan.in_one, plan.keys, source, shared, schema, consumed), schema)
+    reached = pa.Table.from_batches(_in_one(plan.in_one, plan.keys, source, shared, schema, consumed), schema)
     if not plan.as_answered:
-        return found
+        return reached
     return _together(
         [
-            found.drop_columns(level_column(levels)),
-            _as_answered(InProcessRun(plan.by_level[-1], source, until=until), levels, None),
+            reached.drop_columns(level_column(levels)),
+            _as_answered(SourceRun(plan.by_level[-1], source, until=until), levels, None),
         ]
     )
 
@@ -162,7 +162,7 @@ def _times(by: NDArray[np.int64], store: EventStore, clock: str, seen: NDArray[n
 # ------------------------------------------------------------------------------ from complex events
 
 
-def _as_answered(run: InProcessRun, level: int, consumed: Consumed | None) -> pa.Table:
+def _as_answered(run: SourceRun, level: int, consumed: Consumed | None) -> pa.Table:
     """When each start of complex events that are not `consumed` before first ends one: a level's column."""
     timed = time_type(run.source) is not None
     end, before = ("end_time", 4) if timed else ("end", 2)
@@ -182,7 +182,7 @@ def _as_answered(run: InProcessRun, level: int, consumed: Consumed | None) -> pa
     return pa.table(named)
 
 
-def _seen(run: InProcessRun, consumed: Consumed) -> Iterator[pa.RecordBatch]:
+def _seen(run: SourceRun, consumed: Consumed) -> Iterator[pa.RecordBatch]:
     """The rows of a run whose starts are not forgotten before their ends."""
     for table, starts in run.tables_with_starts(consumed.columns):
         yield table.filter(pa.array(numbers_of(table, "end") <= consumed.until(starts)))
@@ -192,6 +192,6 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
     """The tables side by side, with NULL where one has no row of a start."""
     first, *others = tables
     keys = [name for name in others[0].column_names if not name.startswith("reached ")]
-    for each in others:
-        first = first.join(each, keys=keys, join_type="full outer")
+    for other in others:
+        first = first.join(other, keys=keys, join_type="full outer")
     return first

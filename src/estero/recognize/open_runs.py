@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from estero.answers.event_store import EventStore
 from estero.automata.cea import CEA
 from estero.classify.column_names import POSITION, TIME
-from estero.engine.snapshots.columns import Arrays
 from estero.engine.snapshots.snapshot import Snapshot
+from estero.engine.store.checks import Arrays
 from estero.plan.plan import Opened, Plan
 from estero.plan.steps import labels_of_steps, step_behind, steps_of_states
 from estero.recognize.batch_columns import numbers_of
 
 
 class OpenRuns(NamedTuple):
-    """For each number of steps how many runs have done so many (`RecognizerProgress.steps`), and since when.
+    """The number of runs at each step (`RecognizerProgress.steps`), and since when something is open.
 
     `oldest` is the position and the time, in ticks, of the first event that something open has marked; None
     where nothing is open.
@@ -45,18 +45,18 @@ def _steps(plan: Plan, opened: Opened, snapshot: Snapshot) -> dict[int, int]:
         done = [step_behind(labels, steps, 1) for labels in opened.label_sets]
         return dict(Counter(done[mark] for mark in _marks_that_wait(snapshot.arrays).tolist()))
     of_state = steps_of_states(machine, steps)
-    state = snapshot.arrays["state"]
+    state = snapshot.state
     sizes = np.bincount(state[state >= 0], minlength=snapshot.states.size).tolist()
-    found: Counter[int] = Counter()
+    runs: Counter[int] = Counter()
     for number, size in zip(snapshot.states.tolist(), sizes, strict=True):
         going_on = automaton.behind(number) - machine.final
         if size and going_on:
-            found[max(of_state[each] for each in going_on)] += size
-    return dict(found)
+            runs[max(of_state[place] for place in going_on)] += size
+    return dict(runs)
 
 
 def _marks_that_wait(arrays: Arrays) -> NDArray[np.int32]:
     """The marks of the events that wait for others in an index by keys."""
-    if "entry_node" in arrays:
-        return np.asarray(arrays["node_mark"][np.unique(arrays["entry_node"])], np.int32)
-    return np.asarray(arrays["mark"][np.unique(arrays["heap_product"])], np.int32)
+    if "entries.node" in arrays:
+        return np.asarray(arrays["nodes.mark"][np.unique(arrays["entries.node"])], np.int32)
+    return np.asarray(arrays["products.mark"][np.unique(arrays["nodes.product"])], np.int32)

@@ -21,9 +21,9 @@ from estero.recognize.batch_columns import numbers_of
 from estero.recognize.consumed import Consumed
 from estero.recognize.excerpts import SharedReading
 from estero.recognize.held_rows import HeldRows
-from estero.recognize.in_process import time_type
 from estero.recognize.levels import BEGAN, START, consumed_by, level_column, levels_reached
 from estero.recognize.recognition import Recognition
+from estero.recognize.source_run import time_type
 from estero.recognize.until import check_until
 
 
@@ -36,17 +36,19 @@ def partials_table(plan: PartialsPlan, source: Source, until: int | None = None)
     """
     one = plan.levels.in_one
     shared = SharedReading(
-        source, [each.classification for each in (*([one] if one else ()), *plan.by_level)]
+        source, [part.classification for part in (*([one] if one else ()), *plan.by_level)]
     )
     consumed = consumed_by(plan.levels.consuming, source)
     start, level = _stopped(plan, source, until, consumed, shared)
-    found = [
-        _of_level(each, np.sort(start[level == number]), source, consumed, shared)
-        for number, each in enumerate(plan.by_level, 1)
+    of_levels = [
+        _of_level(of_level, np.sort(start[level == number]), source, consumed, shared)
+        for number, of_level in enumerate(plan.by_level, 1)
     ]
-    steps = np.repeat(np.arange(1, len(found) + 1), [each.num_rows for each in found])
+    steps = np.repeat(np.arange(1, len(of_levels) + 1), [rows.num_rows for rows in of_levels])
     schema = _schema(plan, source)
-    together = _completed(pa.concat_tables(_with_all(each, schema) for each in found), steps, plan, source)
+    together = _completed(
+        pa.concat_tables(_with_all(rows, schema) for rows in of_levels), steps, plan, source
+    )
     order = pc.sort_indices(together, sort_keys=[("end", "ascending"), ("start", "ascending")])
     return together.take(order).combine_chunks()
 
@@ -87,9 +89,9 @@ def _of_level(
             if of_single_events(plan):  # no other event can matter
                 batch = _at(starts, batch)  # noqa: PLW2901
             for ended in recognition.recognize(batch):
-                tables += recognition.tables(ended)
+                tables += recognition.reader.tables(ended)
         for ended in recognition.ended(None):
-            tables += recognition.tables(ended)
+            tables += recognition.reader.tables(ended)
     table = pa.Table.from_batches(tables, recognition.schema)
     first = _first_rows(table["start"].to_numpy())  # others mark the same events
     return table.take(pa.array(first))

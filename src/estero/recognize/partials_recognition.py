@@ -14,10 +14,11 @@ from estero.plan.levels import PartialsPlan
 from estero.plan.plan import Classification
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.consumed import consumed_of
+from estero.recognize.ended_sets import EndedSets
 from estero.recognize.excerpts import Excerpt
 from estero.recognize.furthest import Furthest, Placed
 from estero.recognize.open_runs import OpenRuns
-from estero.recognize.recognition import Ended, Recognition
+from estero.recognize.recognition import Recognition
 from estero.recognize.state import plan_about
 from estero.recognize.state_bytes import State, read, refuse_other, sound_content, written
 
@@ -32,10 +33,10 @@ class _Part:
     recognition: Recognition
     excerpt: Excerpt
 
-    def found(self, classified: pa.RecordBatch) -> Iterator[Ended]:
-        """What ends in these events, or is decided by them."""
-        yield from self.recognition.recognize(self.excerpt.of(classified))
-        position, time = (int(numbers_of(classified, name)[-1]) for name in (POSITION, TIME))
+    def ended(self, classified: pa.RecordBatch, position: int, time: int | None) -> Iterator[EndedSets]:
+        """What ends in these events, or is decided as no event before `position`, or before `time`, comes."""
+        if classified.num_rows:
+            yield from self.recognition.recognize(self.excerpt.of(classified))
         yield from self.recognition.decided(position=position, time=time)
 
 
@@ -61,11 +62,11 @@ class PartialsRecognition:
         arrays = None if state is None else self._arrays(state)
         self._parts: list[_Part] = []
         consumed = consumed_of(plan.whole.consume)
-        for number, each in enumerate(plan.plans):
-            excerpt = Excerpt(each.classification, everything, events)
+        for number, plan_of_part in enumerate(plan.plans):
+            excerpt = Excerpt(plan_of_part.classification, everything, events)
             of_part = None if arrays is None else arrays[f"recognition_{number}"].tobytes()
             recognition = Recognition(
-                each,
+                plan_of_part,
                 excerpt.schema,
                 time=time,
                 positions=positions,
@@ -86,35 +87,55 @@ class PartialsRecognition:
 
     def push(self, classified: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The rows that these events decide."""
-        if classified.num_rows == 0:
-            return
-        yield from self._given([each.found(classified) for each in self._parts])
-        position, time = (int(numbers_of(classified, name)[-1]) for name in (POSITION, TIME))
+        if classified.num_rows:
+            position, time = (int(numbers_of(classified, name)[-1]) for name in (POSITION, TIME))
+            yield from self.push_until(classified, position=position, time=time)
+
+    def push_until(
+        self, classified: pa.RecordBatch, *, position: int, time: int | None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows that these events decide, and that no event before `position`, or before `time`, comes."""
+        yield from self._given([part.ended(classified, position, time) for part in self._parts])
         yield from self._furthest.given(self._known(position, time)).to_batches()
 
     def tables_decided(self, *, position: int, time: int | None) -> Iterator[pa.RecordBatch]:
         """The rows that are decided as no event before `position`, or before `time` in ticks, comes."""
         yield from self._given(
-            [each.recognition.decided(position=position, time=time) for each in self._parts]
+            [part.recognition.decided(position=position, time=time) for part in self._parts]
         )
         yield from self._furthest.given(self._known(position, time)).to_batches()
 
     def tables_ended(self, known: int | None, last_position: int | None = None) -> Iterator[pa.RecordBatch]:
         """The rows that are decided as the stream ends, which is known up to time `known`, or a position."""
-        yield from self._given([each.recognition.ended(known) for each in self._parts])
+        yield from self._given([part.recognition.ended(known) for part in self._parts])
         through = last_position if self._plan.window.in_positions else known
         yield from self._furthest.given(through, ended=True).to_batches()
 
     def advance(self, time: int) -> None:
         """No event before `time`, in ticks, comes any more: windows close, and memory is freed."""
-        for each in self._parts:
-            each.recognition.advance(time)
+        for part in self._parts:
+            part.recognition.advance(time)
+
+    def let_go(self) -> None:
+        """Frees what is out of reach, if it is much; see `Recognition.let_go`."""
+        for part in self._parts:
+            part.recognition.let_go()
+
+    def expire(self, *, position: int, time: int | None) -> None:
+        """No event before `position`, or before `time` in ticks, comes any more: windows close."""
+        for part in self._parts:
+            part.recognition.expire(position=position, time=time)
+
+    @property
+    def waiting(self) -> int:
+        """The number of events of the query that wait for their deadlines."""
+        return self._parts[0].recognition.waiting
 
     def snapshot(self) -> bytes:
         """All that is needed to go on."""
         arrays = {
-            f"recognition_{number}": np.frombuffer(each.recognition.snapshot(), np.uint8)
-            for number, each in enumerate(self._parts)
+            f"recognition_{number}": np.frombuffer(part.recognition.snapshot(), np.uint8)
+            for number, part in enumerate(self._parts)
         }
         return written(State(self._about(), {**arrays, **self._furthest.arrays()}))
 
@@ -125,15 +146,15 @@ class PartialsRecognition:
     @property
     def idle(self) -> bool:
         """Whether nothing is open: to begin anew would change no later row."""
-        return self._furthest.idle and all(each.recognition.idle for each in self._parts)
+        return self._furthest.idle and all(part.recognition.idle for part in self._parts)
 
     @property
     def due(self) -> int | None:
         """The first time with which something here may be decided; None where nothing waits for a time."""
-        found = [each.recognition.due for each in self._parts]
+        times = [part.recognition.due for part in self._parts]
         if not self._plan.window.in_positions:
-            found.append(self._furthest.due)
-        return min((each for each in found if each is not None), default=None)
+            times.append(self._furthest.due)
+        return min((time for time in times if time is not None), default=None)
 
     def _known(self, position: int, time: int | None) -> int | None:
         """Up to which stamp events are known."""
@@ -141,19 +162,19 @@ class PartialsRecognition:
             return time
         return self._parts[0].recognition.known_through(position, None)
 
-    def _given(self, found: Iterable[Iterator[Ended]]) -> Iterator[pa.RecordBatch]:
+    def _given(self, sets: Iterable[Iterator[EndedSets]]) -> Iterator[pa.RecordBatch]:
         """The complex events of the query; those of the levels wait."""
-        for level, (part, ended) in enumerate(zip(self._parts, found, strict=True)):
+        for level, (part, ended) in enumerate(zip(self._parts, sets, strict=True)):
             for placed in self._placed(part.recognition, ended):
                 if level:
                     self._furthest.add(level, placed)
                 else:
                     yield from self._furthest.complete(placed).to_batches()
 
-    def _placed(self, recognition: Recognition, found: Iterator[Ended]) -> Iterator[Placed]:
+    def _placed(self, recognition: Recognition, sets: Iterator[EndedSets]) -> Iterator[Placed]:
         stamp = POSITION if self._plan.window.in_positions else TIME
-        for ended in found:
-            for table, begun in recognition.tables_with_starts(ended):
+        for ended in sets:
+            for table, begun in recognition.reader.tables_with_starts(ended):
                 rows = pa.Table.from_batches([table])
                 yield Placed(rows, numbers_of(begun, POSITION), numbers_of(begun, stamp))
 
@@ -161,6 +182,6 @@ class PartialsRecognition:
         return plan_about(KIND, self._plan.whole, self._events)
 
     def _arrays(self, state: bytes) -> dict[str, Any]:
-        found = read(state)
-        refuse_other(found.about, self._about())
-        return dict(found.arrays)
+        taken = read(state)
+        refuse_other(taken.about, self._about())
+        return dict(taken.arrays)

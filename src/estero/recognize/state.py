@@ -8,18 +8,17 @@ are worked out again when they are asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.answers.event_store import EventStore
-from estero.answers.sieve.starts import Starts
 from estero.engine.recognizer import Recognizer, Runs
-from estero.engine.snapshots.columns import Arrays
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.plan.plan import Plan
+from estero.recognize.stages.stage import Stage
 from estero.recognize.state_bytes import (
     State,
     batch_as_array,
@@ -31,7 +30,6 @@ from estero.recognize.state_bytes import (
 )
 
 if TYPE_CHECKING:
-    from estero.answers.sieve.nearby import NearbyEvents
     from estero.automata.ages import AgedAutomaton
     from estero.automata.determinize import LazyAutomaton
     from estero.automata.strategies import MaxAutomaton
@@ -39,28 +37,14 @@ if TYPE_CHECKING:
 KIND = "a recognition"
 """What such a state says that it is of."""
 
-_OF_CANDIDATES = "events_of_candidates"
-_NEARBY = "events_nearby_"
-
 _FEW = 1 << 13
-
-
-class Remembering(Protocol):
-    """What a recognition remembers beside what is open."""
-
-    def arrays(self) -> Arrays:
-        """What has to be remembered, for `resume`."""
-
-    def resume(self, arrays: Arrays) -> None:
-        """Takes what `arrays` gave out of them; raises ValueError or KeyError for other arrays."""
 
 
 class Holding:
     """What a recognizer and a store hold together, so that both can be made smaller together.
 
     Events are marked by label sets number 0 … `marks` - 1. `automaton` is what works out states on demand.
-    What `others` remember is kept, what may be chosen for `starts`, and events `nearby`, whatever is made
-    smaller.
+    What `stages` remember is kept, whatever is made smaller.
     """
 
     def __init__(
@@ -69,14 +53,10 @@ class Holding:
         store: EventStore,
         automaton: LazyAutomaton | MaxAutomaton | AgedAutomaton | None,
         marks: int,
-        others: Sequence[Remembering] = (),
-        starts: Starts | None = None,
-        nearby: NearbyEvents | None = None,
+        stages: Sequence[Stage[Any]] = (),
     ) -> None:
         self._recognizer = recognizer
-        self._others = others
-        self._starts = starts
-        self._nearby = nearby
+        self._stages = stages
         self._marks = marks
         self._store = store
         self._automaton = automaton
@@ -101,17 +81,11 @@ class Holding:
         stood_for = [self._stands_for(number) for number in snapshot.states.tolist()]
         arrays = {
             **snapshot.arrays,
-            **{name: array for each in self._others for name, array in each.arrays().items()},
-            "states": np.array([each for numbers in stood_for for each in numbers], np.int64),
+            **{name: array for stage in self._stages for name, array in stage.snapshot().items()},
+            "states": np.array([number for numbers in stood_for for number in numbers], np.int64),
             "states_sizes": np.array([len(numbers) for numbers in stood_for], np.int64),
             "events": batch_as_array(self._store.take(snapshot.events)),
         }
-        if self._starts is not None:
-            candidates, of_candidates = self._starts.arrays()
-            arrays |= {**candidates, _OF_CANDIDATES: batch_as_array(of_candidates)}
-        if self._nearby is not None:
-            batches = enumerate(self._nearby.batches)
-            arrays |= {f"{_NEARBY}{number}": batch_as_array(batch) for number, batch in batches}
         return written(State(plan_about(KIND, plan, events), arrays))
 
     def resume(self, state: bytes, plan: Plan, events: pa.Schema) -> None:
@@ -122,14 +96,8 @@ class Holding:
             kept = batch_of_array(arrays.pop("events"))
             if not kept.schema.equals(self._store.schema):
                 raise ValueError("other columns of events")
-            for each in self._others:
-                each.resume(arrays)
-            if self._starts is not None:
-                of_candidates = batch_of_array(arrays.pop(_OF_CANDIDATES))
-                self._starts.resume(arrays, of_candidates, self._marks)
-            if self._nearby is not None:
-                names = [f"{_NEARBY}{number}" for number in range(len(self._nearby.batches))]
-                self._nearby.restart([batch_of_array(arrays.pop(name)) for name in names])
+            for stage in self._stages:
+                stage.resume(arrays)
             states = self._states_of(arrays.pop("states"), arrays.pop("states_sizes"))
             snapshot = Snapshot(np.arange(kept.num_rows), states, arrays)
             self._recognizer.check(snapshot, self._marks)
@@ -142,7 +110,7 @@ class Holding:
         if (sizes < 1).any() or int(sizes.sum()) != numbers.size:
             raise ValueError("states without a beginning or an end")
         parts = np.split(numbers, np.cumsum(sizes)[:-1]) if sizes.size else []
-        return np.array([self._met(each.tolist()) for each in parts], np.int32)
+        return np.array([self._met(part.tolist()) for part in parts], np.int32)
 
     def _size(self) -> int:
         return self._recognizer.size + self._store.next - self._store.first

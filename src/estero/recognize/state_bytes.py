@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from estero.errors import DataError
 from estero.events.files.arrow_readers import sound_batch
 
-FORMAT = 1
+FORMAT = 2
 """The version of this form. A state of another one is refused."""
 
 _MAGIC, _KEYED = b"EsteroSt", b"EsteroSk"
@@ -91,14 +91,16 @@ def _mac(key: bytes, heading: bytes, body: memoryview | pa.Buffer) -> bytes:
 
 
 def _body(state: State) -> pa.Buffer:
-    narrowed = {name: np.ascontiguousarray(_narrow(each)) for name, each in state.arrays.items()}
-    offsets = np.cumsum([0, *(each.nbytes for each in narrowed.values())], dtype=np.int64)
-    content = pa.py_buffer(b"".join(each.data.cast("B") if each.size else b"" for each in narrowed.values()))
+    narrowed = {name: np.ascontiguousarray(_narrow(array)) for name, array in state.arrays.items()}
+    offsets = np.cumsum([0, *(array.nbytes for array in narrowed.values())], dtype=np.int64)
+    content = pa.py_buffer(
+        b"".join(array.data.cast("B") if array.size else b"" for array in narrowed.values())
+    )
     columns = [
         pa.array(list(narrowed), pa.string()),
-        pa.array([each.dtype.str for each in state.arrays.values()], pa.string()),
-        pa.array([each.dtype.str for each in narrowed.values()], pa.string()),
-        pa.array([each.shape for each in narrowed.values()], pa.list_(pa.int64())),
+        pa.array([array.dtype.str for array in state.arrays.values()], pa.string()),
+        pa.array([array.dtype.str for array in narrowed.values()], pa.string()),
+        pa.array([array.shape for array in narrowed.values()], pa.list_(pa.int64())),
         pa.Array.from_buffers(pa.large_binary(), len(narrowed), [None, pa.py_buffer(offsets), content]),
     ]
     schema = _SCHEMA.with_metadata(state.about)

@@ -7,32 +7,50 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from html import escape
 from threading import RLock
-from typing import TypeVar
+from typing import Any, ClassVar, TypeVar
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from estero.answers.answer import Answer
+from estero.answers.shown_values import shown_values
+from estero.answers.wait import times_after
 from estero.arguments import checked
+from estero.classify.rows.classified import ClassifiedRow
 from estero.errors import EsteroError, legible
+from estero.plan.plan import Plan
 from estero.recognize.increment import Turn
+from estero.recognize.intake import Intake
+from estero.recognize.partials_recognition import PartialsRecognition
 from estero.recognize.progress import RecognizerProgress
-from estero.recognize.state_bytes import check_key
-from estero.recognize.until import Until
+from estero.recognize.recognition import Recognition
+from estero.recognize.state import plan_about
+from estero.recognize.state_bytes import State, check_key, refuse_other, sound_content, written
+from estero.recognize.until import Until, check_until, known_until, passed_time
 
 T = TypeVar("T")
 
 
 @checked
 class StreamRecognizer(ABC):
-    """Events are pushed, time passes, and answers come back; who wants to be told of them is.
+    """Takes events as they are pushed and time as it passes, and gives answers; tells listeners of them.
 
-    What differs is what `push`, `flush`, `advance` and `close` give: see `ContinuousRecognizer`, and
-    `PartialsRecognizer` for partial matches.
+    What differs is how relevant events are recognized, and which rows answers have: see
+    `ContinuousRecognizer`, and `PartialsRecognizer` for partial matches.
     """
 
-    def __init__(self) -> None:
+    _kind: ClassVar[str]
+    """What its state says that it is of."""
+    _tells_partials: ClassVar[bool] = False
+    """Whether answers have partial matches."""
+    _recognition: Recognition | PartialsRecognition
+
+    def __init__(self, plan: Plan, intake: Intake) -> None:
+        self._plan = plan
+        self._intake = intake
         self._turn = Turn()
-        self._told: list[Callable[[Answer], object]] = []
+        self._listeners: list[Callable[[Answer], object]] = []
         self._thread = RLock()
 
     @property
@@ -41,29 +59,29 @@ class StreamRecognizer(ABC):
         """The columns of answers."""
 
     @property
-    @abstractmethod
     def late(self) -> int:
-        """How many events came too late, of all that were pushed."""
+        """The number of events that came too late, of all that were pushed."""
+        return self._intake.late
 
     @property
-    @abstractmethod
     def held_back(self) -> int:
-        """How many events wait for earlier ones that may still come."""
+        """The number of events that wait for earlier ones that may still come."""
+        return self._intake.held_back
 
     @property
-    @abstractmethod
     def watermark(self) -> int | None:
-        """The time before which no event is expected any more, in ticks; None before the first event."""
+        """The time before which no event is expected any more, in ticks; None where none is known."""
+        return self._intake.watermark
 
     @property
-    @abstractmethod
     def position(self) -> int:
         """The position that the next event gets."""
+        return self._intake.position
 
     @property
-    @abstractmethod
     def why_slow(self) -> str | None:
         """Why single events go the way of batches, through DuckDB; None where they do not."""
+        return self._intake.why_slow
 
     def progress(self) -> RecognizerProgress:
         """What was read, and which partial matches are open; it takes as long as a snapshot."""
@@ -72,9 +90,9 @@ class StreamRecognizer(ABC):
             with self._turn.lock:
                 return self._progress()
 
-    @abstractmethod
     def late_events(self) -> pa.Table:
         """The events of the last push that came too late, as they were pushed."""
+        return self._intake.late_events()
 
     def push(self, events: object) -> Answer:
         """What these events decide: complex events that end with them, or with what was held back until now.
@@ -86,7 +104,7 @@ class StreamRecognizer(ABC):
         """
         with self._by_one_thread():
             self._turn.check_sound()
-            return self._told_of(self._pushed(events))
+            return self._notify(self._pushed(events))
 
     def flush(self) -> Answer:
         """Lets all events go that are held back, and gives what they decide.
@@ -95,7 +113,7 @@ class StreamRecognizer(ABC):
         """
         with self._by_one_thread():
             self._turn.check_sound()
-            return self._told_of(self._flushed())
+            return self._notify(self._flushed())
 
     def advance(self, time: Until) -> Answer:
         """What is decided as no event before `time` comes any more, on a stream that is idle, too.
@@ -107,7 +125,7 @@ class StreamRecognizer(ABC):
         """
         with self._by_one_thread():
             self._turn.check_sound()
-            return self._told_of(self._advanced(time))
+            return self._notify(self._advanced(time))
 
     def close(self, *, until: Until | None = None) -> Answer:
         """As `flush`; nothing can be pushed afterwards, so that all is decided that was not.
@@ -118,7 +136,7 @@ class StreamRecognizer(ABC):
         """
         with self._by_one_thread():
             self._turn.check_sound()
-            answer = self._told_of(self._closed(until))
+            answer = self._notify(self._closed(until))
             self._turn.fail("the recognizer is closed: make a new one, or restore a snapshot of it")
             return answer
 
@@ -127,7 +145,7 @@ class StreamRecognizer(ABC):
 
         Several are called in the order in which they came. Returns `tell`, so it can decorate a function.
         """
-        self._told.append(tell)
+        self._listeners.append(tell)
         return tell
 
     async def over(self, events: AsyncIterable[object]) -> AsyncIterator[Answer]:
@@ -135,8 +153,8 @@ class StreamRecognizer(ABC):
 
         Each is good until the next one is asked for.
         """
-        async for each in events:
-            answer = self.push(each)
+        async for event in events:
+            answer = self.push(event)
             if self._is_something(answer):
                 yield answer
         answer = self.flush()
@@ -146,8 +164,8 @@ class StreamRecognizer(ABC):
     def snapshot(self, *, key: bytes | None = None) -> bytes:
         """All that is needed to go on in another process (`estero.restore`), and nothing that is over.
 
-        With a `key`, bytes of which at least 16, only who has it can write such a state or change it, and
-        `restore` asks for it. Raises ValueError for a key that is none.
+        With a `key` (at least 16 bytes), only somebody who has it can write or change such a state, and
+        `restore` asks for it. Raises ValueError for a key that is too short.
         """
         with self._by_one_thread():
             self._turn.check_sound()
@@ -161,7 +179,7 @@ class StreamRecognizer(ABC):
                 numbers = self._numbers()
         except EsteroError:
             numbers = "busy in another thread"
-        return legible(f"{type(self).__name__}({numbers})\n{self._text}", lines=True)
+        return legible(f"{type(self).__name__}({numbers})\n{self._plan.text}", lines=True)
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(legible(repr(self), lines=True))}</pre>"
@@ -179,46 +197,122 @@ class StreamRecognizer(ABC):
         finally:
             self._thread.release()
 
-    def _told_of(self, answer: Answer) -> Answer:
-        if self._told and self._is_something(answer):
-            for tell in self._told:
+    def _notify(self, answer: Answer) -> Answer:
+        """Tells the listeners of an answer that is not empty; returns it."""
+        if self._listeners and self._is_something(answer):
+            for tell in self._listeners:
                 tell(answer)
         return answer
+
+    # ------------------------------------------------------------------------------ what all of them do
+
+    def _pushed(self, events: object) -> Answer:
+        one = self._intake.take_one(events)
+        if one is None:
+            return self._recognized(self._intake.take(events))
+        return self._recognized_one(*one)
+
+    def _flushed(self) -> Answer:
+        return self._recognized(self._intake.flush())
+
+    def _advanced(self, time: Until) -> Answer:
+        ticks = passed_time(time, self._intake.time_type)
+        answer = self._recognized(self._intake.advance(ticks))
+        with self._turn.lock:
+            self._expire()
+        return answer
+
+    def _closed(self, until: Until | None) -> Answer:
+        known = None
+        if until is not None:
+            time = self._intake.time_type
+            known = known_until(until, self._plan, time, partials=self._tells_partials)
+            check_until(known, self._intake.greatest)
+        relevant = self._intake.flush()
+        times = [time for time in (known, self._intake.watermark) if time is not None]
+        answer = self._recognized_last(relevant, max(times, default=None))
+        self._intake.close()
+        return answer
+
+    def _in_turn(self, recognize: Callable[[], T]) -> tuple[int, T]:
+        """The number of this turn, and what is recognized in it; from before, nothing is needed any more."""
+        number = self._turn.next()
+        try:
+            with self._turn.lock:  # what another thread reads is read to the end of a batch
+                self._recognition.let_go()
+                return number, recognize()
+        except BaseException:
+            self._turn.fail(
+                "recognition broke off in an earlier push, so that its state is not to be trusted: "
+                "restore the last snapshot"
+            )
+            raise
+
+    def _expire(self) -> None:
+        """Closes windows before which no event comes any more."""
+        self._recognition.expire(position=self._intake.position, time=self._intake.passed)
+
+    def _progress(self) -> RecognizerProgress:
+        self._expire()
+        intake, window = self._intake, self._plan.window
+        steps, oldest = self._recognition.open_runs()
+        expires: Any = None
+        if oldest is not None and window is not None and window.in_positions:
+            expires = oldest[0] + window.length
+        elif oldest is not None and window is not None and intake.time_type is not None:
+            after = times_after(np.array([oldest[1]], np.int64), window.length, intake.time_type)
+            (expires,) = shown_values(after)
+        return RecognizerProgress(
+            position=intake.position,
+            held_back=intake.held_back,
+            late=intake.late,
+            waiting=self._recognition.waiting,
+            steps=steps,
+            oldest_start=None if oldest is None else oldest[0],
+            oldest_time=None if oldest is None else intake.shown_time(oldest[1]),
+            expires=expires,
+        )
+
+    def _numbers(self) -> str:
+        """The number of events, and up to when they are known, in words."""
+        intake = self._intake
+        return (
+            f"{intake.position:,} events, {intake.held_back:,} held back, {intake.late:,} late{intake.known}"
+        )
+
+    def _about(self) -> dict[str, str]:
+        return plan_about(self._kind, self._plan, self._intake.schema)
+
+    def _snapshot(self, key: bytes | None) -> bytes:
+        arrays: dict[str, NDArray[Any]] = {
+            "recognition": np.frombuffer(self._recognition.snapshot(), np.uint8),
+            **self._intake.snapshot(),
+        }
+        return written(State({**self._about(), **self._intake.about()}, arrays), key)
+
+    def _taken_up(self, state: State | None) -> bytes | None:
+        """Takes up what a state holds of events, if there is one; the state of the recognition in it."""
+        if state is None:
+            return None
+        refuse_other(state.about, self._about())
+        self._intake.resume(state.arrays)
+        with sound_content():
+            recognition: bytes = state.arrays["recognition"].tobytes()
+        return recognition
 
     # ------------------------------------------------------------------------------- where they differ
 
     @abstractmethod
-    def _pushed(self, events: object) -> Answer:
-        """The answer to events."""
+    def _recognized_one(self, position: int, event: ClassifiedRow | None) -> Answer:
+        """The answer to a single event, None where it is not relevant."""
 
     @abstractmethod
-    def _flushed(self) -> Answer:
-        """The answer to all that is held back."""
+    def _recognized(self, relevant: pa.RecordBatch) -> Answer:
+        """The answer to the relevant ones of the next events, in stream order."""
 
     @abstractmethod
-    def _advanced(self, time: Until) -> Answer:
-        """The answer to time that passes."""
-
-    @abstractmethod
-    def _closed(self, until: Until | None) -> Answer:
-        """The last answer."""
-
-    @abstractmethod
-    def _progress(self) -> RecognizerProgress:
-        """What `progress` gives."""
-
-    @abstractmethod
-    def _snapshot(self, key: bytes | None) -> bytes:
-        """What `snapshot` gives."""
-
-    @abstractmethod
-    def _numbers(self) -> str:
-        """How many events there were, and up to when they are known, in words."""
-
-    @property
-    @abstractmethod
-    def _text(self) -> str:
-        """The canonical text of the query."""
+    def _recognized_last(self, relevant: pa.RecordBatch, known: int | None) -> Answer:
+        """The answer to the last events of the stream, which is known up to time `known`."""
 
     @abstractmethod
     def _is_something(self, answer: Answer) -> bool:

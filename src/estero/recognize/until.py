@@ -40,7 +40,7 @@ def known_until(until: Until, plan: Plan, time: pa.DataType | None, *, partials:
 
     `time` is the type in which answers show times. With `partials` there may be partial matches, which are
     decided when their windows have passed. Raises `QueryError` where nothing depends on what is known after
-    the last event, and `DataError` for what is no time of the stream.
+    the last event, and `DataError` for what is not a time of the stream.
     """
     if not (p.ending(plan.tree.pattern) or (partials and has_timed_levels(plan))):
         raise QueryError(
@@ -66,7 +66,7 @@ def passed_time(until: Until, time: pa.DataType | None) -> int:
         ticks = _moment(until, time) if pa.types.is_timestamp(time) else _ticks(until)
     except DataError:
         raise DataError(
-            f"{until!r} is no time of these events",
+            f"{until!r} is not a time of these events",
             hint="a time as the time column has them, or its text; "
             'where nothing comes any more, it is close(until="end")',
         ) from None
@@ -143,4 +143,6 @@ def _capped(ticks: int) -> int:
 
 def _no_time(until: object, expected: str) -> DataError:
     shown = until if isinstance(until, datetime) else repr(until)
-    return DataError(f"until is {shown}, and no time of these events", hint=f'it is {expected}, or "end"')
+    return DataError(
+        f"until is {shown}, which is not a time of these events", hint=f'it is {expected}, or "end"'
+    )

@@ -54,7 +54,7 @@ from estero.language.tree.whole import as_written, with_whole
 from estero.plan.plan import Layout
 from estero.plan.rules import plan_of
 from estero.recognize.budget import SECONDS, Budget, OutOfTimeError
-from estero.recognize.in_process import InProcessRun
+from estero.recognize.source_run import SourceRun
 from estero.recognize.until import AFTER_ALL
 
 SAMPLE: Final = 50_000
@@ -75,16 +75,16 @@ _NO_CHOICE: Final[dict[str, Any]] = {
 }
 
 
-def why_not(run: InProcessRun, sample: int | None = None, seconds: float | None = None) -> WhyNot:
+def why_not(run: SourceRun, sample: int | None = None, seconds: float | None = None) -> WhyNot:
     """Why the query of a run does not find more; looks at `sample` rows at most for each nearest miss.
 
     What is not found out in its part of some `seconds` is left out.
     """
     layout = replace(run.source.layout, schema=run.plan.classification.schema)
     if sample is not None and sample < 1:
-        raise ValueError(f"a sample has at least one row, not {sample}")
+        raise ValueError(f"sample must be at least 1, not {sample}")
     if seconds is not None and not seconds > 0:
-        raise ValueError(f"seconds are a time that may be taken, longer than 0, and not {seconds}")
+        raise ValueError(f"seconds must be more than 0, not {seconds}")
     budget = Budget(SECONDS if seconds is None else seconds)
     return WhyNotSearch(run, layout, SAMPLE if sample is None else sample, budget).told()
 
@@ -93,7 +93,7 @@ def why_not(run: InProcessRun, sample: int | None = None, seconds: float | None 
 class WhyNotSearch:
     """What keeps events away from the first part of a sequence that is lacking in the events of a run."""
 
-    run: InProcessRun
+    run: SourceRun
     layout: Layout
     sample: int
     budget: Budget
@@ -111,18 +111,20 @@ class WhyNotSearch:
             typed = bool(reasons)
             reasons += self._conditions(asked, loose, came)
             reasons += [
-                each for each in self._structure(loose, first, came) if each.kind != "order" or not typed
+                reason
+                for reason in self._structure(loose, first, came)
+                if reason.kind != "order" or not typed
             ]
         passed = steps[-1].events if steps else self._number_of_ends(str(asked.pattern), asked)
         within = replace(self.run, budget=self.budget)
-        found = self._answered("the number of complex events", within.count)
+        number = self._answered("the number of complex events", within.count)
         undecided = self._answered(
             "the number of those that wait for a deadline", lambda: within.undecided().count()
         )
-        if passed and found == 0 and undecided == 0:
+        if passed and number == 0 and undecided == 0:
             reasons.append(Reason("choice", _choice_of(self.run.plan.tree), passed))
         return WhyNot(
-            found=found,
+            found=number,
             undecided=undecided,
             steps=steps,
             waited_for=part,
@@ -206,19 +208,19 @@ class WhyNotSearch:
         labels = self._labels
         conditions = conditions_on(asked.pattern, labels)
         rejected: list[tuple[e.Node, int]] = []
-        for each in conditions:
-            alone = replace(asked, pattern=with_conditions(asked.pattern, labels, each))
-            passed = self._number_of_ends(str(each), alone)
+        for condition in conditions:
+            alone = replace(asked, pattern=with_conditions(asked.pattern, labels, condition))
+            passed = self._number_of_ends(str(condition), alone)
             if passed is not None:
-                rejected.append((each, came.size - passed))
-        sides = _Sides(each for each, number in rejected if number)
-        measured = [each for each in sides.measures if not self._faults(replace(loose, select=each))]
-        shown = replace(loose, select=tuple(column for each in measured for column in each))
+                rejected.append((condition, came.size - passed))
+        sides = _Sides(condition for condition, number in rejected if number)
+        measured = [pair for pair in sides.measures if not self._faults(replace(loose, select=pair))]
+        shown = replace(loose, select=tuple(column for pair in measured for column in pair))
         ways = [Strategy.LAST]
-        if any(as_unary(each, self._labels) is None for each in conditions):
+        if any(as_unary(condition, self._labels) is None for condition in conditions):
             ways.append(Strategy.NEXT)
         rows = [self._answered("nearest misses", partial(self._rows, shown, way)) for way in ways]
-        some = [each for each in rows if each is not None]
+        some = [table for table in rows if table is not None]
         for condition, number in rejected:
             nearest = sides.nearest(condition, pa.concat_tables(some)) if some else ""
             yield Reason("condition", str(condition), number, nearest)
@@ -226,13 +228,13 @@ class WhyNotSearch:
     def _structure(self, loose: QueryTree, first: int, came: NDArray[np.int64]) -> Iterator[Reason]:
         """Each structural condition that keeps events away, or that they do so together."""
         some_alone = False
-        for each in relaxations(loose, first):
-            ends = self._answered(f"without {each.said}", partial(self.ends, each.tree))
+        for relaxed in relaxations(loose, first):
+            ends = self._answered(f"without {relaxed.said}", partial(self.ends, relaxed.tree))
             more = np.setdiff1d(came if ends is None else ends, came)
             if more.size:
                 some_alone = True
-                nearest = self._answered("nearest misses", partial(self._nearest_place, each, more))
-                yield Reason(each.kind, each.said, more.size, nearest or "")
+                nearest = self._answered("nearest misses", partial(self._nearest_place, relaxed, more))
+                yield Reason(relaxed.kind, relaxed.said, more.size, nearest or "")
         if not (some_alone or came.size):
             together = "what is asked of time, keys and places"
             number = self._number_of_ends(f"without {together}", without_structure(loose))
@@ -253,8 +255,8 @@ class WhyNotSearch:
             return self._too_long(rows)
         if not relaxed.between:
             return f"for instance {_where(rows, 0)}"
-        earlier = np.array([each[-1]["position"] for each in rows[EARLIER].to_pylist()])
-        later = np.array([each[0]["position"] for each in rows[LATER].to_pylist()])
+        earlier = np.array([marked[-1]["position"] for marked in rows[EARLIER].to_pylist()])
+        later = np.array([marked[0]["position"] for marked in rows[LATER].to_pylist()])
         row = int(np.argmin(later - earlier))
         said = f"nearest: events {earlier[row]} and {later[row]}"
         if relaxed.kind == "contiguity":
@@ -311,9 +313,9 @@ class WhyNotSearch:
 
     # ------------------------------------------------------------------------------------ what is run
 
-    def _run(self, tree: QueryTree) -> InProcessRun:
+    def _run(self, tree: QueryTree) -> SourceRun:
         until = AFTER_ALL if p.ending(tree.pattern) else None
-        return InProcessRun(plan_of(tree, self.layout), self.run.source, until=until, budget=self.budget)
+        return SourceRun(plan_of(tree, self.layout), self.run.source, until=until, budget=self.budget)
 
     def ends(self, tree: QueryTree) -> NDArray[np.int64]:
         """The positions at which complex events of a query end, ascending."""
@@ -326,7 +328,7 @@ class WhyNotSearch:
 
     def _faults(self, tree: QueryTree) -> bool:
         """Whether a query cannot be asked: a value of a label that marks several events, for instance."""
-        measured = [each for each in tree.select or () if isinstance(each, SelectExpression)]
+        measured = [item for item in tree.select or () if isinstance(item, SelectExpression)]
         return bool(check_query(replace(tree, select=tuple(measured)), self.layout.schema))
 
 
@@ -346,8 +348,8 @@ class _Sides:
     def measures(self) -> list[tuple[SelectExpression, SelectExpression]]:
         """The sides of each comparison."""
         return [
-            (SelectExpression(each.left, left), SelectExpression(each.right, right))
-            for each, left, right in self._compared.values()
+            (SelectExpression(comparison.left, left), SelectExpression(comparison.right, right))
+            for comparison, left, right in self._compared.values()
         ]
 
     def nearest(self, condition: e.Node, rows: pa.Table) -> str:
@@ -395,8 +397,8 @@ _COMPARED: Final = {
 
 
 def _is_true(operator: str, left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = _COMPARED[operator](left, right).fill_null(False).to_numpy()
-    return found
+    satisfied: NDArray[np.bool_] = _COMPARED[operator](left, right).fill_null(False).to_numpy()
+    return satisfied
 
 
 def _as_numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from estero.answers.answer import Run
 from estero.answers.report import COMPLETE, STEPS, partial_of, schema_with_partials
+from estero.answers.run import Run
 from estero.recognize.held_rows import HeldRows
-from estero.recognize.in_process import InProcessRun
 from estero.recognize.partials import PartialsRun
+from estero.recognize.source_run import SourceRun
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class WithPartialsRun(HeldRows):
     The rows are those that a recognizer with partial matches gives, by end and start.
     """
 
-    complete: InProcessRun
+    complete: SourceRun
     partial: PartialsRun
 
     @property

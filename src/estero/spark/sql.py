@@ -153,7 +153,7 @@ class Recognize:
         """The complex events that are decided when all rows are there."""
         if self._recognition is not None:
             for ended in self._recognition.ended(self._work.known):
-                for table in self._recognition.tables(ended):
+                for table in self._recognition.reader.tables(ended):
                     yield from self._shown(table)
 
     def _shown(self, table: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

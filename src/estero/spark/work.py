@@ -15,7 +15,7 @@ import pyarrow as pa
 from estero.answers.report import answer_schema, schema_with_partials
 from estero.classify.arrays import array_of
 from estero.classify.column_names import KEYS, POSITION, SHARE, TIME, is_working, payload_name
-from estero.engine.walk.share import Share
+from estero.engine.walk.share import WHOLE, Share
 from estero.errors import NOWHERE, DataError, QueryError
 from estero.language.tree.schema import EventLayout, Kind
 from estero.plan.division import Division, division_of, division_of_partials
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from estero.plan.levels import PartialsPlan
+    from estero.recognize.ended_sets import EndedSets
     from estero.recognize.partials_recognition import PartialsRecognition
-    from estero.recognize.recognition import Ended, Recognition
+    from estero.recognize.recognition import Recognition
+    from estero.recognize.set_reader import SetReader
 
     Recognizing = Recognition | PartialsRecognition
 
@@ -133,8 +135,8 @@ class Work:
         """The function for ``mapInArrow`` over what `distribute` gives: a task, or its share of so many."""
 
         def recognize(batches: Batches) -> Batches:
-            for recognition, ended in self.ended(batches, shares=shares):
-                yield from map(self.shown, recognition.tables(ended))
+            for reader, ended in self.ended(batches, shares=shares):
+                yield from map(self.shown, reader.tables(ended))
 
         return recognize
 
@@ -154,26 +156,32 @@ class Work:
 
     def ended(
         self, batches: Batches, *, counting: bool = False, shares: int | None = None
-    ) -> Iterator[tuple[Recognition, Ended]]:
-        """The compact sets that end in a task's own events, each with what recognized it."""
+    ) -> Iterator[tuple[SetReader, EndedSets]]:
+        """The compact sets that end in a task's own events, each with what reads it."""
         spare_collector()
         recognition = None
         for piece in after_halo(batches):
             if recognition is None:  # a task without events loads nothing
-                recognition, seen = self.recognition(counting=counting), 0
+                share = WHOLE
                 if shares is not None:
-                    recognition.give_only(Share(piece.rows.column(SHARE)[0].as_py(), shares))
+                    share = Share(piece.rows.column(SHARE)[0].as_py(), shares)
+                recognition, seen = self.recognition(counting=counting, share=share), 0
             classified = classified_batch(piece.rows, self.events, seen)
             seen += classified.num_rows
             for ended in recognition.recognize(classified):
                 if piece.own:
-                    yield recognition, ended
+                    yield recognition.reader, ended
         if recognition is not None:
             for ended in recognition.ended(self.known):
-                yield recognition, ended
+                yield recognition.reader, ended
 
     def recognition(
-        self, *, counting: bool = False, snapshots: bool = False, state: bytes | None = None
+        self,
+        *,
+        counting: bool = False,
+        snapshots: bool = False,
+        share: Share = WHOLE,
+        state: bytes | None = None,
     ) -> Recognition:
         """What recognizes a worker's events; with `state` it goes on from a snapshot."""
         from estero.recognize.recognition import Recognition  # for workers only
@@ -185,6 +193,7 @@ class Work:
             positions=self.positions,
             counting=counting,
             endless=snapshots,
+            share=share,
             state=state,
         )
 

@@ -18,9 +18,8 @@ from estero.answers.sieve.strategies import strategic
 from estero.classify.column_names import KEYS, POSITION, TIME
 from estero.engine.disjoint import Disjoint
 from estero.engine.int64 import saturated
-from estero.engine.snapshots.columns import Arrays, within
-from estero.engine.snapshots.columns import taken as array_of
-from estero.engine.snapshots.sound import need
+from estero.engine.store.checks import Arrays, need, within
+from estero.engine.store.checks import taken as array_of
 from estero.engine.walk.matches import Matches, chosen, joined, new_matches, taken
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.plan import Plan

@@ -24,11 +24,11 @@ from estero.engine.levels.run_levels import (
     move_open,
     pass_all,
 )
-from estero.engine.runs.run_cea import IDLE, MISSING
+from estero.engine.runs.run_cea import IDLE
 from estero.engine.stamps import Stamps
 from estero.engine.store.arena import NONE
-from estero.engine.store.hashing import KeyTable, new_table, number_rows, table_of
-from estero.engine.store.pools import free_places, with_free
+from estero.engine.store.hashing import KeyTable, new_table, numbered, table_of
+from estero.engine.store.schema import grown, new, with_free, with_sizes
 
 _AT_ONCE = 1 << 16
 """So many events are read between two times that what has passed is let go."""
@@ -79,10 +79,10 @@ class LevelRuns:
         self._keys: KeyTable = new_table(64, 2)
         self._firsts = np.full(64, NONE, np.int32)
         self._stamps = Stamps(window)
-        self._moves = Moves(np.full((8, 16), MISSING, np.int32), np.empty(0, np.int32), np.empty(0, np.int64))
-        self._forest = self._new_forest(0)
-        self._groups = _new_groups(64)
-        self._starts = Starts(np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(2, np.int64))
+        self._moves = new(Moves, states=8, classes=16)
+        self._forest = new(Forest, levels=levels)
+        self._groups = new(Groups, 64)
+        self._starts = new(Starts)
         self._cursor = Cursor()
         self._seen = 0
 
@@ -100,11 +100,11 @@ class LevelRuns:
         self._stamps.extend(together, oldest)
         event_class = self._class_numbers(batch.words)
         partition = self._partition_numbers(batch.partition) if self._keyed else np.zeros(count, np.int32)
-        found = []
+        reached = []
         for first, last in _ranges(count):
             line = Line(event_class[first:last], partition[first:last], oldest[first:last])
-            found.append(self._advance(line))
-        return Reached(*(np.concatenate(column) for column in zip(*found, strict=True)))
+            reached.append(self._advance(line))
+        return Reached(*(np.concatenate(column) for column in zip(*reached, strict=True)))
 
     def rest(self) -> Reached:
         """The starts whose windows are open; there are no more events."""
@@ -126,7 +126,7 @@ class LevelRuns:
                 self._firsts,
                 self._starts,
                 passed,
-                self._scratch(),
+                new(Scratch, states=self._moves.row_of.shape[0]),
                 self._cursor,
             )
             == MISS
@@ -141,32 +141,16 @@ class LevelRuns:
         """Room for so many events, each of which may start something and be a group of its own."""
         opened = int(self._starts.at[1] - self._starts.at[0])
         used = int(self._groups.next.size - self._groups.free[1])
-        kept = self._new_forest(2 * (opened + used + events) + used)
+        kept = new(Forest, 2 * (opened + used + events) + used, levels=self._levels)
         moved_to = np.full(max(1, int(self._forest.size[0])), NONE, np.int32)
         move_open(self._forest, self._groups, self._firsts, self._starts, kept, moved_to)
         self._forest = kept
-        room = opened + events
-        if room > self._starts.node.size:
-            old = self._starts
-            self._starts = Starts(np.empty(2 * room, np.int32), np.empty(2 * room, np.int64), old.at)
-            self._starts.node[:opened], self._starts.event[:opened] = old.node[:opened], old.event[:opened]
-        if events > self._groups.free[1]:
-            self._groups = with_free(self._groups, events, _new_groups)
-
-    def _scratch(self) -> Scratch:
-        states = self._moves.row_of.shape[0]
-        return Scratch(np.empty(states, np.int32), np.full(states, NONE, np.int32))
-
-    def _new_forest(self, nodes: int) -> Forest:
-        return Forest(
-            np.empty(nodes, np.int32), np.empty((nodes, self._levels), np.int64), np.zeros(1, np.int64)
-        )
+        self._starts = with_sizes(self._starts, rows=opened + events)
+        self._groups = with_free(self._groups, events)
 
     def _new_passed(self, events: int) -> Passed:
         most = int(self._starts.at[1] - self._starts.at[0]) + events
-        return Passed(
-            np.empty(most, np.int64), np.empty((most, self._levels), np.int64), np.zeros(1, np.int64)
-        )
+        return new(Passed, most, levels=self._levels)
 
     def _none(self) -> Reached:
         return Reached(np.empty(0, np.int64), np.empty((0, self._levels), np.int64))
@@ -176,25 +160,22 @@ class LevelRuns:
     def _learn(self, state: int, event_class: int) -> None:
         """Adds a row of the automaton."""
         move = self._automaton.move(state, event_class)
-        row_of = _grown_rows(self._moves.row_of, move.target + 1, event_class + 1)
-        target, reached = self._moves.target, self._moves.reached
+        moves = with_sizes(self._moves, states=move.target + 1, classes=event_class + 1)
         stays = move.target == state or (state == 0 and move.target < 0)
         if stays and not move.reached:
-            row_of[state, event_class] = IDLE
+            moves.row_of[state, event_class] = IDLE
         else:
-            row_of[state, event_class] = target.size
-            target = np.append(target, np.int32(move.target))
-            reached = np.append(reached, np.int64(move.reached))
-        self._moves = Moves(row_of, target, reached)
+            row = moves.row_of[state, event_class] = moves.target.size
+            moves = grown(moves, rows=row + 1)
+            moves.target[row], moves.reached[row] = move.target, move.reached
+        self._moves = moves
 
     def _class_numbers(self, words: NDArray[np.uint64]) -> NDArray[np.int32]:
         known = int(self._classes.size[0])
         self._classes, numbers = numbered(self._classes, words)
         for row in self._classes.words[known : int(self._classes.size[0])]:
             self._automaton.class_of(sum(int(word) << BITS_IN_WORD * place for place, word in enumerate(row)))
-        most = int(self._classes.size[0])
-        if most > self._moves.row_of.shape[1]:
-            self._moves = self._moves._replace(row_of=_grown_rows(self._moves.row_of, 1, most))
+        self._moves = with_sizes(self._moves, classes=int(self._classes.size[0]))
         return numbers
 
     def _partition_numbers(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
@@ -207,37 +188,10 @@ class LevelRuns:
         return numbers
 
 
-def numbered(table: KeyTable, words: NDArray[np.uint64]) -> tuple[KeyTable, NDArray[np.int32]]:
-    """The number of each row of words, and the table with those that are new; it grows where it must."""
-    numbers = np.empty(words.shape[0], np.int32)
-    row = number_rows(table, words, numbers, insert=True)
-    while row < words.shape[0]:
-        used = int(table.size[0])
-        table = table_of(table.words[:used], 2 * used)
-        row = number_rows(table, words, numbers, row, insert=True)
-    return table, numbers
-
-
 def _ranges(events: int) -> Iterator[tuple[int, int]]:
     """Ranges, from first to before last, of so many events."""
     for first in range(0, events, _AT_ONCE):
         yield first, min(first + _AT_ONCE, events)
-
-
-def _grown_rows(row_of: NDArray[np.int32], states: int, classes: int) -> NDArray[np.int32]:
-    """The rows with room for so many states and classes."""
-    shape = [
-        most if least <= most else 2 * least
-        for most, least in zip(row_of.shape, (states, classes), strict=True)
-    ]
-    bigger = np.full(shape, MISSING, np.int32)
-    bigger[: row_of.shape[0], : row_of.shape[1]] = row_of
-    return bigger
-
-
-def _new_groups(capacity: int) -> Groups:
-    state, root = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
-    return Groups(state, root, np.zeros(capacity, np.int64), *free_places(capacity))
 
 
 def _reached(passed: Passed) -> Reached:

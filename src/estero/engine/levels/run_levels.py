@@ -22,6 +22,8 @@ from estero.engine.cursor import DONE, MISS, cursor_of
 from estero.engine.kernels import INT, INT32S, Grid, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import DEAD, IDLE, MISSING
 from estero.engine.store.arena import NONE
+from estero.engine.store.lists import give_back, take_row
+from estero.engine.store.schema import ROWS, STATES, counters, data, free_rows, own, ref, scratch
 
 Cursor = cursor_of("miss_state", "miss_class")
 
@@ -37,9 +39,9 @@ class Moves(NamedTuple):
     target[r] int32, a state or DEAD, and reaches the levels of the bits in reached[r] int64.
     """
 
-    row_of: Grid[np.int32]
-    target: NDArray[np.int32]
-    reached: NDArray[np.int64]
+    row_of: Grid[np.int32] = data(MISSING, length=STATES, axes=("classes",))
+    target: NDArray[np.int32] = data()
+    reached: NDArray[np.int64] = data()
 
 
 @pool
@@ -50,23 +52,20 @@ class Forest(NamedTuple):
     and before it got a parent, or NEVER.
     """
 
-    parent: NDArray[np.int32]
-    reached: Grid[np.int64]
-    size: NDArray[np.int64]
+    parent: NDArray[np.int32] = ref("forest", NONE)
+    reached: Grid[np.int64] = data(axes=("levels",))
+    size: NDArray[np.int64] = counters()
 
 
 @pool
 class Groups(NamedTuple):
-    """Groups of partitions: state, root in the forest, next of the partition, int32; newest start int64.
+    """Groups of partitions: their state, their root in the forest, and their newest start."""
 
-    free[0] heads the free ones, free[1] counts them.
-    """
-
-    state: NDArray[np.int32]
-    root: NDArray[np.int32]
-    newest: NDArray[np.int64]
-    next: NDArray[np.int32]
-    free: NDArray[np.int64]
+    state: NDArray[np.int32] = ref(STATES)
+    root: NDArray[np.int32] = ref("forest")
+    newest: NDArray[np.int64] = data()
+    next: NDArray[np.int32] = own()
+    free: NDArray[np.int64] = free_rows()
 
 
 @pool
@@ -76,26 +75,26 @@ class Starts(NamedTuple):
     at[0] is the place of the first open one, at[1] the end.
     """
 
-    node: NDArray[np.int32]
-    event: NDArray[np.int64]
-    at: NDArray[np.int64]
+    node: NDArray[np.int32] = ref("forest")
+    event: NDArray[np.int64] = data()
+    at: NDArray[np.int64] = counters("first", ROWS)
 
 
 @pool
 class Passed(NamedTuple):
     """Starts whose window has passed: event int64, reached int64[starts, levels]; size[0] counts them."""
 
-    event: NDArray[np.int64]
-    reached: Grid[np.int64]
-    size: NDArray[np.int64]
+    event: NDArray[np.int64] = data()
+    reached: Grid[np.int64] = data(axes=("levels",))
+    size: NDArray[np.int64] = counters()
 
 
 @pool
 class Scratch(NamedTuple):
     """Of one step: the groups that it moves, and by state the group that is there; int32."""
 
-    moved: NDArray[np.int32]
-    where: NDArray[np.int32]
+    moved: NDArray[np.int32] = scratch(length=STATES)
+    where: NDArray[np.int32] = scratch(NONE, length=STATES)
 
 
 @pool
@@ -174,14 +173,6 @@ def note(forest, root, levels, event):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def free_group(groups, group):  # type: ignore[no-untyped-def]
-    """Takes back the place of a group."""
-    groups.next[group] = groups.free[0]
-    groups.free[0] = group
-    groups.free[1] += 1
-
-
-@inlined
 def put(forest, groups, firsts, partition, scratch, group, state):  # type: ignore[no-untyped-def]
     """Puts a group into a state, where it may meet another one."""
     other = scratch.where[state]
@@ -196,7 +187,7 @@ def put(forest, groups, firsts, partition, scratch, group, state):  # type: igno
     forest.parent[groups.root[other]] = node
     groups.root[other] = node
     groups.newest[other] = max(groups.newest[other], groups.newest[group])
-    free_group(groups, group)
+    give_back(groups, group)
 
 
 @step
@@ -245,14 +236,14 @@ def advance_levels(moves, line, forest, groups, firsts, starts, passed, scratch,
                     scratch.moved[moved] = group
                     moved += 1
                 else:
-                    free_group(groups, group)
+                    give_back(groups, group)
             group = following
         for place in range(moved):
             group = scratch.moved[place]
             row = moves.row_of[groups.state[group], event_class]
             note(forest, groups.root[group], moves.reached[row], event)
             if moves.target[row] == DEAD:
-                free_group(groups, group)
+                give_back(groups, group)
             else:
                 put(forest, groups, firsts, partition, scratch, group, moves.target[row])
         row = moves.row_of[0, event_class]
@@ -263,9 +254,7 @@ def advance_levels(moves, line, forest, groups, firsts, starts, passed, scratch,
             starts.event[starts.at[1]] = event
             starts.at[1] += 1
             if moves.target[row] != DEAD:
-                group = groups.free[0]
-                groups.free[0] = groups.next[group]
-                groups.free[1] -= 1
+                group = take_row(groups)
                 groups.root[group] = node
                 groups.newest[group] = event
                 put(forest, groups, firsts, partition, scratch, group, moves.target[row])

@@ -1,8 +1,8 @@
 """Runs of a deterministic automaton, which end in nodes of one compact set of paths (tECS).
 
 What is the same whether runs are told apart by their state alone (`plain_runs`) or by more (`split_runs`), or
-compared by what they mark (`span_runs`):
-numbers for classes and partitions, missing rows, the arena and its compaction, partitions that are forgotten.
+compared by what they mark (`span_runs`): numbers for classes and partitions, missing rows, the store, its
+growth and compaction, partitions that are forgotten, and snapshots.
 """
 
 from __future__ import annotations
@@ -15,30 +15,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.batch import EventBatch, OneEvent, words_of
-from estero.engine.cursor import (
-    CONSUME_ANY,
-    CONSUME_ANY_ASKED,
-    MISS,
-    Found,
-    reset,
-    taken_needs,
-)
-from estero.engine.runs.numbered_events import FEWEST_PARTITIONS, MOST_AHEAD, NumberedEvents, Settings
+from estero.engine.cursor import CONSUME_ANY, CONSUME_ANY_ASKED, MISS, Found, reset, taken_needs
+from estero.engine.kernels import kinds_of
+from estero.engine.runs.numbered_events import FEWEST_PARTITIONS, NumberedEvents, Settings
 from estero.engine.runs.one_event import OneLoaded
 from estero.engine.runs.run_cea import NO_EVENTS, Events, Partitions
 from estero.engine.runs.split.ranks import FIRST_STEP
 from estero.engine.runs.tables import Automaton
-from estero.engine.snapshots.columns import Arrays, taken, within
-from estero.engine.snapshots.snapshot import Snapshot, arena_of, live_nodes, numbered_states
+from estero.engine.snapshots.snapshot import Snapshot, live_nodes, moved_live
 from estero.engine.snapshots.sound import check_arena, check_partitions
-from estero.engine.store.arena import NONE, Arena, copy_columns, grown, mark_live, move_live, new_arena
-from estero.engine.store.hashing import table_of
+from estero.engine.store.arena import NONE, Arena
+from estero.engine.store.checks import Arrays, counts, taken, within
+from estero.engine.store.hashing import MOST_AHEAD, table_of
+from estero.engine.store.lists import check_lists, linked, listed, references
+from estero.engine.store.schema import STATES, count_written, grown, new, picked, read, with_free, with_sizes
 from estero.engine.tally.tally import Stretch, Tally
 from estero.engine.walk.paths import PathCounter
 from estero.engine.walk.roots import Roots
 
-ROOM = 256
-"""Places in a new pool."""
+CAPACITY = 256
+"""Rows of a new pool."""
 
 _SMALLEST_ARENA = 1 << 16
 _FEW_KEYS, _MANY_KEYS = 1 << 10, 1 << 15
@@ -52,19 +48,26 @@ for a compaction of the nodes, so that most look-ups missed the cache, and 130 t
 class CeaRuns(NumberedEvents):
     """See `recognizer.Runs`. Partitions are numbered from 0; without keys there is one."""
 
-    room = 1 << 16
+    capacity = 1 << 16
     decides_later = False
     in_order = True
     cursor_kind: ClassVar[Any]
     """The class of the kernel's cursors."""
+    store_kind: ClassVar[Any]
+    """The class of the store: an arena, pools, partitions and scratch."""
+    lists: ClassVar[str]
+    """The pool of the store of which each partition heads a list."""
+    scratch: ClassVar[str]
+    """The pool of the store that is scratch, with a place for each state."""
 
-    def __init__(self, automaton: Automaton, settings: Settings) -> None:
-        registers = settings.registers.registers if settings.registers is not None else 0
-        super().__init__(automaton, settings, registers)
+    def __init__(self, automaton: Automaton, settings: Settings, **sizes: int) -> None:
+        self._registers = settings.registers.registers if settings.registers is not None else 0
+        super().__init__(automaton, settings, self._registers)
         self.window, self.consume, self.forgotten = settings.window, settings.consume, 0
-        self.arena = new_arena(_SMALLEST_ARENA)
+        sizes |= {"arena": _SMALLEST_ARENA, STATES: self._builder.tables.accepts.size}
+        self.store = new(self.store_kind, CAPACITY, partitions=FEWEST_PARTITIONS, **sizes)
+        self.store.partitions.step[:] = self._first_step
         self._most_keys = _MANY_KEYS
-        self._partitions = _new_partitions(FEWEST_PARTITIONS, settings.order)
         self._events = NO_EVENTS
         self._batch_keys = np.empty((0, 2), np.uint64)
         self._one: OneLoaded | None = None
@@ -79,24 +82,47 @@ class CeaRuns(NumberedEvents):
         """Goes on with the batch until one of the codes of `cursor`."""
 
     @abstractmethod
-    def _make_room(self, needed: dict[str, int]) -> None:
-        """Makes the room that is `needed`, but for the nodes."""
-
-    @abstractmethod
     def _drop(self, partition: int) -> None:
         """Forgets all runs of a partition."""
 
-    @abstractmethod
-    def _listed(self, used: int, generation: int, oldest: int) -> Arrays:
-        """What is open in partitions 0 … used-1, if they are of `generation` (NONE: any); see `open_runs`."""
+    def _make_room(self, needed: dict[str, int]) -> None:
+        """Makes the room that is `needed`, by pool, but for the nodes."""
+        for name, rows in needed.items():
+            pool = getattr(self.store, name)
+            self._replace(
+                name,
+                with_sizes(pool, rows=rows) if name == self.scratch else with_free(pool, rows, self._ahead),
+            )
 
-    @abstractmethod
-    def _check_listed(self, arrays: Arrays, nodes: int, states: int) -> None:
+    def _listed(self, first: NDArray[np.int32], oldest: int) -> tuple[Arrays, NDArray[np.int32]]:
+        """What is open in partitions that begin with `first`, and the length of each one's list."""
+        return listed(self.store, self.lists, first, oldest)
+
+    def _check_listed(self, arrays: Arrays, opened: NDArray[np.int32], sizes: dict[str, int]) -> None:
         """Raises ValueError unless arrays are such as `_listed` gives."""
+        check_lists(self.store_kind, self.lists, arrays, opened, sizes)
 
-    @abstractmethod
     def _put(self, arrays: Arrays) -> NDArray[np.int32]:
-        """Puts what `_listed` gave in the place of all runs; the first entry or group of each partition."""
+        """Puts what `_listed` gave in the place of all runs; the first row of each partition's list."""
+        self.store, first = linked(self.store, self.lists, arrays, arrays["opened"])
+        return first
+
+    def _replace(self, name: str, pool: Any) -> None:
+        self.store = self.store._replace(**{name: pool})
+
+    @property
+    def arena(self) -> Arena:
+        """The nodes of the compact set."""
+        return self.store.arena  # type: ignore[no-any-return]
+
+    @property
+    def _partitions(self) -> Partitions:
+        return self.store.partitions  # type: ignore[no-any-return]
+
+    @property
+    def _first_step(self) -> int:
+        """What the first mark of a partition adds to a rank."""
+        return FIRST_STEP.get(self.settings.order, 0)
 
     # --------------------------------------------------------------------------------------- going on
 
@@ -156,9 +182,14 @@ class CeaRuns(NumberedEvents):
     def advance(self, found: Found, last: int) -> int:
         """See `Runs`: a missing row is worked out."""
         self._cursor.last = last
-        while (code := self._advance(found)) == MISS:
+        while True:
+            states, known = self._builder.tables.accepts.size, getattr(self.store, self.scratch)
+            if states > known.where.size:
+                self._replace(self.scratch, with_sizes(known, states=states))
+            code = self._advance(found)
+            if code != MISS:
+                return code
             self._learn(int(self._cursor.miss_state), int(self._cursor.miss_class))
-        return code
 
     def _learn(self, state: int, event_class: int) -> None:
         """Works out what is missing, where the kernel says so by these numbers."""
@@ -178,13 +209,16 @@ class CeaRuns(NumberedEvents):
     def make_room(self, held: Sequence[Roots] | None) -> None:
         """See `Runs`."""
         needed = taken_needs(self._cursor)
+        nodes = needed.pop("nodes")
         self._make_room(needed)
-        nodes, room = needed["nodes"], self.arena.kind.size
-        if self.arena.size[0] + nodes > room:
+        if self.arena.size[0] + nodes > self.arena.kind.size:
             if held is None:
                 self._compact(nodes)
             else:
-                self.arena = grown(self.arena, new_arena(2 * (room + nodes)))
+                self._grow_arena(nodes)
+
+    def _grow_arena(self, nodes: int) -> None:
+        self._replace("arena", grown(self.arena, rows=2 * (self.arena.kind.size + nodes)))
 
     @property
     def _ahead(self) -> int:
@@ -193,23 +227,20 @@ class CeaRuns(NumberedEvents):
 
     def _keep_partitions(self, kept: NDArray[np.intp] | slice, capacity: int) -> None:
         """Partition kept[i] becomes number i, with room for more; the others, which are empty, are gone."""
-        old = [column[kept] for column in self._partitions]
-        self._partitions = _new_partitions(capacity, self.settings.order)
-        copy_columns(old, self._partitions, old[0].size)
+        partitions = picked(self._partitions, kept, capacity)
+        partitions.step[self._partitions.first[kept].size :] = self._first_step
+        self._replace("partitions", partitions)
 
     def _compact(self, need_nodes: int) -> None:
         """Keeps what the window still reaches; grows the arena only if that is more than half of it."""
         at = int(self._cursor.at)
         oldest = int(self._events.oldest[at])
         arrays = self._opened(oldest)
-        size = int(self.arena.size[0])
-        live, moved = np.zeros(size, np.int8), np.empty(size, np.int32)
-        mark_live(self.arena, arrays["node"], oldest, live)
-        move_live(self.arena, live, moved)
-        arrays["node"] = moved[arrays["node"]]
+        moved = moved_live(self.arena, np.concatenate(self._referring(arrays, "arena")), oldest)
+        self._renumber(arrays, "arena", moved)
         self.counter.forget()
         if 2 * (self.arena.size[0] + need_nodes) > self.arena.kind.size:
-            self.arena = grown(self.arena, new_arena(2 * (self.arena.kind.size + need_nodes)))
+            self._grow_arena(need_nodes)
         if self._keep(arrays):
             partition = self._events.partition.copy()
             partition[at:] = self._numbered(self._batch_keys[at:])
@@ -253,22 +284,31 @@ class CeaRuns(NumberedEvents):
         if self.settings.ranked:
             step = self._partitions.step[: opened.size]
             columns["step"] = np.where(opened, step, FIRST_STEP[self.settings.order])
-        nodes, arrays["node"], events = live_nodes(self.arena, arrays["node"], oldest)
+        nodes, moved, events = live_nodes(
+            self.arena, np.concatenate(self._referring(arrays, "arena")), oldest
+        )
+        self._renumber(arrays, "arena", moved)
         if self.settings.apart:
             last = np.searchsorted(events, self._partitions.blocked[: opened.size], side="right") - 1
             columns["blocked"] = np.where(opened, last, -1)
-        states, arrays["state"] = numbered_states(arrays["state"])
+        states = np.unique(np.concatenate(self._referring(arrays, STATES)))
+        place = np.zeros(int(states.max(initial=0)) + 1, np.int32)
+        place[states] = np.arange(states.size)
+        self._renumber(arrays, STATES, place)
         if self.settings.keyed:
             kept = np.arange(opened.size) if self.settings.remembers_keys else np.flatnonzero(opened)
             columns |= {"opened": arrays["opened"], "partition": self._keys.words[: opened.size]}
             columns = {name: column[kept] for name, column in columns.items()}
-        return Snapshot(events, states, arrays | columns | nodes)
+        return Snapshot(events, states.astype(np.int32), arrays | columns | nodes)
 
     def check(self, snapshot: Snapshot, marks: int) -> None:
         """See `Runs`."""
         settings, arrays = self.settings, snapshot.arrays
         nodes = check_arena(arrays, snapshot.events.size, marks)
-        self._check_listed(arrays, nodes, snapshot.states.size)
+        rows = count_written(kinds_of(self.store_kind)[self.lists], self.lists, arrays)
+        opened = counts(arrays, "opened", None, rows, least=0)
+        sizes = {"arena": nodes, STATES: snapshot.states.size, "registers": self._registers, "statuses": 3}
+        self._check_listed(arrays, opened, sizes)
         check_partitions(arrays, keyed=settings.keyed, gaps=settings.gaps, ordered=settings.ranked)
         if settings.apart:
             blocked = taken(arrays, "blocked", np.int64, arrays["opened"].size)
@@ -278,15 +318,15 @@ class CeaRuns(NumberedEvents):
         """See `Runs`. Raises ValueError where a partition is there twice."""
         arrays = dict(snapshot.arrays)
         self._builder.meet(int(snapshot.states.max(initial=0)))
-        arrays["state"] = snapshot.states[arrays["state"]]
+        self._renumber(arrays, STATES, snapshot.states)
         count = arrays["opened"].size
         capacity = max(FEWEST_PARTITIONS, 2 * count)
         if self.settings.keyed:
             self._keys = table_of(arrays["partition"], capacity)
             if int(self._keys.size[0]) != count:
                 raise ValueError("a partition is there twice")
-        self.arena = arena_of(arrays, _SMALLEST_ARENA)
-        self._partitions = _new_partitions(capacity, self.settings.order)
+        self._replace("arena", read(Arena, "arena", arrays, _SMALLEST_ARENA))
+        self._keep_partitions(slice(0), capacity)
         self._partitions.first[:count] = self._put(arrays)
         if self.settings.gaps:
             self._partitions.ordinal[:count] = arrays["ordinal"]
@@ -299,10 +339,27 @@ class CeaRuns(NumberedEvents):
         self.tally = None
 
     def _opened(self, oldest: int) -> Arrays:
-        """The runs inside the window; see `open_runs`."""
+        """The runs inside the window (`_listed`), and `opened`: the length of each partition's list."""
         used = int(self._keys.size[0]) if self.settings.keyed else 1
-        forgetful = self.consume in (CONSUME_ANY, CONSUME_ANY_ASKED)
-        return self._listed(used, int(self._cursor.generation) if forgetful else NONE, oldest)
+        first = self._partitions.first[:used]
+        if self.consume in (CONSUME_ANY, CONSUME_ANY_ASKED):
+            known = self._partitions.generation[:used] == self._cursor.generation
+            first = np.where(known, first, np.int32(NONE))
+        arrays, opened = self._listed(first, oldest)
+        return {**arrays, "opened": opened}
+
+    @classmethod
+    def references(cls, to: str) -> list[str]:
+        """The arrays of what is open (`_listed`) that refer to nodes or states."""
+        return references(cls.store_kind, cls.lists, to)
+
+    def _referring(self, arrays: Arrays, to: str) -> list[NDArray[np.int32]]:
+        return [arrays[name] for name in self.references(to)]
+
+    def _renumber(self, arrays: Arrays, to: str, number: NDArray[np.int32]) -> None:
+        """Has what is open refer to number[i] in the place of i."""
+        for name in self.references(to):
+            arrays[name] = number[arrays[name]]
 
     def needed_from(self, oldest: int) -> int:
         """See `Runs`."""
@@ -314,13 +371,3 @@ class CeaRuns(NumberedEvents):
     def compact(self) -> Arena:
         """See `Runs`."""
         return self.arena
-
-
-def _new_partitions(capacity: int, order: int) -> Partitions:
-    return Partitions(
-        np.full(capacity, NONE, np.int32),
-        np.full(capacity, -1, np.int64),
-        np.zeros(capacity, np.int64),
-        np.full(capacity, FIRST_STEP.get(order, 0), np.int64),
-        np.full(capacity, -1, np.int64),
-    )

@@ -13,14 +13,14 @@ from estero.engine.kernels import INT, column, inlined, kernel
 from estero.engine.store.hash_index import FREE, START, TAG, HashIndex, claim, find, new_index, put, rebuilt
 
 
-def new_forgotten(consume: int, room: int) -> HashIndex | None:
-    """An empty index, for `room` partitions at first; None where no partition forgets by itself."""
-    return new_index(room) if consume in (CONSUME_PARTITION, CONSUME_PARTITION_ASKED) else None
+def new_forgotten(consume: int, capacity: int) -> HashIndex | None:
+    """An empty index, for `capacity` partitions at first; None where no partition forgets by itself."""
+    return new_index(capacity) if consume in (CONSUME_PARTITION, CONSUME_PARTITION_ASKED) else None
 
 
-def with_room_for_one(forgotten: HashIndex, oldest: int, room: int) -> HashIndex:
-    """The same index with room for one more partition; it grows by `room` at least."""
-    return forgotten if has_room_for_one(forgotten) else rebuilt(forgotten, oldest, room)
+def with_room_for_one(forgotten: HashIndex, oldest: int, capacity: int) -> HashIndex:
+    """The same index with room for one more partition; it grows by `capacity` at least."""
+    return forgotten if has_room_for_one(forgotten) else rebuilt(forgotten, oldest, capacity)
 
 
 @inlined

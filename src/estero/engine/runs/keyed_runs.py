@@ -23,34 +23,34 @@ from estero.engine.runs.joined.run_chain import ChainTables
 from estero.engine.runs.joined.run_pcea import PceaTables
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_pcea import index_of
-from estero.engine.snapshots.sound import check_entries
+from estero.engine.snapshots.sound import check_index
 from estero.engine.store.hash_index import new_index, rebuilt
 from estero.engine.tally.tally import Tally
 from estero.engine.walk.counter import Counter
 
-SMALLEST_ROOM = 1 << 12
+LEAST_CAPACITY = 1 << 12
 
 
 class KeyedRuns(ABC):
     """See `recognizer.Runs`.
 
     The automaton must be unambiguous, else complex events come once for each of their runs. `window` is in
-    the unit of the stamps (None: none), `consume` one of the CONSUME codes of `cursor`, `room` what there is
-    room for at first.
+    the unit of the stamps (None: none), `consume` one of the CONSUME codes of `cursor`, `capacity` that of
+    all pools at first.
     """
 
     cursor_kind: ClassVar[Any]
-    """The places in the cursor for room that the kernel can lack."""
+    """The class of the kernel's cursors."""
     decides_later = False
     in_order = True
     counter: Counter[Any]
     tally: Tally | None = None
     """There is none: runs depend on more than the classes of events."""
 
-    def __init__(self, window: int | None, consume: int, room: int) -> None:
-        self.window, self.consume, self.room = window, consume, room
-        self.index = new_index(room)
-        self._forgotten = new_forgotten(consume, room)
+    def __init__(self, window: int | None, consume: int, capacity: int) -> None:
+        self.window, self.consume, self.capacity = window, consume, capacity
+        self.index = new_index(capacity)
+        self._forgotten = new_forgotten(consume, capacity)
         self._events = NO_EVENTS
         self._cursor = self.cursor_kind()
 
@@ -139,7 +139,7 @@ class KeyedRuns(ABC):
             self._cursor.forgotten = next_event
             return
         oldest = self.forgotten
-        self._forgotten = with_room_for_one(self._forgotten, oldest, self.room)
+        self._forgotten = with_room_for_one(self._forgotten, oldest, self.capacity)
         forget(self._forgotten, self._events.partition, place, next_event, oldest)
 
     def snapshot(self, oldest: int) -> Snapshot:
@@ -154,20 +154,20 @@ class KeyedRuns(ABC):
         """See `Runs`."""
         self._check_opened(snapshot, marks)
         if self._forgotten is not None:
-            check_entries(snapshot.arrays, "forgotten", 1, snapshot.events.size)
+            check_index(snapshot.arrays, "forgotten", 1, snapshot.events.size)
 
     def resume(self, snapshot: Snapshot) -> None:
         """See `Runs`."""
         self._put(snapshot)
-        self.index = index_of(snapshot.arrays["entries"], self.room)
+        self.index = index_of(snapshot.arrays["index"], self.capacity)
         if self._forgotten is not None:
-            self._forgotten = index_of(snapshot.arrays["forgotten"], self.room)
+            self._forgotten = index_of(snapshot.arrays["forgotten"], self.capacity)
         reset(self._cursor)
         self._probed[:] = -1
 
     def _make_index_room(self, entries: int, oldest: int) -> None:
-        """Sees to it that there is room for so many more entries, and for a partition that forgets."""
+        """Makes room for so many more entries, and for a partition that forgets."""
         if self._forgotten is not None:
-            self._forgotten = with_room_for_one(self._forgotten, oldest, self.room)
+            self._forgotten = with_room_for_one(self._forgotten, oldest, self.capacity)
         if 2 * (self.index.used[0] + entries) > self.index.words.shape[0]:
-            self.index = rebuilt(self.index, oldest, max(entries, self.room))
+            self.index = rebuilt(self.index, oldest, max(entries, self.capacity))

@@ -13,11 +13,9 @@ from estero.engine.cursor import CONSUME_NONE
 from estero.engine.runs.split.ranks import NO_ORDER
 from estero.engine.runs.split.registers import RegisterTables
 from estero.engine.runs.tables import Automaton, TableBuilder
-from estero.engine.store.hashing import new_table, number_rows, table_of
+from estero.engine.store.hashing import new_table, number_rows, numbered, table_of
 
 FEWEST_PARTITIONS = 64
-MOST_AHEAD = 1 << 13
-"""Room that is made is for so many of the next events of a batch, at most, so that it is seldom made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +138,8 @@ class NumberedEvents(ABC):
         return self._numbered(batch.partition)
 
     def _numbered(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
-        numbers = np.empty(keys.shape[0], np.int32)
-        row = number_rows(self._keys, keys, numbers, insert=True)
-        while row < keys.shape[0]:
-            used = int(self._keys.size[0])
-            room = max(2 * used, min(keys.shape[0] - row, MOST_AHEAD))
-            self._keys = table_of(self._keys.words[:used], room)
-            self._keep_partitions(slice(None), room)
-            row = number_rows(self._keys, keys, numbers, row, insert=True)
+        known = self._keys
+        self._keys, numbers = numbered(known, keys)
+        if self._keys is not known:
+            self._keep_partitions(slice(None), self._keys.words.shape[0])
         return numbers

@@ -11,21 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import (
-    CONSUME_ANY,
-    CONSUME_ANY_ASKED,
-    CONSUME_PARTITION,
-    DONE,
-    FULL,
-    GROW,
-    MISS,
-    Found,
-    automaton_cursor_of,
-    report,
-)
+from estero.engine.cursor import DONE, FULL, GROW, Found, automaton_cursor_of, report
 from estero.engine.kernels import FLAG, INT, Grid, inlined, kernel, pool, step
+from estero.engine.runs.reading import missing, read_events, within_bound
 from estero.engine.store.arena import NONE, Arena
-from estero.engine.store.pools import free_places
+from estero.engine.store.lists import give_back, take_row
+from estero.engine.store.schema import STATES, data, derived, free_rows, heads, own, ref, scratch
 from estero.engine.store.tecs import Cells, bottom, free_list, insert_behind, merge, new_cell, output
 
 MISSING = -1
@@ -47,31 +38,27 @@ class Tables(NamedTuple):
     ANY_FAR.
     """
 
-    row_of: Grid[np.int32]
-    skip: NDArray[np.int32]
-    first: NDArray[np.int32]
-    edge_marks: NDArray[np.int32]
-    edge_target: NDArray[np.int32]
-    accepts: NDArray[np.int8]
-    continues: NDArray[np.int8]
-    live: Grid[np.int8]
-    reach: Grid[np.int64]
+    row_of: Grid[np.int32] = data(MISSING, length=STATES, axes=("classes",))
+    skip: NDArray[np.int32] = data()
+    first: NDArray[np.int32] = data(0, longer=1)
+    edge_marks: NDArray[np.int32] = data(length="edges")
+    edge_target: NDArray[np.int32] = data(length="edges")
+    accepts: NDArray[np.int8] = data(0, length=STATES)
+    continues: NDArray[np.int8] = data(0, length=STATES)
+    live: Grid[np.int8] = data(1, length=STATES, axes=("registers",))
+    reach: Grid[np.int64] = data(ANY_FAR, length=STATES, axes=("registers",))
 
 
 @pool
 class Entries(NamedTuple):
-    """Active states of partitions.
+    """Active states of partitions, with a union-list; `merged` is its one node, NONE if changed since."""
 
-    state, head cell of its list, the list's length, its merged node (NONE if changed since), next entry
-    of the partition; all int32. free[0] heads the free entries, free[1] counts them.
-    """
-
-    state: NDArray[np.int32]
-    head: NDArray[np.int32]
-    length: NDArray[np.int32]
-    merged: NDArray[np.int32]
-    next: NDArray[np.int32]
-    free: NDArray[np.int64]
+    state: NDArray[np.int32] = ref(STATES, once=True)
+    head: NDArray[np.int32] = heads("cells")
+    length: NDArray[np.int32] = derived(counts="cells")
+    merged: NDArray[np.int32] = derived(NONE)
+    next: NDArray[np.int32] = own()
+    free: NDArray[np.int64] = free_rows()
 
 
 @pool
@@ -82,11 +69,11 @@ class Partitions(NamedTuple):
     not be clear of what ended earlier (see `run_split`).
     """
 
-    first: NDArray[np.int32]
-    ordinal: NDArray[np.int64]
-    generation: NDArray[np.int64]
-    step: NDArray[np.int64]
-    blocked: NDArray[np.int64]
+    first: NDArray[np.int32] = heads()
+    ordinal: NDArray[np.int64] = data(-1)
+    generation: NDArray[np.int64] = data(0)
+    step: NDArray[np.int64] = data(0)
+    blocked: NDArray[np.int64] = data(-1)
 
 
 @pool
@@ -120,14 +107,14 @@ class Pending(NamedTuple):
     length); where[state] is that state's entry while one step writes.
     """
 
-    entry: NDArray[np.int32]
-    row: NDArray[np.int32]
-    target: NDArray[np.int32]
-    node: NDArray[np.int32]
-    cell: NDArray[np.int32]
-    length: NDArray[np.int32]
-    merging: NDArray[np.int32]
-    where: NDArray[np.int32]
+    entry: NDArray[np.int32] = scratch()
+    row: NDArray[np.int32] = scratch()
+    target: NDArray[np.int32] = scratch()
+    node: NDArray[np.int32] = scratch()
+    cell: NDArray[np.int32] = scratch()
+    length: NDArray[np.int32] = scratch()
+    merging: NDArray[np.int32] = scratch()
+    where: NDArray[np.int32] = scratch(NONE, length=STATES)
 
 
 @pool
@@ -141,19 +128,6 @@ class Plain(NamedTuple):
     pending: Pending
 
 
-def new_entries(capacity: int) -> Entries:
-    """`capacity` free entries."""
-    state, head, length, merged = (np.zeros(capacity, np.int32) for _ in range(4))
-    return Entries(state, head, length, merged, *free_places(capacity))
-
-
-def new_pending(capacity: int, states: int) -> Pending:
-    """Scratch for steps that touch or fill up to `capacity` entries."""
-    entry, row, target, node, cell, length, merging = (np.empty(capacity, np.int32) for _ in range(7))
-    where = np.full(states, NONE, np.int32)
-    return Pending(entry, row, target, node, cell, length, merging, where)
-
-
 @kernel(Cells, Entries, Partitions, INT)
 def drop_all(cells, entries, partitions, partition):  # type: ignore[no-untyped-def]
     """Forgets every run of a partition."""
@@ -161,11 +135,19 @@ def drop_all(cells, entries, partitions, partition):  # type: ignore[no-untyped-
     while entry != NONE:
         following = entries.next[entry]
         free_list(cells, entries.head[entry])
-        entries.next[entry] = entries.free[0]
-        entries.free[0] = entry
-        entries.free[1] += 1
+        give_back(entries, entry)
         entry = following
     partitions.first[partition] = NONE
+
+
+@inlined
+def unlink(entries, partitions, partition, before, entry):  # type: ignore[no-untyped-def]
+    """Takes an entry, which is linked from `before` (NONE: it is the first), out of the partition."""
+    if before == NONE:
+        partitions.first[partition] = entries.next[entry]
+    else:
+        entries.next[before] = entries.next[entry]
+    give_back(entries, entry)
 
 
 @step
@@ -176,13 +158,7 @@ def unlink_dropped(entries, partitions, partition):  # type: ignore[no-untyped-d
     while entry != NONE:
         following = entries.next[entry]
         if entries.head[entry] == NONE:
-            if before == NONE:
-                partitions.first[partition] = following
-            else:
-                entries.next[before] = following
-            entries.next[entry] = entries.free[0]
-            entries.free[0] = entry
-            entries.free[1] += 1
+            unlink(entries, partitions, partition, before, entry)
         else:
             before = entry
         entry = following
@@ -212,9 +188,7 @@ def find_entry(entries, partitions, partition, state):  # type: ignore[no-untype
 @inlined
 def new_entry(entries, partitions, partition, state, head, length):  # type: ignore[no-untyped-def]
     """An entry for `state` with the list at `head`, put first in its partition."""
-    entry = entries.free[0]
-    entries.free[0] = entries.next[entry]
-    entries.free[1] -= 1
+    entry = take_row(entries)
     entries.state[entry] = state
     entries.head[entry] = head
     entries.length[entry] = length
@@ -262,210 +236,234 @@ def add_list(arena, cells, entries, entry, cell, length, oldest, scratch):  # ty
 
 
 @inlined
-def missing(cursor, state, event_class):  # type: ignore[no-untyped-def]
-    """Says which row is missing."""
-    cursor.miss_state = state
-    cursor.miss_class = event_class
-    return MISS
+def look_up(tables, pools, cursor, here, make_ready):  # type: ignore[no-untyped-def]
+    """Notes in `pending` what entries of a partition do something at the event at hand, and their rows.
+
+    Returns a code, how much is to be written at most, and with what: how many entries are touched, the row of
+    runs that begin, and how many cells there are, one more for each entry. ``make_ready(pools, cursor,
+    entry)`` says whether a touched entry can be read.
+
+    What is to be written is an edge's runs, what moves or is reported of an entry, and what begins unmarked.
+    """
+    entries, partitions, pending = pools.entries, pools.partitions, pools.pending
+    touched = 0
+    visited = 0
+    lengths = np.int64(0)
+    fills = np.int64(0)
+    entry = partitions.first[here.partition]
+    while entry != NONE:
+        row = tables.row_of[entries.state[entry], here.event_class]
+        lengths += entries.length[entry]
+        visited += 1
+        if row != IDLE:
+            if row == MISSING:
+                return (
+                    missing(cursor, entries.state[entry], here.event_class),
+                    fills,
+                    0,
+                    row,
+                    visited,
+                    lengths,
+                )
+            if not make_ready(pools, cursor, entry):
+                return GROW, fills, 0, row, visited, lengths
+            if touched == pending.entry.size:
+                cursor.need_pending = 2 * touched + 2
+                return GROW, fills, 0, row, visited, lengths
+            pending.entry[touched] = entry
+            pending.row[touched] = row
+            touched += 1
+            fills += tables.first[row + 1] - tables.first[row] + 2
+        entry = entries.next[entry]
+    first_row = IDLE
+    if not here.in_gap:
+        first_row = tables.row_of[0, here.event_class]
+        if first_row == MISSING:
+            return missing(cursor, 0, here.event_class), fills, 0, first_row, visited, lengths
+        if first_row != IDLE:
+            fills += tables.first[first_row + 1] - tables.first[first_row] + 1
+    return DONE, fills, touched, first_row, visited, lengths
 
 
 @inlined
-def is_forgotten(partitions, partition, cursor, consume):  # type: ignore[no-untyped-def]
-    """Whether everything was forgotten since an event of this partition was read; asked once."""
-    forgetful = consume in (CONSUME_ANY, CONSUME_ANY_ASKED)
-    if not forgetful or partitions.generation[partition] == cursor.generation:
-        return False
-    partitions.generation[partition] = cursor.generation
+def lacks(pools, cursor, nodes, cells, entries, scratch):  # type: ignore[no-untyped-def]
+    """Whether so many nodes, free cells, free entries or places of scratch are not there; notes it."""
+    if pools.arena.size[0] + nodes > pools.arena.kind.size:
+        cursor.need_nodes = nodes
+        return True
+    if cells > pools.cells.free[1] or entries > pools.entries.free[1] or scratch > pools.pending.entry.size:
+        cursor.need_cells = cells
+        cursor.need_entries = entries
+        cursor.need_pending = scratch
+        return True
+    return False
+
+
+@inlined
+def fill(pending, filled, target, node):  # type: ignore[no-untyped-def]
+    """Notes that a node goes to a state; how much is noted then."""
+    pending.target[filled] = target
+    pending.node[filled] = node
+    pending.cell[filled] = NONE
+    pending.length[filled] = 0
+    return filled + 1
+
+
+@inlined
+def mark(tables, arena, pending, row, event, rest, filled):  # type: ignore[no-untyped-def]
+    """Notes what the edges of a row make of the runs in `rest` (NONE: of those that begin)."""
+    for edge in range(tables.first[row], tables.first[row + 1]):
+        node = output(arena, tables.edge_marks[edge], event, rest)
+        filled = fill(pending, filled, tables.edge_target[edge], node)
+    return filled
+
+
+@inlined
+def begin(tables, arena, pending, first_row, event):  # type: ignore[no-untyped-def]
+    """Notes the runs that begin; how much is noted then."""
+    filled = 0
+    if first_row != IDLE:
+        filled = mark(tables, arena, pending, first_row, event, NONE, filled)
+        if tables.skip[first_row] != DEAD:
+            filled = fill(pending, filled, tables.skip[first_row], bottom(arena, event))
+    return filled
+
+
+@inlined
+def is_ready(plain, cursor, entry):  # type: ignore[no-untyped-def]  # noqa: ARG001 - see `look_up`
+    """Whether an entry can be read: here always."""
     return True
 
 
 @inlined
-def is_consumed(partitions, partition, cursor, consume, ended):  # type: ignore[no-untyped-def]
-    """Whether the runs of a partition, in which something `ended`, are forgotten for that; asked once."""
-    if not ended or consume not in (CONSUME_ANY, CONSUME_PARTITION):
-        return False
-    cursor.generation += 1
-    partitions.generation[partition] = cursor.generation
-    return True
+def most_nodes(lengths, fills):  # type: ignore[no-untyped-def]
+    """How many nodes a step makes at most that writes `fills` over lists of `lengths` cells in all.
+
+    What is marked or begins: one for each fill. A list is merged at most once to be read, once more if it
+    moves and is reported, and once to be collapsed into one cell, or two: over the cells that were there
+    3 * lengths, and over those that came behind them 2 * fills. To be put into its place behind a head takes
+    a fill at most one `unite`, of three.
+    """
+    return 3 * lengths + 6 * fills
 
 
 @inlined
-def is_behind(partitions, partition, events, place, gaps):  # type: ignore[no-untyped-def]
-    """Whether a partition with runs has to read an event that was dropped before it reads that at `place`."""
-    open_ = partitions.first[partition] != NONE
-    return gaps and open_ and events.ordinal[place] - partitions.ordinal[partition] > 1
+def look(tables, plain, reported, events, cursor, here):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Looks up every row; see `read_events`.
+
+    A fill takes at most two cells, where its node becomes a head, one entry, and one root. No list becomes
+    longer than all there are and one cell for each fill: so much scratch it takes to merge it.
+    """
+    code, fills, touched, first_row, _, lengths = look_up(tables, plain, cursor, here, is_ready)
+    if code == DONE and fills > 0:
+        if lacks(plain, cursor, most_nodes(lengths, fills), 2 * fills, fills, lengths + fills):
+            code = GROW
+        elif reported.size[0] + fills > reported.event.size:
+            code = FULL
+    return code, fills, (touched, first_row, lengths)
 
 
 @inlined
-def is_read(partitions, partition, events, place, cursor, in_gap, touched):  # type: ignore[no-untyped-def]
-    """The event at `place` is read, or one before it that was dropped; where these touch nothing, all are."""
-    if not in_gap:
-        partitions.ordinal[partition] = events.ordinal[place]
-        cursor.at = place + 1
-    elif touched == 0:
-        partitions.ordinal[partition] = events.ordinal[place] - 1
-    else:
-        partitions.ordinal[partition] += 1
+def write(tables, plain, reported, events, cursor, here, fills, plan):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Writes what an event changes; see `read_events`."""
+    arena, cells, entries, partitions, pending = plain
+    _, event, _, partition, oldest, _ = here
+    touched, first_row, lengths = plan
+    nodes_before = arena.size[0]
+    cells_before = cells.free[1]
+    entries_before = entries.free[1]
+    reported_before = reported.size[0]
+
+    # 1. Read the old lists: new runs, marks, moves.
+    filled = begin(tables, arena, pending, first_row, event)
+    dropped = False
+    for number in range(touched):
+        entry = pending.entry[number]
+        row = pending.row[number]
+        state = entries.state[entry]
+        head = entries.head[entry]
+        if arena.start[cells.node[head]] < oldest:
+            free_list(cells, head)
+            entries.head[entry] = NONE
+            dropped = True
+            continue
+        if tables.first[row] != tables.first[row + 1]:
+            rest = merged_node(arena, cells, entries, entry, oldest, pending.merging)
+            filled = mark(tables, arena, pending, row, event, rest, filled)
+        skip = tables.skip[row]
+        if skip == state:
+            if tables.accepts[state]:
+                node = merged_node(arena, cells, entries, entry, oldest, pending.merging)
+                report(reported, event, node, oldest)
+            continue
+        dropped = True
+        if skip == DEAD:
+            free_list(cells, head)
+        else:
+            pending.target[filled] = skip
+            pending.cell[filled] = head
+            pending.length[filled] = entries.length[entry]
+            pending.node[filled] = NONE
+            filled += 1
+        entries.head[entry] = NONE
+    if dropped:
+        unlink_dropped(entries, partitions, partition)
+    within_bound(filled, fills)
+
+    # 2. Write the new ones.
+    mapped = filled > 2
+    if mapped:
+        entry = partitions.first[partition]
+        while entry != NONE:
+            pending.where[entries.state[entry]] = entry
+            entry = entries.next[entry]
+    for number in range(filled):
+        state = pending.target[number]
+        cell = pending.cell[number]
+        node = pending.node[number]
+        if tables.accepts[state]:
+            if cell != NONE:
+                report(reported, event, merge(arena, cells, cell, oldest, pending.merging), oldest)
+            else:
+                report(reported, event, node, oldest)
+        if not tables.continues[state]:
+            if cell != NONE:
+                free_list(cells, cell)
+            continue
+        entry = pending.where[state] if mapped else find_entry(entries, partitions, partition, state)
+        if entry == NONE:
+            if cell == NONE:
+                entry = new_entry(entries, partitions, partition, state, new_cell(cells, node, NONE), 1)
+            else:
+                entry = new_entry(entries, partitions, partition, state, cell, pending.length[number])
+            if mapped:
+                pending.where[state] = entry
+        elif cell == NONE:
+            add_node(arena, cells, entries, entry, node, oldest, pending.merging)
+        else:
+            add_list(arena, cells, entries, entry, cell, pending.length[number], oldest, pending.merging)
+        within_bound(entries.length[entry], lengths + fills)
+        within_bound(cells_before - cells.free[1], 2 * fills)
+        within_bound(entries_before - entries.free[1], fills)
+    if mapped:
+        entry = partitions.first[partition]
+        while entry != NONE:
+            pending.where[entries.state[entry]] = NONE
+            entry = entries.next[entry]
+    within_bound(arena.size[0] - nodes_before, most_nodes(lengths, fills))
+    within_bound(reported.size[0] - reported_before, fills)
+
+
+@inlined
+def drop(tables, plain, partition):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Forgets every run of a partition; see `read_events`."""
+    drop_all(plain.cells, plain.entries, plain.partitions, partition)
 
 
 @kernel(Tables, Plain, Found, Events, Cursor, FLAG, INT)
-def advance(tables, plain, found, events, cursor, gaps, consume):  # type: ignore[no-untyped-def]
-    """Processes events from cursor.at on, until one of the codes above; resumable with more room.
+def advance(tables, plain, reported, events, cursor, gaps, consume):  # type: ignore[no-untyped-def]
+    """Reads events; see `read_events`.
 
-    Loop invariant: at the top every partition's entries have pairwise different states and describe
-    all its events before cursor.at (with `gaps`, also the unseen ones up to its ordinal). Nothing is
-    written for an event before all its rows are known and all room it can need is there.
+    Loop invariant: at the top every partition's entries have pairwise different states.
     """
-    arena, cells, entries, partitions, pending = plain
-    while cursor.at < cursor.last:
-        if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
-            return FULL
-        place = cursor.at
-        event = cursor.first + place
-        partition = events.partition[place]
-        oldest = events.oldest[place]
-        event_class = events.event_class[place]
-        if is_forgotten(partitions, partition, cursor, consume):
-            drop_all(cells, entries, partitions, partition)
-        in_gap = is_behind(partitions, partition, events, place, gaps)
-        if in_gap:
-            event_class = 0
-
-        # 1. Look up every row; count the room.
-        touched = 0
-        lengths = np.int64(0)
-        fills = np.int64(0)
-        entry = partitions.first[partition]
-        while entry != NONE:
-            row = tables.row_of[entries.state[entry], event_class]
-            lengths += entries.length[entry]
-            if row != IDLE:
-                if row == MISSING:
-                    return missing(cursor, entries.state[entry], event_class)
-                if touched == pending.entry.size:
-                    cursor.need_pending = 2 * touched + 2
-                    return GROW
-                pending.entry[touched] = entry
-                pending.row[touched] = row
-                touched += 1
-                fills += tables.first[row + 1] - tables.first[row] + 2
-            entry = entries.next[entry]
-        first_row = IDLE
-        if not in_gap:
-            first_row = tables.row_of[0, event_class]
-            if first_row == MISSING:
-                return missing(cursor, 0, event_class)
-            if first_row != IDLE:
-                fills += tables.first[first_row + 1] - tables.first[first_row] + 1
-        if fills > 0:
-            if arena.size[0] + 2 * lengths + 8 * fills + 8 > arena.kind.size:
-                cursor.need_nodes = 2 * lengths + 8 * fills + 8
-                return GROW
-            if 2 * fills > cells.free[1] or fills > entries.free[1] or lengths + fills > pending.entry.size:
-                cursor.need_cells = 2 * fills
-                cursor.need_entries = fills
-                cursor.need_pending = lengths + fills
-                return GROW
-            if found.size[0] + fills > found.event.size:
-                return FULL
-            seen = found.size[0]
-
-            # 2. Read the old lists: new runs, marks, moves.
-            filled = 0
-            if first_row != IDLE:
-                for edge in range(tables.first[first_row], tables.first[first_row + 1]):
-                    pending.target[filled] = tables.edge_target[edge]
-                    pending.node[filled] = output(arena, tables.edge_marks[edge], event, NONE)
-                    pending.cell[filled] = NONE
-                    filled += 1
-                if tables.skip[first_row] != DEAD:
-                    pending.target[filled] = tables.skip[first_row]
-                    pending.node[filled] = bottom(arena, event)
-                    pending.cell[filled] = NONE
-                    filled += 1
-            dropped = False
-            for number in range(touched):
-                entry = pending.entry[number]
-                row = pending.row[number]
-                state = entries.state[entry]
-                head = entries.head[entry]
-                if arena.start[cells.node[head]] < oldest:
-                    free_list(cells, head)
-                    entries.head[entry] = NONE
-                    dropped = True
-                    continue
-                if tables.first[row] != tables.first[row + 1]:
-                    rest = merged_node(arena, cells, entries, entry, oldest, pending.merging)
-                    for edge in range(tables.first[row], tables.first[row + 1]):
-                        pending.target[filled] = tables.edge_target[edge]
-                        pending.node[filled] = output(arena, tables.edge_marks[edge], event, rest)
-                        pending.cell[filled] = NONE
-                        filled += 1
-                skip = tables.skip[row]
-                if skip == state:
-                    if tables.accepts[state]:
-                        report(
-                            found,
-                            event,
-                            merged_node(arena, cells, entries, entry, oldest, pending.merging),
-                            oldest,
-                        )
-                    continue
-                dropped = True
-                if skip == DEAD:
-                    free_list(cells, head)
-                else:
-                    pending.target[filled] = skip
-                    pending.cell[filled] = head
-                    pending.length[filled] = entries.length[entry]
-                    pending.node[filled] = NONE
-                    filled += 1
-                entries.head[entry] = NONE
-            if dropped:
-                unlink_dropped(entries, partitions, partition)
-
-            # 3. Write the new ones.
-            mapped = filled > 2
-            if mapped:
-                entry = partitions.first[partition]
-                while entry != NONE:
-                    pending.where[entries.state[entry]] = entry
-                    entry = entries.next[entry]
-            for number in range(filled):
-                state = pending.target[number]
-                cell = pending.cell[number]
-                node = pending.node[number]
-                if tables.accepts[state]:
-                    if cell != NONE:
-                        report(found, event, merge(arena, cells, cell, oldest, pending.merging), oldest)
-                    else:
-                        report(found, event, node, oldest)
-                if not tables.continues[state]:
-                    if cell != NONE:
-                        free_list(cells, cell)
-                    continue
-                entry = pending.where[state] if mapped else find_entry(entries, partitions, partition, state)
-                if entry == NONE:
-                    if cell == NONE:
-                        entry = new_entry(
-                            entries, partitions, partition, state, new_cell(cells, node, NONE), 1
-                        )
-                    else:
-                        entry = new_entry(entries, partitions, partition, state, cell, pending.length[number])
-                    if mapped:
-                        pending.where[state] = entry
-                elif cell == NONE:
-                    add_node(arena, cells, entries, entry, node, oldest, pending.merging)
-                else:
-                    add_list(
-                        arena, cells, entries, entry, cell, pending.length[number], oldest, pending.merging
-                    )
-            if mapped:
-                entry = partitions.first[partition]
-                while entry != NONE:
-                    pending.where[entries.state[entry]] = NONE
-                    entry = entries.next[entry]
-            if is_consumed(partitions, partition, cursor, consume, found.size[0] > seen):
-                drop_all(cells, entries, partitions, partition)
-        is_read(partitions, partition, events, place, cursor, in_gap, touched)
-    return DONE
+    return read_events(tables, plain, reported, events, cursor, gaps, consume, look, write, drop)

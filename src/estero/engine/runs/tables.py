@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
-from estero.engine.runs.run_cea import ANY_FAR, DEAD, IDLE, MISSING, Tables
-
-Scalar = TypeVar("Scalar", bound=np.generic)
+from estero.engine.runs.run_cea import ANY_FAR, DEAD, IDLE, Tables
+from estero.engine.store.schema import new, with_sizes
 
 
 class RowLike(Protocol):
@@ -63,22 +59,12 @@ class TableBuilder:
         self._rows = 0
         self._edges = 0
         self.states = 0
-        self.tables = Tables(
-            row_of=np.full((8, 16), MISSING, np.int32),
-            skip=np.empty(64, np.int32),
-            first=np.zeros(65, np.int32),
-            edge_marks=np.empty(64, np.int32),
-            edge_target=np.empty(64, np.int32),
-            accepts=np.zeros(8, np.int8),
-            continues=np.zeros(8, np.int8),
-            live=np.ones((8, registers), np.int8),
-            reach=np.full((8, registers), ANY_FAR, np.int64),
-        )
+        self.tables = new(Tables, 64, edges=64, states=8, classes=16, registers=registers)
         self.meet(0)
 
     def learn(self, state: int, event_class: int) -> None:
         """Adds the row of (state, class)."""
-        self._make_room(event_class)
+        self.make_room_for_class(event_class)
         row = self._automaton.row(state, event_class)
         for target in (row.skip, *(target for _, target in row.edges)):
             if target != DEAD:
@@ -92,16 +78,14 @@ class TableBuilder:
 
     def make_room_for_class(self, event_class: int) -> None:
         """Sees to it that `row_of` has a column for the class."""
-        self._make_room(event_class)
+        if event_class >= self.tables.row_of.shape[1]:
+            self.tables = with_sizes(self.tables, classes=event_class + 1)
 
     def _append(self, row: RowLike) -> None:
         tables = self.tables
-        if self._rows == tables.skip.size:
-            tables = tables._replace(skip=_doubled(tables.skip), first=_doubled(tables.first))
-        while self._edges + len(row.edges) > tables.edge_marks.size:
-            tables = tables._replace(
-                edge_marks=_doubled(tables.edge_marks), edge_target=_doubled(tables.edge_target)
-            )
+        edges = self._edges + len(row.edges)
+        if self._rows == tables.skip.size or edges > tables.edge_marks.size:
+            tables = with_sizes(tables, rows=self._rows + 1, edges=edges)
         for marks, target in row.edges:
             tables.edge_marks[self._edges] = marks
             tables.edge_target[self._edges] = target
@@ -115,38 +99,13 @@ class TableBuilder:
         """Enters what the automaton says of `state` and of all states with smaller numbers."""
         if state < self.states:
             return
-        while state >= self.tables.accepts.size:
-            self.tables = self.tables._replace(
-                row_of=_taller(self.tables.row_of),
-                accepts=_doubled(self.tables.accepts),
-                continues=_doubled(self.tables.continues),
-                live=np.concatenate((self.tables.live, np.ones_like(self.tables.live))),
-                reach=np.concatenate((self.tables.reach, np.full_like(self.tables.reach, ANY_FAR))),
-            )
+        if state >= self.tables.accepts.size:
+            self.tables = with_sizes(self.tables, states=state + 1)
         for fresh in range(self.states, state + 1):
             self.tables.accepts[fresh] = self._automaton.accepts(fresh)
             self.tables.continues[fresh] = self._automaton.continues(fresh)
             if self.tables.live.shape[1] and isinstance(self._automaton, KnowsRegisters):
                 self.tables.live[fresh] = self._automaton.live_registers(fresh)
                 reaches = self._automaton.register_reaches(fresh)
-                self.tables.reach[fresh] = [ANY_FAR if each is None else each for each in reaches]
+                self.tables.reach[fresh] = [ANY_FAR if reach is None else reach for reach in reaches]
         self.states = state + 1
-
-    def _make_room(self, event_class: int) -> None:
-        while event_class >= self.tables.row_of.shape[1]:
-            old = self.tables.row_of
-            wider = np.full((old.shape[0], 2 * old.shape[1]), MISSING, np.int32)
-            wider[:, : old.shape[1]] = old
-            self.tables = self.tables._replace(row_of=wider)
-
-
-def _doubled(column: NDArray[Scalar]) -> NDArray[Scalar]:
-    bigger = np.zeros(2 * column.size, column.dtype)
-    bigger[: column.size] = column
-    return bigger
-
-
-def _taller(rows: NDArray[np.int32]) -> NDArray[np.int32]:
-    bigger = np.full((2 * rows.shape[0], rows.shape[1]), MISSING, np.int32)
-    bigger[: rows.shape[0]] = rows
-    return bigger

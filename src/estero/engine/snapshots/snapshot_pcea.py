@@ -10,20 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.kernels import INT, INT8S, INT32S, kernel
-from estero.engine.snapshots.columns import HEAPS, PRODUCTS, Arrays
 from estero.engine.snapshots.snapshot import distinct
-from estero.engine.store.arena import NONE, grown
+from estero.engine.store.arena import NONE
+from estero.engine.store.checks import Arrays
 from estero.engine.store.hash_index import START, TAG, HashIndex, mark_roots, rebuilt
-from estero.engine.store.heap import (
-    HeapNodes,
-    Products,
-    grown_products,
-    mark_live,
-    move_live,
-    new_heap_nodes,
-    new_products,
-)
+from estero.engine.store.heap import HeapNodes, mark_live, move_live
 from estero.engine.store.ordered_index import OrderedIndex, mark_trees, most_nodes, new_ordered_index
+from estero.engine.store.schema import grown, written
 from estero.engine.store.value_trees import (
     EARLIEST,
     FREE_ROW,
@@ -85,46 +78,37 @@ def waiting_arrays(
     heaps: Heaps, index: HashIndex, ordered: OrderedIndex | None, oldest: int
 ) -> tuple[Arrays, NDArray[np.int64]]:
     """What waits and starts at or after `oldest`, and the events that it names, which are numbered anew."""
-    products, nodes = _copied(*heaps)
+    used, children = heaps.products.size.tolist()
+    products = grown(heaps.products, rows=used, children=children)
+    nodes = grown(heaps.nodes, rows=int(heaps.nodes.size[0]))
     if ordered is not None:
         ordered, nodes = _without_expired(ordered, nodes, oldest)
-    live_products = np.zeros(int(products.size[0]), np.int8)
-    live_nodes = np.zeros(int(nodes.size[0]), np.int8)
-    moved_products, moved = np.empty(live_products.size, np.int32), np.empty(live_nodes.size, np.int32)
-    mark_roots(index, oldest, live_nodes)
-    if ordered is not None:
-        mark_trees(ordered, oldest, live_nodes)
-    mark_live(products, nodes, oldest, live_products, live_nodes)
-    move_live(products, nodes, live_products, live_nodes, moved_products, moved)
-    count, children = products.size.tolist()
-    events = distinct(products.event[:count])
-    arrays: Arrays = {
-        **PRODUCTS.written(products, count, events),
-        **HEAPS.written(nodes, int(nodes.size[0]), events),
-        "children": np.diff(products.first[: count + 1]),
-        "child": products.child[:children],
-        "entries": entry_rows(index, oldest, moved, events),
-    }
+    moved = moved_heaps(Heaps(products, nodes), index, ordered, oldest)
+    events = distinct(products.event[: products.size[0]])
+    arrays = written(products, "products", events) | written(nodes, "nodes", events)
+    arrays["index"] = index_rows(index, oldest, moved, events)
     if ordered is not None:
         arrays |= _ordered_arrays(ordered, oldest, moved, events)
     return arrays, events
 
 
-def heaps_of(arrays: Arrays, room: int) -> tuple[Products, HeapNodes]:
-    """The same with room for more, at least `room` of everything."""
-    count, children, size = PRODUCTS.count(arrays), arrays["child"].size, HEAPS.count(arrays)
-    most = max(room, 2 * count)
-    products = new_products(most, max(most, 2 * children))
-    PRODUCTS.put(arrays, products)
-    products.first[1 : count + 1] = np.cumsum(arrays["children"])
-    products.child[:children] = arrays["child"]
-    products.size[:] = count, children
-    nodes = HEAPS.put(arrays, new_heap_nodes(max(most, 2 * size)))
-    nodes.size[0] = size
-    return products, nodes
+def moved_heaps(
+    heaps: Heaps, index: HashIndex, ordered: OrderedIndex | None, oldest: int
+) -> NDArray[np.int32]:
+    """Keeps what those that wait reach inside the window; the new number of each heap node that is kept."""
+    products, nodes = heaps
+    count, size = int(products.size[0]), int(nodes.size[0])
+    live_products, live_nodes = np.zeros(count, np.int8), np.zeros(size, np.int8)
+    moved_products, moved = np.empty(count, np.int32), np.empty(size, np.int32)
+    mark_roots(index, oldest, live_nodes)
+    if ordered is not None:
+        mark_trees(ordered, oldest, live_nodes)
+    mark_live(products, nodes, oldest, live_products, live_nodes)
+    move_live(products, nodes, live_products, live_nodes, moved_products, moved)
+    return moved
 
 
-def entry_rows(
+def index_rows(
     index: HashIndex, oldest: int, moved: NDArray[np.int32], events: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
     """The entries that have not expired, uint64[n, 4] as in the index, by place and key.
@@ -140,14 +124,9 @@ def entry_rows(
     return words
 
 
-def index_of(rows: NDArray[np.uint64], room: int) -> HashIndex:
+def index_of(rows: NDArray[np.uint64], capacity: int) -> HashIndex:
     """A hash table of such entries."""
-    return rebuilt(HashIndex(rows, rows.view(np.int64), np.zeros(1, np.int64)), 0, room)
-
-
-def _copied(products: Products, nodes: HeapNodes) -> tuple[Products, HeapNodes]:
-    used, children = products.size.tolist()
-    return grown_products(products, used, children), grown(nodes, new_heap_nodes(int(nodes.size[0])))
+    return rebuilt(HashIndex(rows, rows.view(np.int64), np.zeros(1, np.int64)), 0, capacity)
 
 
 def _without_expired(index: OrderedIndex, nodes: HeapNodes, oldest: int) -> tuple[OrderedIndex, HeapNodes]:
@@ -159,8 +138,7 @@ def _without_expired(index: OrderedIndex, nodes: HeapNodes, oldest: int) -> tupl
     while leaf != NONE:
         leaf = int(drop_expired(copy, nodes, leaf, oldest, path))
         if leaf != NONE:
-            room = 2 * (nodes.product.size + int(most_nodes(copy, nodes, 1)))
-            nodes = grown(nodes, new_heap_nodes(room))
+            nodes = grown(nodes, rows=2 * (nodes.product.size + int(most_nodes(copy, nodes, 1))))
     return copy, nodes
 
 
@@ -193,20 +171,20 @@ def _ordered_arrays(
     first, last = (place[index.sizes[end]] for end in (EARLIEST, LATEST))
     return {
         "tree_rows": rows,
-        "tree_entries": entry_rows(kept, oldest, number, events),
+        "tree_entries": index_rows(kept, oldest, number, events),
         "tree_ends": np.array([first, last], np.int64),
     }
 
 
-def ordered_of(arrays: Arrays, room: int) -> OrderedIndex:
-    """The trees again, with room for at least `room` values."""
+def ordered_of(arrays: Arrays, capacity: int) -> OrderedIndex:
+    """The trees again, with room for at least so many values."""
     rows, entries = arrays["tree_rows"], arrays["tree_entries"]
     used = rows.shape[0]
-    index = new_ordered_index(max(room, used))
+    index = new_ordered_index(max(capacity, used))
     index.rows[:used] = rows
     at_root = np.flatnonzero(rows[:, PARENT] <= ROOTS)
     index.root[ROOTS - rows[at_root, PARENT]] = at_root
     index.sizes[[USED, TREES]] = used, at_root.size
     index.sizes[[FREE_ROW, FREE_TREE]] = NONE
     index.sizes[[EARLIEST, LATEST]] = arrays["tree_ends"]
-    return OrderedIndex(index_of(entries, room), index.rows, index.root, index.sizes)
+    return OrderedIndex(index_of(entries, capacity), index.rows, index.root, index.sizes)

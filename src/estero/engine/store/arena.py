@@ -6,22 +6,23 @@ marks what is live and one forward pass moves it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.kernels import INT, INT8S, INT32S, kernel, pool
+from estero.engine.store import schema
+from estero.engine.store.schema import EVENTS, counters, earlier, ref
 
 UNION = -1
 BOTTOM = -2
 PREFER = -3
 """`PREFER` - h is a choice, too: h > 0 says that it is on top of a tree of that height (`tecs.newer`)."""
-NONE = -1
+NONE = schema.NONE
 
-Pool = TypeVar("Pool", bound=tuple[NDArray[Any], ...])
-"""A named tuple of columns."""
+_HIGHEST = 32
+"""The most levels of a tree of choices; each has twice as many nodes as the one below."""
 
 
 @pool
@@ -34,44 +35,19 @@ class Arena(NamedTuple):
     kind    int32 UNION, BOTTOM, PREFER or less, or the label-set id of an output node
     left    int32 union, choice: left child; output: the rest, NONE if the complex event starts here
     right   int32 union, choice: right child
-    event   int64 output, bottom: sequence number of the event; choice: see below
+    event   int64 output, bottom: sequence number of the event; choice: see below; union: 0
     start   int64 max_start: the latest start below, as a sequence number; choice: that of its left child
     ======= ===== ==============================================================================
 
     A choice is its right child for windows that begin at or before its event, and its left child for others.
     """
 
-    kind: NDArray[np.int32]
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    event: NDArray[np.int64]
-    start: NDArray[np.int64]
-    size: NDArray[np.int64]
-
-
-def new_arena(capacity: int) -> Arena:
-    """An empty arena with room for `capacity` nodes."""
-    return Arena(
-        kind=np.empty(capacity, np.int32),
-        left=np.empty(capacity, np.int32),
-        right=np.empty(capacity, np.int32),
-        event=np.empty(capacity, np.int64),
-        start=np.empty(capacity, np.int64),
-        size=np.zeros(1, np.int64),
-    )
-
-
-def copy_columns(old: Sequence[NDArray[Any]], new: Sequence[NDArray[Any]], count: int) -> None:
-    """Copies the first `count` rows of each column of `old` to the same column of `new`."""
-    for before, after in zip(old, new, strict=True):
-        after[:count] = before[:count]
-
-
-def grown(nodes: Pool, bigger: Pool) -> Pool:
-    """`bigger` with what is in use of `nodes`; the last column of both is `size`, size[0] rows are in use."""
-    copy_columns(nodes[:-1], bigger[:-1], int(nodes[-1][0]))
-    bigger[-1][:] = nodes[-1]
-    return bigger
+    kind: NDArray[np.int32] = ref("marks", PREFER - _HIGHEST)
+    left: NDArray[np.int32] = earlier()
+    right: NDArray[np.int32] = earlier()
+    event: NDArray[np.int64] = ref(EVENTS)
+    start: NDArray[np.int64] = ref(EVENTS)
+    size: NDArray[np.int64] = counters()
 
 
 @kernel(Arena, INT32S, INT, INT8S)

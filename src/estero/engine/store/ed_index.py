@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.kernels import Cube, Grid, inlined, pool, step
-from estero.engine.store.arena import NONE, copy_columns
+from estero.engine.store.arena import NONE
 from estero.engine.store.hash_index import FREE, START, claim, find, heap_of, put
+from estero.engine.store.schema import counters, data, earlier, ref
 
 MOST_ATTRIBUTES = 6
 """The most disequalities of one transition: an entry has 1,956 skip pointers then."""
@@ -45,75 +46,44 @@ class EdEntries(NamedTuple):
     ======= ====== ================ =================================================================
     array   dtype  shape            meaning for entry i
     ======= ====== ================ =================================================================
-    node    int32  [room]           the run node that waits
-    place   int32  [room]           where it waits
-    values  uint64 [room, d, 2]     its attributes, 128 bits each
-    skips   int32  [room, n - 1]    skip pointer of sequence k + 1 (NONE: to before the list)
-    before  int32  [room]           the one before it in its list, or NONE
+    node    int32  [rows]           the run node that waits
+    place   int32  [rows]           where it waits
+    values  uint64 [rows, d, 2]     its attributes, 128 bits each
+    skips   int32  [rows, n - 1]    skip pointer of sequence k + 1 (NONE: to before the list)
+    before  int32  [rows]           the one before it in its list, or NONE
     size    int64  [1]              entries in use
     looked  int64  [1]              entries that were compared with something, ever
     ======= ====== ================ =================================================================
     """
 
-    node: NDArray[np.int32]
-    place: NDArray[np.int32]
-    values: Cube[np.uint64]
-    skips: Grid[np.int32]
-    before: NDArray[np.int32]
-    size: NDArray[np.int64]
-    looked: NDArray[np.int64]
+    node: NDArray[np.int32] = ref("nodes")
+    place: NDArray[np.int32] = ref("places")
+    values: Cube[np.uint64] = data(axes=("attributes", 2))
+    skips: Grid[np.int32] = earlier(axes=("pointers",))
+    before: NDArray[np.int32] = earlier()
+    size: NDArray[np.int64] = counters()
+    looked: NDArray[np.int64] = counters("looked")
 
 
 def sequences_of(attributes: int) -> Sequences:
     """The sequences of so many attributes, at most `MOST_ATTRIBUTES`."""
     if attributes > MOST_ATTRIBUTES:
         raise ValueError(f"{attributes} disequalities of one transition are more than {MOST_ATTRIBUTES}")
-    found = [each for length in range(attributes + 1) for each in permutations(range(attributes), length)]
-    found.sort(key=lambda each: (max(each, default=NONE), len(each), each))
-    number = {each: place for place, each in enumerate(found)}
-    child = [[number.get((*each, one), NONE) for one in range(attributes)] for each in found]
-    counts = [sum(max(each, default=NONE) < most for each in found) for most in range(attributes + 1)]
+    sequences = [
+        drawn for length in range(attributes + 1) for drawn in permutations(range(attributes), length)
+    ]
+    sequences.sort(key=lambda sequence: (max(sequence, default=NONE), len(sequence), sequence))
+    place = {sequence: place for place, sequence in enumerate(sequences)}
+    child = [[place.get((*sequence, last), NONE) for last in range(attributes)] for sequence in sequences]
+    upto = [
+        sum(max(sequence, default=NONE) < most for sequence in sequences) for most in range(attributes + 1)
+    ]
     return Sequences(
-        np.array(child, np.int32).reshape(len(found), attributes),
-        np.array([number[each[:-1]] if each else NONE for each in found], np.int32),
-        np.array([each[-1] if each else NONE for each in found], np.int32),
-        np.array(counts, np.int32),
+        np.array(child, np.int32).reshape(len(sequences), attributes),
+        np.array([place[sequence[:-1]] if sequence else NONE for sequence in sequences], np.int32),
+        np.array([sequence[-1] if sequence else NONE for sequence in sequences], np.int32),
+        np.array(upto, np.int32),
     )
-
-
-def new_entries(capacity: int, sequences: Sequences) -> EdEntries:
-    """Room for `capacity` entries."""
-    count, attributes = sequences.child.shape
-    return EdEntries(
-        np.empty(capacity, np.int32),
-        np.empty(capacity, np.int32),
-        np.empty((capacity, attributes, 2), np.uint64),
-        np.empty((capacity, count - 1), np.int32),
-        np.empty(capacity, np.int32),
-        np.zeros(1, np.int64),
-        np.zeros(1, np.int64),
-    )
-
-
-def grown_entries(entries: EdEntries, capacity: int, sequences: Sequences) -> EdEntries:
-    """The same entries with room for `capacity`."""
-    bigger = new_entries(capacity, sequences)
-    copy_columns(entries[:5], bigger[:5], int(entries.size[0]))
-    bigger.size[:] = entries.size
-    bigger.looked[:] = entries.looked
-    return bigger
-
-
-def drop_entries(entries: EdEntries, first: int, first_node: int) -> None:
-    """Leaves out the entries before `first`, which no other refers to; nodes are renumbered likewise."""
-    used = int(entries.size[0])
-    kept = used - first
-    entries.node[:kept] = entries.node[first:used] - first_node
-    for unchanged in (entries.place, entries.values):
-        unchanged[:kept] = unchanged[first:used].copy()
-    for column in (entries.skips, entries.before):
-        column[:kept] = np.maximum(column[first:used] - first, NONE)
-    entries.size[0] = kept
 
 
 @step

@@ -46,10 +46,10 @@ def new_index(capacity: int) -> HashIndex:
     return HashIndex(words, words.view(np.int64), np.zeros(1, np.int64))
 
 
-def rebuilt(index: HashIndex, oldest: int, room: int) -> HashIndex:
-    """The entries whose max_start is at least `oldest`, and places for as many again, at least `room`."""
+def rebuilt(index: HashIndex, oldest: int, capacity: int) -> HashIndex:
+    """The entries whose max_start is at least `oldest`, and places for as many again, at least `capacity`."""
     live = int(np.count_nonzero((index.entries[:, TAG] != 0) & (index.entries[:, START] >= oldest)))
-    fresh = new_index(live + max(live, room))
+    fresh = new_index(live + max(live, capacity))
     _copy_live(index, fresh, oldest)
     return fresh
 

@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.kernels import FLAG, INT, INT32S, Grid, column, kernel, pool
+from estero.engine.store.schema import counters, data, new
 
 EMPTY = -1
+MOST_AHEAD = 1 << 13
+"""Capacity that is added is for so many of what comes next, at most, so that it is seldom added."""
 
 
 @pool
@@ -20,17 +23,14 @@ class KeyTable(NamedTuple):
     size[0] counts them.
     """
 
-    slot: NDArray[np.int32]
-    words: Grid[np.uint64]
-    size: NDArray[np.int64]
+    slot: NDArray[np.int32] = data(EMPTY, length="slots")
+    words: Grid[np.uint64] = data(axes=("width",))
+    size: NDArray[np.int64] = counters()
 
 
 def new_table(capacity: int, width: int) -> KeyTable:
     """An empty table for `capacity` rows of `width` words."""
-    slots = 2 << max(3, int(capacity - 1).bit_length())
-    return KeyTable(
-        np.full(slots, EMPTY, np.int32), np.empty((capacity, width), np.uint64), np.zeros(1, np.int64)
-    )
+    return new(KeyTable, capacity, width=width, slots=2 << max(3, int(capacity - 1).bit_length()))
 
 
 def table_of(words: NDArray[np.uint64], capacity: int) -> KeyTable:
@@ -50,6 +50,20 @@ def number_rows(
     is full. words uint64[n, width], numbers int32[n].
     """
     return int(_number_rows(table, np.ascontiguousarray(words, np.uint64), numbers, first, insert))
+
+
+def numbered(table: KeyTable, words: NDArray[np.uint64]) -> tuple[KeyTable, NDArray[np.int32]]:
+    """The numbers int32[n] of rows uint64[n, width] of words, and the table with those that are new.
+
+    The table is another one if there was no room for them.
+    """
+    numbers = np.empty(words.shape[0], np.int32)
+    row = number_rows(table, words, numbers, insert=True)
+    while row < words.shape[0]:
+        used = int(table.size[0])
+        table = table_of(table.words[:used], max(2 * used, min(words.shape[0] - row, MOST_AHEAD)))
+        row = number_rows(table, words, numbers, row, insert=True)
+    return table, numbers
 
 
 @kernel(KeyTable, column(np.uint64, 2), INT32S, INT, FLAG)

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.kernels import INT, INT8S, INT32S, inlined, kernel, pool, step
-from estero.engine.store.arena import NONE, copy_columns
+from estero.engine.store.arena import NONE
+from estero.engine.store.schema import EVENTS, ROWS, count_of, counters, earlier, offsets, ref
 
 SPINE = 33
 """Heap nodes that one insertion makes at most: a right spine of 2^31 products, the new one twice."""
@@ -38,59 +39,29 @@ class Products(NamedTuple):
     ======= ===== ==============================================================================
     """
 
-    mark: NDArray[np.int32]
-    event: NDArray[np.int64]
-    start: NDArray[np.int64]
-    made: NDArray[np.int32]
-    first: NDArray[np.int32]
-    child: NDArray[np.int32]
-    size: NDArray[np.int64]
+    mark: NDArray[np.int32] = ref("marks")
+    event: NDArray[np.int64] = ref(EVENTS)
+    start: NDArray[np.int64] = ref(EVENTS)
+    made: NDArray[np.int32] = count_of("nodes")
+    first: NDArray[np.int32] = offsets("children")
+    child: NDArray[np.int32] = ref("nodes", length="children")
+    size: NDArray[np.int64] = counters(ROWS, "children")
 
 
 @pool
 class HeapNodes(NamedTuple):
-    """Unions of a product and two heaps; `product.size` is the capacity, `size[0]` what is in use.
+    """Unions of a product and two heaps.
 
-    product, left, right int32 (NONE: no heap); weight int32: the products of the heap, start int64: the
-    product's max_start, which no node below exceeds. left and right are older nodes (smaller numbers).
+    left, right: NONE where there is no heap; weight: the products of the heap; start: the product's
+    max_start, which no node below exceeds.
     """
 
-    product: NDArray[np.int32]
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    weight: NDArray[np.int32]
-    start: NDArray[np.int64]
-    size: NDArray[np.int64]
-
-
-def new_products(capacity: int, children: int) -> Products:
-    """Room for so many products and so many children of them."""
-    return Products(
-        np.empty(capacity, np.int32),
-        np.empty(capacity, np.int64),
-        np.empty(capacity, np.int64),
-        np.empty(capacity, np.int32),
-        np.zeros(capacity + 1, np.int32),
-        np.empty(children, np.int32),
-        np.zeros(2, np.int64),
-    )
-
-
-def new_heap_nodes(capacity: int) -> HeapNodes:
-    """Room for `capacity` heap nodes."""
-    product, left, right, weight = (np.empty(capacity, np.int32) for _ in range(4))
-    return HeapNodes(product, left, right, weight, np.empty(capacity, np.int64), np.zeros(1, np.int64))
-
-
-def grown_products(products: Products, capacity: int, children: int) -> Products:
-    """The same products with more room."""
-    bigger = new_products(capacity, children)
-    used, used_children = products.size.tolist()
-    copy_columns(products[:4], bigger[:4], used)
-    bigger.first[: used + 1] = products.first[: used + 1]
-    bigger.child[:used_children] = products.child[:used_children]
-    bigger.size[:] = products.size
-    return bigger
+    product: NDArray[np.int32] = ref("products")
+    left: NDArray[np.int32] = earlier()
+    right: NDArray[np.int32] = earlier()
+    weight: NDArray[np.int32] = count_of("nodes", 1)
+    start: NDArray[np.int64] = ref(EVENTS)
+    size: NDArray[np.int64] = counters()
 
 
 @inlined

@@ -16,21 +16,17 @@ from numpy.typing import NDArray
 
 from estero.engine.kernels import inlined, pool, step
 from estero.engine.store.arena import BOTTOM, NONE, PREFER, UNION
-from estero.engine.store.pools import free_places
+from estero.engine.store.lists import give_back, take_row
+from estero.engine.store.schema import free_rows, own, ref
 
 
 @pool
 class Cells(NamedTuple):
-    """Cells of union-lists: node int32 and next int32 (NONE ends a list); free[0] heads the free ones."""
+    """Cells of union-lists, whose nodes start ever earlier."""
 
-    node: NDArray[np.int32]
-    next: NDArray[np.int32]
-    free: NDArray[np.int64]
-
-
-def new_cells(capacity: int) -> Cells:
-    """`capacity` free cells."""
-    return Cells(np.zeros(capacity, np.int32), *free_places(capacity))
+    node: NDArray[np.int32] = ref("arena", live="start")
+    next: NDArray[np.int32] = own()
+    free: NDArray[np.int64] = free_rows()
 
 
 @inlined
@@ -130,9 +126,7 @@ def newer(arena, node, older, last):  # type: ignore[no-untyped-def]
 @inlined
 def new_cell(cells, node, following):  # type: ignore[no-untyped-def]
     """A cell that holds `node` in front of `following`."""
-    cell = cells.free[0]
-    cells.free[0] = cells.next[cell]
-    cells.free[1] -= 1
+    cell = take_row(cells)
     cells.node[cell] = node
     cells.next[cell] = following
     return cell
@@ -143,9 +137,7 @@ def free_list(cells, head):  # type: ignore[no-untyped-def]
     """Gives the cells of a list back."""
     while head != NONE:
         following = cells.next[head]
-        cells.next[head] = cells.free[0]
-        cells.free[0] = head
-        cells.free[1] += 1
+        give_back(cells, head)
         head = following
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from estero.engine.kernels import INT, inlined, kernel, pool
 from estero.engine.store.arena import NONE, PREFER, Arena
+from estero.engine.store.schema import derived, scratch
 from estero.engine.walk.counter import Counts
 
 
@@ -26,10 +27,10 @@ class PathCounts(NamedTuple):
     """
 
     of_nodes: Counts
-    stack: NDArray[np.int32]
-    below: NDArray[np.int32]
-    place: NDArray[np.int32]
-    jump: NDArray[np.int32]
+    stack: NDArray[np.int32] = scratch(length="stack")
+    below: NDArray[np.int32] = derived(length="links")
+    place: NDArray[np.int32] = derived(length="links")
+    jump: NDArray[np.int32] = derived(length="links")
 
 
 @inlined

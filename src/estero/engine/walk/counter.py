@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.kernels import inlined, pool, step
-from estero.engine.store.arena import copy_columns
+from estero.engine.store.schema import counters, data, grown, new
 from estero.engine.walk.roots import Roots
 
 FITS = 2.0**62
@@ -46,28 +46,23 @@ class Counts(NamedTuple):
     window's. window int64[2]: the `oldest` of the window at hand, and its stamp.
     """
 
-    exact: NDArray[np.uint64]
-    rough: NDArray[np.float64]
-    earliest: NDArray[np.int64]
-    rim_exact: NDArray[np.uint64]
-    rim_rough: NDArray[np.float64]
-    stamp: NDArray[np.int64]
-    window: NDArray[np.int64]
+    exact: NDArray[np.uint64] = data(0)
+    rough: NDArray[np.float64] = data(0)
+    earliest: NDArray[np.int64] = data(0)
+    rim_exact: NDArray[np.uint64] = data(0)
+    rim_rough: NDArray[np.float64] = data(0)
+    stamp: NDArray[np.int64] = data(0)
+    window: NDArray[np.int64] = counters("oldest", "stamp")
 
 
 def new_counts(capacity: int, window: NDArray[np.int64]) -> Counts:
     """Room for the counts of so many nodes."""
-    exact, rim_exact = np.zeros(capacity, np.uint64), np.zeros(capacity, np.uint64)
-    rough, rim_rough = np.zeros(capacity), np.zeros(capacity)
-    earliest, stamp = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
-    return Counts(exact, rough, earliest, rim_exact, rim_rough, stamp, window)
+    return new(Counts, capacity)._replace(window=window)
 
 
 def grown_counts(counts: Counts, capacity: int) -> Counts:
     """The same counts with room for `capacity`."""
-    bigger = new_counts(capacity, counts.window)
-    copy_columns(counts[:-1], bigger[:-1], counts.exact.size)
-    return bigger
+    return grown(counts, rows=capacity)._replace(window=counts.window)
 
 
 @inlined

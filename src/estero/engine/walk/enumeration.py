@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, FULL, GROW, SEEK
 from estero.engine.kernels import Grid, inlined, pool
-from estero.engine.store.arena import copy_columns
+from estero.engine.store.schema import counters, data, grown, new
 from estero.engine.walk.counter import Counter, S
 from estero.engine.walk.matches import Matches, filled, new_matches
 from estero.engine.walk.roots import Roots
@@ -66,29 +66,23 @@ class Walk(NamedTuple):
     over run nodes 8 % slower.
     """
 
-    cursor: NDArray[np.int64]
-    choice: NDArray[np.int64]
-    event: NDArray[np.int64]
-    marks: NDArray[np.int32]
-    agenda: Grid[np.int64]
-    sort_event: NDArray[np.int64]
-    sort_marks: NDArray[np.int32]
+    cursor: NDArray[np.int64] = counters("root", "left", "choices", "steps")
+    choice: NDArray[np.int64] = data(length="choice")
+    event: NDArray[np.int64] = data()
+    marks: NDArray[np.int32] = data()
+    agenda: Grid[np.int64] = data(axes=(3,))
+    sort_event: NDArray[np.int64] = data()
+    sort_marks: NDArray[np.int32] = data()
 
 
 def new_walk(room: int = 256) -> Walk:
     """A walk before the first root, with room for complex events of `room` items."""
-    items = [(np.empty(room, np.int64), np.empty(room, np.int32)) for _ in range(2)]
-    choice, agenda = np.empty(4 * (room + 1), np.int64), np.empty((room, 3), np.int64)
-    return Walk(np.zeros(4, np.int64), choice, *items[0], agenda, *items[1])
+    return new(Walk, room, choice=4 * (room + 1))
 
 
 def deeper(walk: Walk, room: int) -> Walk:
     """The same walk with so much room."""
-    bigger = new_walk(room)
-    bigger.cursor[:] = walk.cursor
-    bigger.choice[: walk.choice.size] = walk.choice
-    copy_columns(walk[2:], bigger[2:], walk.event.size)
-    return bigger
+    return grown(walk, rows=room, choice=4 * (room + 1))
 
 
 @inlined

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.kernels import FLOATS, INT, UINT64S, Grid, inlined, kernel, pool
-from estero.engine.store.arena import NONE, copy_columns
+from estero.engine.store.arena import NONE
 from estero.engine.store.ed_index import EdEntries, Sequences, find_next
 from estero.engine.store.hash_index import (
     FREE,
@@ -28,6 +28,7 @@ from estero.engine.store.hash_index import (
     rebuilt,
 )
 from estero.engine.store.run_nodes import RunNodes
+from estero.engine.store.schema import counters, derived, grown, new, scratch
 from estero.engine.walk.roots import Roots
 
 _CERTAIN = 2.0**52
@@ -71,13 +72,13 @@ class ListCounts(NamedTuple):
     ====== ======= ================= ================================================================
     """
 
-    newest: Grid[np.int32]
-    same: Grid[np.int32]
-    bottom: NDArray[np.int32]
-    exact: Grid[np.uint64]
-    most: NDArray[np.float64]
-    least: NDArray[np.float64]
-    done: NDArray[np.int64]
+    newest: Grid[np.int32] = scratch(length="nodes", axes=("subsets",))
+    same: Grid[np.int32] = derived(length="entries", axes=("subsets",))
+    bottom: NDArray[np.int32] = derived(length="entries")
+    exact: Grid[np.uint64] = derived(length="entries", axes=("subsets",))
+    most: NDArray[np.float64] = derived(length="entries")
+    least: NDArray[np.float64] = derived(length="entries")
+    done: NDArray[np.int64] = counters("nodes", "entries", "event")
 
     @property
     def done_entries(self) -> int:
@@ -87,15 +88,9 @@ class ListCounts(NamedTuple):
 
 def new_list_counts(nodes: int, entries: int, subsets: int) -> ListCounts:
     """Nothing is known, with room for so many."""
-    return ListCounts(
-        np.empty((nodes, subsets), np.int32),
-        np.empty((entries, subsets), np.int32),
-        np.empty(entries, np.int32),
-        np.empty((entries, subsets), np.uint64),
-        np.empty(entries),
-        np.empty(entries),
-        np.array([0, 0, NONE]),
-    )
+    counts = new(ListCounts, nodes=nodes, entries=entries, subsets=subsets)
+    counts.done[_EVENT] = NONE
+    return counts
 
 
 def caught_up(counts: ListCounts, alike: HashIndex, lists: Lists) -> tuple[ListCounts, HashIndex]:
@@ -106,13 +101,11 @@ def caught_up(counts: ListCounts, alike: HashIndex, lists: Lists) -> tuple[ListC
     nodes, entries, subsets = counts.newest.shape[0], counts.most.size, counts.newest.shape[1]
     used = int(lists.entries.size[0])
     if lists.nodes.size.sum() > nodes or used > entries:
-        room = max(nodes, lists.nodes.mark.size), max(entries, lists.entries.node.size)
-        bigger = new_list_counts(*room, subsets)
+        rows = max(nodes, lists.nodes.mark.size)
+        bigger = grown(counts, nodes=rows, entries=max(entries, lists.entries.node.size))
         waiting = int(counts.done[_NODES])
         bigger.newest[:waiting] = counts.newest[:waiting]
-        bigger.newest[room[0] - nodes + waiting :] = counts.newest[waiting:]
-        copy_columns(counts[1:-1], bigger[1:-1], counts.done_entries)
-        bigger.done[:] = counts.done
+        bigger.newest[rows - nodes + waiting :] = counts.newest[waiting:]
         counts = bigger
     fresh = max(used - counts.done_entries, 0) * (subsets - 1)
     if 2 * (alike.used[0] + fresh) > alike.words.shape[0]:

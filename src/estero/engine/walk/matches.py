@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.kernels import pool
+from estero.engine.store import schema
+from estero.engine.store.schema import EVENTS, new, ref
 
 
 @pool
@@ -26,22 +28,16 @@ class Matches(NamedTuple):
     ========= ===== ========== ===================================================================
     """
 
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    event: NDArray[np.int64]
-    marks: NDArray[np.int32]
+    start: NDArray[np.int64] = ref(EVENTS)
+    end: NDArray[np.int64] = ref(EVENTS)
+    offsets: NDArray[np.int64] = schema.offsets("items")
+    event: NDArray[np.int64] = ref(EVENTS, length="items")
+    marks: NDArray[np.int32] = ref("marks", length="items")
 
 
-def new_matches(room: int, items: int) -> Matches:
-    """Room for `room` complex events with `items` marked events together."""
-    return Matches(
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.zeros(room + 1, np.int64),
-        np.empty(items, np.int64),
-        np.empty(items, np.int32),
-    )
+def new_matches(capacity: int, items: int) -> Matches:
+    """Room for so many complex events with `items` marked events together."""
+    return new(Matches, capacity, items=items)
 
 
 def filled(matches: Matches, sizes: NDArray[np.int64]) -> Matches:

@@ -25,7 +25,8 @@ from estero.engine.kernels import (
     kernel,
     step,
 )
-from estero.engine.store.arena import NONE, PREFER, UNION, Arena, copy_columns
+from estero.engine.store.arena import NONE, PREFER, UNION, Arena
+from estero.engine.store.schema import grown, new
 from estero.engine.walk.choices import PathCounts, link, resolved
 from estero.engine.walk.counter import (
     FITS,
@@ -306,7 +307,7 @@ class PathCounter(Counter[Arena]):
     def __init__(self, *, choices: bool = False) -> None:
         super().__init__()
         self._choices = choices
-        self.counts = PathCounts(new_counts(0, self._window), *(np.empty(0, np.int32) for _ in range(4)))
+        self.counts = new(PathCounts, stack=0, links=0)._replace(of_nodes=new_counts(0, self._window))
         self._done = 0
         self._long: LongPaths | None = None
 
@@ -323,11 +324,8 @@ class PathCounter(Counter[Arena]):
             return
         if self.counts.of_nodes.exact.size < size:
             room = arena.kind.size
-            links = [np.empty(room if self._choices else 0, np.int32) for _ in range(3)]
-            copy_columns(self.counts[2:], links, self._done)
-            self.counts = PathCounts(
-                grown_counts(self.counts.of_nodes, room), np.empty(2 * room + 2, np.int32), *links
-            )
+            links = grown(self.counts, stack=2 * room + 2, links=room if self._choices else 0)
+            self.counts = links._replace(of_nodes=grown_counts(self.counts.of_nodes, room))
         count_nodes(arena, self.counts, self._done)
         self._done = size
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from estero.engine.cursor import Found
 from estero.engine.kernels import pool
 from estero.engine.store.arena import Arena
+from estero.engine.store.schema import new
 
 
 @pool
@@ -34,11 +35,9 @@ class Roots(NamedTuple):
         return Roots(self.event[places], self.root[places], self.oldest[places])
 
 
-def new_found(room: int) -> Found:
-    """Room for `room` roots, none of them there yet."""
-    return Found(
-        np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int64), np.zeros(1, np.int64)
-    )
+def new_found(capacity: int) -> Found:
+    """Room for so many roots, none of them there yet."""
+    return new(Found, capacity)
 
 
 def roots_of(found: Found, *, copied: bool = False) -> Roots:

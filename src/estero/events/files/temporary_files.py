@@ -1,35 +1,15 @@
-"""Temporary files in place of what readers cannot take as it is: a pipe, or a file with an odd name.
-
-They are in one temporary directory, which goes when the process ends.
-"""
+"""Temporary files in place of what readers cannot take as it is: a pipe, or a file with an odd name."""
 
 from __future__ import annotations
 
-import atexit
 import functools
-import os
 import shutil
 import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-
-def temporary_directory() -> Path:
-    """A directory that is this user's and this process's alone; raises OSError where none can be made."""
-    return _directory(os.getpid())
-
-
-@functools.cache
-def _directory(process: int) -> Path:  # a forked process has its own
-    made = tempfile.mkdtemp(prefix=f"estero-{process}-")
-    atexit.register(_removed, made, process)
-    return Path(made)
-
-
-def _removed(directory: str, process: int) -> None:
-    if os.getpid() == process:
-        shutil.rmtree(directory, ignore_errors=True)
+from estero.system.temporary_directory import temporary_directory
 
 
 def is_pipe(path: str) -> bool:

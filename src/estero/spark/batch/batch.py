@@ -136,9 +136,9 @@ def _counting(work: Work) -> Callable[[Batches], Batches]:
     """
 
     def count(batches: Batches) -> Batches:
-        from estero.recognize.recognition import number_of  # kernels are for workers only
+        from estero.recognize.set_reader import number_in  # kernels are for workers only
 
-        total = number_of(work.ended(batches, counting=True))
+        total = number_in(work.ended(batches, counting=True))
         size = (total.bit_length() + 7) // 8
         yield pa.RecordBatch.from_arrays([pa.array([total.to_bytes(size, "big")])], schema=_COUNT)
 

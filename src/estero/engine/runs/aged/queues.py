@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.kernels import Grid, inlined, pool, step
-from estero.engine.runs.run_cea import Entries, add_node, merged_node
+from estero.engine.runs.run_cea import add_node, merged_node
 from estero.engine.store.arena import NONE
-from estero.engine.store.pools import free_places
+from estero.engine.store.lists import give_back
+from estero.engine.store.schema import data, derived, free_rows, heads, own, ref
 from estero.engine.store.tecs import free_list, new_cell, pair
 
 MOST_TREES = 128
@@ -33,40 +34,26 @@ class Queues(NamedTuple):
     the front. whole: the union of all, NONE if that has changed.
     """
 
-    oldest: NDArray[np.int32]
-    behind: NDArray[np.int32]
-    newest: NDArray[np.int32]
-    ahead: NDArray[np.int32]
-    after: NDArray[np.int32]
-    whole: NDArray[np.int32]
+    oldest: NDArray[np.int32] = heads("waiting")
+    behind: NDArray[np.int32] = derived(NONE)
+    newest: NDArray[np.int32] = derived(NONE)
+    ahead: NDArray[np.int32] = derived(0)
+    after: NDArray[np.int32] = derived(0)
+    whole: NDArray[np.int32] = derived(NONE)
 
 
 @pool
 class Waiting(NamedTuple):
-    """Runs in queues.
+    """Runs in queues, from the oldest to the youngest.
 
-    node int32: what the run is; union int32: it and all younger ones of the front; clock int64[runs, clocks]:
-    when it marked its last event; next int32: the next younger one; free int64 as in all pools.
+    node: what the run is; union: it and all younger ones of the front; clock: when it marked its last event.
     """
 
-    node: NDArray[np.int32]
-    union: NDArray[np.int32]
-    clock: Grid[np.int64]
-    next: NDArray[np.int32]
-    free: NDArray[np.int64]
-
-
-def new_queues(capacity: int) -> Queues:
-    """No queues, for so many entries."""
-    oldest, behind, newest, whole = (np.full(capacity, NONE, np.int32) for _ in range(4))
-    ahead, after = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
-    return Queues(oldest, behind, newest, ahead, after, whole)
-
-
-def new_waiting(capacity: int, clocks: int) -> Waiting:
-    """`capacity` free places for runs."""
-    node, union = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
-    return Waiting(node, union, np.zeros((capacity, clocks), np.int64), *free_places(capacity))
+    node: NDArray[np.int32] = ref("arena")
+    union: NDArray[np.int32] = derived()
+    clock: Grid[np.int64] = data(axes=("clocks",))
+    next: NDArray[np.int32] = own()
+    free: NDArray[np.int64] = free_rows()
 
 
 @inlined
@@ -94,10 +81,8 @@ def no_queue(queues, entry):  # type: ignore[no-untyped-def]
 
 @inlined
 def free_run(waiting, run):  # type: ignore[no-untyped-def]
-    """Gives the place of a run back."""
-    waiting.next[run] = waiting.free[0]
-    waiting.free[0] = run
-    waiting.free[1] += 1
+    """Frees the row of a run."""
+    give_back(waiting, run)
 
 
 @step
@@ -247,14 +232,3 @@ def merge_queues(arena, cells, entries, queues, waiting, entry, first, count):  
     queues.after[entry] += queues.ahead[entry] + count
     queues.ahead[entry] = 0
     queues.whole[entry] = NONE
-
-
-def entries_with_queues(entries: Entries, queues: Queues) -> Queues:
-    """The queues of entries of which there are more now."""
-    size, old = entries.next.size, queues.oldest.size
-    if size == old:
-        return queues
-    bigger = new_queues(size)
-    for before, after in zip(queues, bigger, strict=True):
-        after[:old] = before
-    return bigger

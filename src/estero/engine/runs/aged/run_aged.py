@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, Found, automaton_cursor_of, report
+from estero.engine.cursor import DONE, FULL, GROW, Found, automaton_cursor_of, report
 from estero.engine.kernels import FLAG, INT, Grid, inlined, kernel, pool, step
 from estero.engine.runs.aged.queues import (
+    MOST_TREES,
     Queues,
     Waiting,
     free_run,
@@ -27,10 +28,9 @@ from estero.engine.runs.aged.queues import (
     turn,
     union_of,
 )
+from estero.engine.runs.reading import read_events, within_bound
 from estero.engine.runs.run_cea import (
     DEAD,
-    IDLE,
-    MISSING,
     Entries,
     Events,
     Partitions,
@@ -38,16 +38,18 @@ from estero.engine.runs.run_cea import (
     Tables,
     add_list,
     add_node,
+    begin,
     find_entry,
-    is_behind,
-    is_consumed,
-    is_forgotten,
-    is_read,
-    missing,
+    lacks,
+    look_up,
+    mark,
     new_entry,
+    unlink,
 )
 from estero.engine.store.arena import NONE, Arena
-from estero.engine.store.tecs import Cells, bottom, free_list, new_cell, output
+from estero.engine.store.lists import give_back, take_row
+from estero.engine.store.schema import STATES, data, scratch
+from estero.engine.store.tecs import Cells, free_list, new_cell
 
 Cursor = automaton_cursor_of("need_waiting", "need_cells", "need_entries", "need_pending")
 """`need_waiting` is runs in queues."""
@@ -62,9 +64,9 @@ class Ages(NamedTuple):
     `later` is the state after that, or DEAD. queued int8[states]: whether there is any such age.
     """
 
-    length: Grid[np.int64]
-    later: Grid[np.int32]
-    queued: NDArray[np.int8]
+    length: Grid[np.int64] = data(NEVER, length=STATES, axes=("clocks",))
+    later: Grid[np.int32] = data(DEAD, length=STATES, axes=("clocks",))
+    queued: NDArray[np.int8] = data(0, length=STATES)
 
 
 @pool
@@ -78,7 +80,7 @@ class Aged(NamedTuple):
     waiting: Waiting
     partitions: Partitions
     pending: Pending
-    trees: Grid[np.int32]
+    trees: Grid[np.int32] = scratch(length="levels", axes=(MOST_TREES,))
 
 
 @kernel(Cells, Entries, Queues, Waiting, Partitions, INT)
@@ -88,9 +90,7 @@ def drop_partition(cells, entries, queues, waiting, partitions, partition):  # t
     while entry != NONE:
         following = entries.next[entry]
         free_runs(cells, entries, queues, waiting, entry)
-        entries.next[entry] = entries.free[0]
-        entries.free[0] = entry
-        entries.free[1] += 1
+        give_back(entries, entry)
         entry = following
     partitions.first[partition] = NONE
 
@@ -103,13 +103,7 @@ def unlink_empty(entries, queues, partitions, partition):  # type: ignore[no-unt
     while entry != NONE:
         following = entries.next[entry]
         if entries.head[entry] == NONE and queues.oldest[entry] == NONE:
-            if before == NONE:
-                partitions.first[partition] = following
-            else:
-                entries.next[before] = following
-            entries.next[entry] = entries.free[0]
-            entries.free[0] = entry
-            entries.free[1] += 1
+            unlink(entries, partitions, partition, before, entry)
         else:
             before = entry
         entry = following
@@ -124,6 +118,16 @@ def entry_of(entries, queues, partitions, partition, state):  # type: ignore[no-
 
 
 @inlined
+def new_run(waiting, node, events, place):  # type: ignore[no-untyped-def]
+    """A run that waits, which has marked the event at `place` last."""
+    run = take_row(waiting)
+    waiting.node[run] = node
+    for clock in range(waiting.clock.shape[1]):
+        waiting.clock[run, clock] = events.values[place, clock]
+    return run
+
+
+@inlined
 def passed(ages, state, waiting, run, events, place):  # type: ignore[no-untyped-def]
     """A clock by which a run in `state` is so old at the event at `place` that it moves on, or NONE."""
     for clock in range(ages.length.shape[1]):
@@ -134,21 +138,6 @@ def passed(ages, state, waiting, run, events, place):  # type: ignore[no-untyped
             if age >= np.uint64(length):
                 return np.int64(clock)
     return np.int64(NONE)
-
-
-@inlined
-def lacks(aged, cursor, nodes, scratch):  # type: ignore[no-untyped-def]
-    """Whether there is no room for so many nodes, for scratch, and for a few cells and an entry; notes it."""
-    if aged.arena.size[0] + nodes > aged.arena.kind.size:
-        cursor.need_nodes = nodes
-        return True
-    few = 4
-    if few > aged.cells.free[1] or few > aged.entries.free[1] or scratch > aged.pending.entry.size:
-        cursor.need_cells = few
-        cursor.need_entries = few
-        cursor.need_pending = scratch
-        return True
-    return False
 
 
 @inlined
@@ -183,10 +172,85 @@ def attach(ages, aged, partition, entry, state, node, oldest):  # type: ignore[n
         merge_queues(aged.arena, aged.cells, entries, queues, waiting, other, first, count)
 
 
+@inlined
+def move_all(ages, aged, cursor, partition, entry, target, oldest):  # type: ignore[no-untyped-def]
+    """Moves the runs of an entry to `target`, all at once; whether there was capacity for that.
+
+    Nodes: to turn its queue takes three for each run; its union one for each cell of its list; to collapse
+    the other list one for each of its cells; to put a node into its place a `unite`, of three. A cell is for
+    that node, another one for a collapsed list behind it.
+    """
+    arena, cells, entries, queues, waiting, partitions, pending, trees = aged
+    count = np.int64(queues.ahead[entry]) + queues.after[entry]
+    length = np.int64(entries.length[entry])
+    other = find_entry(entries, partitions, partition, target)
+    longest = length if other == NONE else max(length, entries.length[other])
+    nodes = 3 * count + 2 * longest + 3
+    if lacks(aged, cursor, nodes, 2, 0, max(count, longest)):
+        return False
+    nodes_before = arena.size[0]
+    cells_before = cells.free[1]
+    node = NONE
+    if not ages.queued[target]:
+        if is_unmade(entries, queues, entry):
+            turn(arena, cells, entries, queues, waiting, entry, pending.merging, trees)
+        node = union_of(arena, cells, entries, queues, waiting, entry, oldest, pending.merging)
+    attach(ages, aged, partition, entry, target, node, oldest)
+    within_bound(arena.size[0] - nodes_before, nodes)
+    within_bound(cells_before - cells.free[1], 2)
+    return True
+
+
+@inlined
+def move_oldest(ages, aged, cursor, partition, entry, target, oldest):  # type: ignore[no-untyped-def]
+    """Moves the oldest run of an entry to `target`, or drops it; whether there was capacity for that.
+
+    Nodes, cells: as in `move_all`, but that no union of the queue is made.
+    """
+    arena, cells, entries, queues, waiting, partitions, pending, trees = aged
+    nodes_before = arena.size[0]
+    cells_before = cells.free[1]
+    entries_before = entries.free[1]
+    count = np.int64(0)
+    if queues.ahead[entry] == 0:
+        count = np.int64(queues.after[entry])
+        if lacks(aged, cursor, 3 * count, 0, 0, count):
+            return False
+        turn(arena, cells, entries, queues, waiting, entry, pending.merging, trees)
+    if target == DEAD:
+        free_run(waiting, pop(queues, waiting, entry))
+        return True
+    other = find_entry(entries, partitions, partition, target)
+    length = np.int64(0) if other == NONE else np.int64(entries.length[other])
+    if lacks(aged, cursor, length + 3, 2, 1, length):
+        return False
+    run = pop(queues, waiting, entry)
+    if other == NONE:
+        other = entry_of(entries, queues, partitions, partition, target)
+    node = waiting.node[run]
+    last = queues.newest[other]
+    if not ages.queued[target]:
+        free_run(waiting, run)
+        if entries.head[other] == NONE:
+            entries.head[other] = new_cell(cells, node, NONE)
+            entries.length[other] = 1
+        else:
+            add_node(arena, cells, entries, other, node, oldest, pending.merging)
+    elif last == NONE or arena.event[waiting.node[last]] <= arena.event[node]:
+        push(arena, cells, entries, queues, waiting, other, run, oldest, pending.merging)
+    else:
+        waiting.next[run] = NONE
+        merge_queues(arena, cells, entries, queues, waiting, other, run, 1)
+    within_bound(arena.size[0] - nodes_before, 3 * count + length + 3)
+    within_bound(cells_before - cells.free[1], 2)
+    within_bound(entries_before - entries.free[1], 1)
+    return True
+
+
 @step
 def grow_older(ages, aged, events, cursor, place, partition, oldest):  # type: ignore[no-untyped-def]
     """Moves on the runs of a partition that are old enough at an event; DONE, or GROW to be called again."""
-    arena, entries, queues, waiting = aged.arena, aged.entries, aged.queues, aged.waiting
+    cells, entries, queues, waiting = aged.cells, aged.entries, aged.queues, aged.waiting
     changed = True
     emptied = False
     while changed:
@@ -199,249 +263,189 @@ def grow_older(ages, aged, events, cursor, place, partition, oldest):  # type: i
                 clock = passed(ages, state, waiting, queues.oldest[entry], events, place)
                 if clock == NONE:
                     break
-                target = ages.later[state, clock]
-                count = np.int64(queues.ahead[entry]) + queues.after[entry]
-                length = entries.length[entry]
-                room = 3 * count + 2 * length + 24
-                other = NONE if target == DEAD else find_entry(entries, aged.partitions, partition, target)
-                if other != NONE:
-                    room += 2 * entries.length[other]
-                    length = max(length, entries.length[other])
                 changed = True
-                # All of them at once, or one.
-                if passed(ages, state, waiting, queues.newest[entry], events, place) == clock:
-                    if target == DEAD:
-                        free_runs(aged.cells, entries, queues, waiting, entry)
-                        emptied = True
-                        break
-                    if lacks(aged, cursor, room, count + length + 2):
-                        unlink_empty(entries, queues, aged.partitions, partition)
-                        return GROW
-                    node = NONE
-                    if not ages.queued[target]:
-                        if is_unmade(entries, queues, entry):
-                            turn(
-                                arena, aged.cells, entries, queues, waiting, entry, aged.pending.merging,
-                                aged.trees,
-                            )  # fmt: skip
-                        node = union_of(
-                            arena, aged.cells, entries, queues, waiting, entry, oldest, aged.pending.merging
-                        )
-                    attach(ages, aged, partition, entry, target, node, oldest)
+                target = ages.later[state, clock]
+                if passed(ages, state, waiting, queues.newest[entry], events, place) != clock:
+                    is_moved = move_oldest(ages, aged, cursor, partition, entry, target, oldest)
+                elif target == DEAD:
+                    free_runs(cells, entries, queues, waiting, entry)
                     emptied = True
-                    continue
-                if queues.ahead[entry] == 0:
-                    if lacks(aged, cursor, room, count + length + 2):
-                        unlink_empty(entries, queues, aged.partitions, partition)
-                        return GROW
-                    turn(arena, aged.cells, entries, queues, waiting, entry, aged.pending.merging, aged.trees)
-                if target == DEAD:
-                    free_run(waiting, pop(queues, waiting, entry))
-                    continue
-                if lacks(aged, cursor, 2 * length + 24, length + 2):
+                    break
+                else:
+                    is_moved = move_all(ages, aged, cursor, partition, entry, target, oldest)
+                    emptied = True
+                if not is_moved:
                     unlink_empty(entries, queues, aged.partitions, partition)
                     return GROW
-                run = pop(queues, waiting, entry)
-                if other == NONE:
-                    other = entry_of(entries, queues, aged.partitions, partition, target)
-                node = waiting.node[run]
-                if not ages.queued[target]:
-                    free_run(waiting, run)
-                    if entries.head[other] == NONE:
-                        entries.head[other] = new_cell(aged.cells, node, NONE)
-                        entries.length[other] = 1
-                    else:
-                        add_node(arena, aged.cells, entries, other, node, oldest, aged.pending.merging)
-                    continue
-                last = queues.newest[other]
-                if last == NONE or arena.event[waiting.node[last]] <= arena.event[node]:
-                    push(
-                        arena, aged.cells, entries, queues, waiting, other, run, oldest, aged.pending.merging
-                    )
-                else:
-                    waiting.next[run] = NONE
-                    merge_queues(arena, aged.cells, entries, queues, waiting, other, run, 1)
             entry = following
     if emptied:
         unlink_empty(entries, queues, aged.partitions, partition)
     return DONE
 
 
+@inlined
+def make_union(aged, cursor, entry):  # type: ignore[no-untyped-def]
+    """Makes the union of an entry if it is still to be made; whether there was capacity for that.
+
+    To turn a queue takes three nodes for each run.
+    """
+    if is_unmade(aged.entries, aged.queues, entry):
+        count = np.int64(aged.queues.after[entry])
+        if lacks(aged, cursor, 3 * count, 0, 0, count):
+            return False
+        nodes_before = aged.arena.size[0]
+        turn(
+            aged.arena, aged.cells, aged.entries, aged.queues, aged.waiting, entry, aged.pending.merging,
+            aged.trees,
+        )  # fmt: skip
+        within_bound(aged.arena.size[0] - nodes_before, 3 * count)
+    return True
+
+
+@inlined
+def most_nodes(lengths, visited, fills):  # type: ignore[no-untyped-def]
+    """How many nodes a step makes at most that writes `fills` over `visited` entries of `lengths` cells.
+
+    What is marked or begins: one for each fill. The union of an entry is made at most once to be read, by one
+    node for each cell of its list and one for the front of its queue; what is reported is that union. Lists
+    are collapsed and nodes put into place as in `run_cea.most_nodes`.
+    """
+    return 2 * lengths + visited + 6 * fills
+
+
+@inlined
+def look(automaton, aged, reported, events, cursor, here):  # type: ignore[no-untyped-def]
+    """Moves on the runs that are old enough, and looks up every row; see `reading.read_events`.
+
+    A fill takes two cells, an entry, a run that waits, and a root at most, and scratch as in `run_cea.look`.
+    """
+    tables, ages = automaton
+    if not here.in_gap:
+        code = grow_older(ages, aged, events, cursor, here.place, here.partition, here.oldest)
+        if code != DONE:
+            return code, np.int64(0), (0, np.int64(0), 0, np.int64(0))
+    code, fills, touched, first_row, visited, lengths = look_up(tables, aged, cursor, here, make_union)
+    if code == DONE and fills > 0:
+        if lacks(aged, cursor, most_nodes(lengths, visited, fills), 2 * fills, fills, lengths + fills):
+            code = GROW
+        elif fills > aged.waiting.free[1]:
+            cursor.need_waiting = fills
+            code = GROW
+        elif reported.size[0] + fills > reported.event.size:
+            code = FULL
+    return code, fills, (touched, np.int64(first_row), visited, lengths)
+
+
+@inlined
+def write(automaton, aged, reported, events, cursor, here, fills, plan):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Writes what an event changes; see `reading.read_events`."""
+    tables, ages = automaton
+    arena, cells, entries, queues, waiting, partitions, pending, _ = aged
+    place, event, _, partition, oldest, _ = here
+    touched, first_row, visited, lengths = plan
+    nodes_before = arena.size[0]
+    cells_before = cells.free[1]
+    entries_before = entries.free[1]
+    waiting_before = waiting.free[1]
+    reported_before = reported.size[0]
+
+    # 1. Read the old lists: new runs, marks, moves. A queue that moves stays where it is, stateless.
+    filled = begin(tables, arena, pending, first_row, event)
+    dropped = False
+    for number in range(touched):
+        entry = pending.entry[number]
+        row = pending.row[number]
+        state = entries.state[entry]
+        if latest_start(arena, cells, entries, queues, waiting, entry) < oldest:
+            free_runs(cells, entries, queues, waiting, entry)
+            dropped = True
+            continue
+        skip = tables.skip[row]
+        rest = NONE
+        stays_silently = skip == state and not tables.accepts[state]
+        if tables.first[row] != tables.first[row + 1] or not (stays_silently or skip == DEAD):
+            rest = union_of(arena, cells, entries, queues, waiting, entry, oldest, pending.merging)
+        filled = mark(tables, arena, pending, row, event, rest, filled)
+        if skip == state:
+            if tables.accepts[state]:
+                report(reported, event, rest, oldest)
+            continue
+        dropped = True
+        if skip == DEAD:
+            free_runs(cells, entries, queues, waiting, entry)
+            continue
+        pending.target[filled] = skip
+        pending.node[filled] = rest
+        if queues.oldest[entry] != NONE:
+            pending.cell[filled] = entry
+            pending.length[filled] = NONE
+            entries.state[entry] = DEAD
+        else:
+            pending.cell[filled] = entries.head[entry]
+            pending.length[filled] = entries.length[entry]
+            entries.head[entry] = NONE
+        filled += 1
+    if dropped:
+        unlink_empty(entries, queues, partitions, partition)
+    within_bound(filled, fills)
+
+    # 2. Write the new ones.
+    emptied = False
+    for number in range(filled):
+        state = pending.target[number]
+        cell = pending.cell[number]
+        node = pending.node[number]
+        length = pending.length[number]
+        if tables.accepts[state]:
+            report(reported, event, node, oldest)
+        if length == NONE:
+            if tables.continues[state]:
+                attach(ages, aged, partition, cell, state, node, oldest)
+            else:
+                free_runs(cells, entries, queues, waiting, cell)
+            emptied = True
+            continue
+        if not tables.continues[state]:
+            if length > 0:
+                free_list(cells, cell)
+            continue
+        entry = find_entry(entries, partitions, partition, state)
+        if entry == NONE:
+            entry = entry_of(entries, queues, partitions, partition, state)
+        if length > 0:
+            if entries.head[entry] == NONE:
+                entries.head[entry] = cell
+                entries.length[entry] = length
+            else:
+                add_list(arena, cells, entries, entry, cell, length, oldest, pending.merging)
+        elif ages.queued[state]:
+            run = new_run(waiting, node, events, place)
+            push(arena, cells, entries, queues, waiting, entry, run, oldest, pending.merging)
+        elif entries.head[entry] == NONE:
+            entries.head[entry] = new_cell(cells, node, NONE)
+            entries.length[entry] = 1
+        else:
+            add_node(arena, cells, entries, entry, node, oldest, pending.merging)
+        within_bound(entries.length[entry], lengths + fills)
+        within_bound(cells_before - cells.free[1], 2 * fills)
+        within_bound(entries_before - entries.free[1], fills)
+        within_bound(waiting_before - waiting.free[1], fills)
+    if emptied:
+        unlink_empty(entries, queues, partitions, partition)
+    within_bound(arena.size[0] - nodes_before, most_nodes(lengths, visited, fills))
+    within_bound(reported.size[0] - reported_before, fills)
+
+
+@inlined
+def drop(automaton, aged, partition):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Forgets every run of a partition; see `reading.read_events`."""
+    drop_partition(aged.cells, aged.entries, aged.queues, aged.waiting, aged.partitions, partition)
+
+
 @kernel(Tables, Ages, Aged, Found, Events, Cursor, FLAG, INT)
-def advance(tables, ages, aged, found, events, cursor, gaps, consume):  # type: ignore[no-untyped-def]
-    """Processes events from cursor.at on, until one of the codes; resumable with more room.
+def advance(tables, ages, aged, reported, events, cursor, gaps, consume):  # type: ignore[no-untyped-def]
+    """Reads events; see `reading.read_events`.
 
     Loop invariant: as that of `run_cea.advance`. Runs have moved on by age before an event is read.
     """
-    arena, cells, entries, queues, waiting, partitions, pending, trees = aged
-    while cursor.at < cursor.last:
-        if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
-            return FULL
-        place = cursor.at
-        event = cursor.first + place
-        partition = events.partition[place]
-        oldest = events.oldest[place]
-        event_class = events.event_class[place]
-        if is_forgotten(partitions, partition, cursor, consume):
-            drop_partition(cells, entries, queues, waiting, partitions, partition)
-        in_gap = is_behind(partitions, partition, events, place, gaps)
-        if in_gap:
-            event_class = 0
-        elif grow_older(ages, aged, events, cursor, place, partition, oldest) == GROW:
-            return GROW
-
-        # 1. Look up every row; count the room.
-        touched = 0
-        lengths = np.int64(0)
-        fills = np.int64(0)
-        entry = partitions.first[partition]
-        while entry != NONE:
-            row = tables.row_of[entries.state[entry], event_class]
-            lengths += entries.length[entry] + 1
-            if row != IDLE:
-                if row == MISSING:
-                    return missing(cursor, entries.state[entry], event_class)
-                if is_unmade(entries, queues, entry):
-                    count = queues.after[entry]
-                    if lacks(aged, cursor, 3 * count + 8, count):
-                        return GROW
-                    turn(arena, cells, entries, queues, waiting, entry, pending.merging, trees)
-                if touched == pending.entry.size:
-                    cursor.need_pending = 2 * touched + 2
-                    return GROW
-                pending.entry[touched] = entry
-                pending.row[touched] = row
-                touched += 1
-                fills += tables.first[row + 1] - tables.first[row] + 2
-            entry = entries.next[entry]
-        first_row = IDLE
-        if not in_gap:
-            first_row = tables.row_of[0, event_class]
-            if first_row == MISSING:
-                return missing(cursor, 0, event_class)
-            if first_row != IDLE:
-                fills += tables.first[first_row + 1] - tables.first[first_row] + 1
-        if fills > 0:
-            if arena.size[0] + 2 * lengths + 8 * fills + 8 > arena.kind.size:
-                cursor.need_nodes = 2 * lengths + 8 * fills + 8
-                return GROW
-            if (
-                2 * fills > cells.free[1]
-                or fills > entries.free[1]
-                or fills > waiting.free[1]
-                or lengths + fills > pending.entry.size
-            ):
-                cursor.need_cells = 2 * fills
-                cursor.need_entries = fills
-                cursor.need_waiting = fills
-                cursor.need_pending = lengths + fills
-                return GROW
-            if found.size[0] + fills > found.event.size:
-                return FULL
-            seen = found.size[0]
-
-            # 2. Read the old lists: new runs, marks, moves. A queue that moves stays where it is, stateless.
-            filled = 0
-            if first_row != IDLE:
-                for edge in range(tables.first[first_row], tables.first[first_row + 1]):
-                    pending.target[filled] = tables.edge_target[edge]
-                    pending.node[filled] = output(arena, tables.edge_marks[edge], event, NONE)
-                    pending.cell[filled] = NONE
-                    pending.length[filled] = 0
-                    filled += 1
-                if tables.skip[first_row] != DEAD:
-                    pending.target[filled] = tables.skip[first_row]
-                    pending.node[filled] = bottom(arena, event)
-                    pending.cell[filled] = NONE
-                    pending.length[filled] = 0
-                    filled += 1
-            dropped = False
-            for number in range(touched):
-                entry = pending.entry[number]
-                row = pending.row[number]
-                state = entries.state[entry]
-                if latest_start(arena, cells, entries, queues, waiting, entry) < oldest:
-                    free_runs(cells, entries, queues, waiting, entry)
-                    dropped = True
-                    continue
-                skip = tables.skip[row]
-                rest = NONE
-                stays_silently = skip == state and not tables.accepts[state]
-                if tables.first[row] != tables.first[row + 1] or not (stays_silently or skip == DEAD):
-                    rest = union_of(arena, cells, entries, queues, waiting, entry, oldest, pending.merging)
-                for edge in range(tables.first[row], tables.first[row + 1]):
-                    pending.target[filled] = tables.edge_target[edge]
-                    pending.node[filled] = output(arena, tables.edge_marks[edge], event, rest)
-                    pending.cell[filled] = NONE
-                    pending.length[filled] = 0
-                    filled += 1
-                if skip == state:
-                    if tables.accepts[state]:
-                        report(found, event, rest, oldest)
-                    continue
-                dropped = True
-                if skip == DEAD:
-                    free_runs(cells, entries, queues, waiting, entry)
-                    continue
-                pending.target[filled] = skip
-                pending.node[filled] = rest
-                if queues.oldest[entry] != NONE:
-                    pending.cell[filled] = entry
-                    pending.length[filled] = NONE
-                    entries.state[entry] = DEAD
-                else:
-                    pending.cell[filled] = entries.head[entry]
-                    pending.length[filled] = entries.length[entry]
-                    entries.head[entry] = NONE
-                filled += 1
-            if dropped:
-                unlink_empty(entries, queues, partitions, partition)
-
-            # 3. Write the new ones.
-            emptied = False
-            for number in range(filled):
-                state = pending.target[number]
-                cell = pending.cell[number]
-                node = pending.node[number]
-                length = pending.length[number]
-                if tables.accepts[state]:
-                    report(found, event, node, oldest)
-                if length == NONE:
-                    if tables.continues[state]:
-                        attach(ages, aged, partition, cell, state, node, oldest)
-                    else:
-                        free_runs(cells, entries, queues, waiting, cell)
-                    emptied = True
-                    continue
-                if not tables.continues[state]:
-                    if length > 0:
-                        free_list(cells, cell)
-                    continue
-                entry = find_entry(entries, partitions, partition, state)
-                if entry == NONE:
-                    entry = entry_of(entries, queues, partitions, partition, state)
-                if length > 0:
-                    if entries.head[entry] == NONE:
-                        entries.head[entry] = cell
-                        entries.length[entry] = length
-                    else:
-                        add_list(arena, cells, entries, entry, cell, length, oldest, pending.merging)
-                elif ages.queued[state]:
-                    run = waiting.free[0]
-                    waiting.free[0] = waiting.next[run]
-                    waiting.free[1] -= 1
-                    waiting.node[run] = node
-                    for clock in range(ages.length.shape[1]):
-                        waiting.clock[run, clock] = events.values[place, clock]
-                    push(arena, cells, entries, queues, waiting, entry, run, oldest, pending.merging)
-                elif entries.head[entry] == NONE:
-                    entries.head[entry] = new_cell(cells, node, NONE)
-                    entries.length[entry] = 1
-                else:
-                    add_node(arena, cells, entries, entry, node, oldest, pending.merging)
-            if emptied:
-                unlink_empty(entries, queues, partitions, partition)
-            if is_consumed(partitions, partition, cursor, consume, found.size[0] > seen):
-                drop_partition(cells, entries, queues, waiting, partitions, partition)
-        is_read(partitions, partition, events, place, cursor, in_gap, touched)
-    return DONE
+    return read_events((tables, ages), aged, reported, events, cursor, gaps, consume, look, write, drop)

@@ -1,4 +1,4 @@
-"""Runs of a chain automaton without a window (chain-CEA): the arrays of `run_chain`, and how they grow."""
+"""Runs of a chain automaton without a window (chain-CEA): what `run_chain` works on, and how it grows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from estero.engine.runs.joined.run_chain import (
     advance_chain,
     new_chain_fired,
 )
-from estero.engine.runs.keyed_runs import SMALLEST_ROOM, KeyedRuns
+from estero.engine.runs.keyed_runs import LEAST_CAPACITY, KeyedRuns
 from estero.engine.snapshots.snapshot import Snapshot
-from estero.engine.snapshots.snapshot_chain import chain_pools, chain_snapshot, check_chain
+from estero.engine.snapshots.snapshot_chain import chain_snapshot, check_chain, drop_before
 from estero.engine.store.arena import NONE
-from estero.engine.store.ed_index import drop_entries, grown_entries, new_entries, sequences_of
+from estero.engine.store.ed_index import EdEntries, sequences_of
 from estero.engine.store.hash_index import rename_roots
-from estero.engine.store.run_nodes import drop_run_nodes, grown_run_nodes, new_run_nodes
+from estero.engine.store.run_nodes import RunNodes
+from estero.engine.store.schema import grown, kept_columns, new, read
 from estero.engine.walk.list_counts import Lists
 from estero.engine.walk.lists import ListCounter
 from estero.engine.walk.roots import Roots
@@ -36,14 +37,15 @@ class ChainRuns(KeyedRuns):
     cursor_kind = run_chain.Cursor
 
     def __init__(
-        self, tables: ChainTables, *, consume: int = CONSUME_NONE, room: int = SMALLEST_ROOM
+        self, tables: ChainTables, *, consume: int = CONSUME_NONE, capacity: int = LEAST_CAPACITY
     ) -> None:
-        super().__init__(None, consume, room)
+        super().__init__(None, consume, capacity)
         self._tables = tables
         attributes = tables.place_unequal.shape[1]
         self.sequences = sequences_of(attributes)
-        self.nodes = new_run_nodes(room, attributes)
-        self.entries = new_entries(room, self.sequences)
+        self.nodes = new(RunNodes, capacity, attributes=attributes)
+        pointers = self.sequences.last.size - 1
+        self.entries = new(EdEntries, capacity, attributes=attributes, pointers=pointers)
         self._fired = new_chain_fired(tables)
         self.counter = ListCounter(1 << attributes)
 
@@ -110,8 +112,7 @@ class ChainRuns(KeyedRuns):
             return
         used_entries = int(self.entries.size[0])
         moved = np.arange(-first_entry, used_entries - first_entry, dtype=np.int32)
-        drop_entries(self.entries, first_entry, first)
-        drop_run_nodes(self.nodes, first, first_entry)
+        drop_before(self.nodes, self.entries, first, first_entry)
         rename_roots(self.index, self.forgotten, moved)
         self.counter.forget()
 
@@ -127,17 +128,17 @@ class ChainRuns(KeyedRuns):
             self._grow_nodes(3 * needed, held)
         needed = int(self.entries.size[0]) + entries
         if 2 * needed > self.entries.node.size:
-            self.entries = grown_entries(self.entries, 3 * needed, self.sequences)
+            self.entries = grown(self.entries, rows=3 * needed)
 
-    def _grow_nodes(self, room: int, held: Sequence[Roots]) -> None:
-        """Makes room; nodes that only end stay last, so that those who hold them hold other numbers then."""
+    def _grow_nodes(self, rows: int, held: Sequence[Roots]) -> None:
+        """Makes room for so many; nodes that only end stay last; whoever holds them holds new numbers."""
         old, ended = self.nodes, int(self.nodes.size[1])
-        self.nodes = grown_run_nodes(old, room)
-        for name in ("mark", "event", "place", "top", "head", "values"):
-            getattr(self.nodes, name)[room - ended :] = getattr(old, name)[old.mark.size - ended :]
+        self.nodes = grown(old, rows=rows)
+        for _, field, _ in kept_columns(RunNodes, ""):
+            getattr(self.nodes, field)[rows - ended :] = getattr(old, field)[old.mark.size - ended :]
         self.nodes.size[1] = ended
         for roots in held:
-            roots.root[roots.root >= old.mark.size - ended] += room - old.mark.size
+            roots.root[roots.root >= old.mark.size - ended] += rows - old.mark.size
 
     # ------------------------------------------------------------------------- stopping and going on
 
@@ -148,5 +149,6 @@ class ChainRuns(KeyedRuns):
         check_chain(snapshot.arrays, self.compact, snapshot.events.size, marks)
 
     def _put(self, snapshot: Snapshot) -> None:
-        self.nodes, self.entries = chain_pools(snapshot.arrays, self.sequences, self.room)
+        self.nodes = read(RunNodes, "nodes", snapshot.arrays, self.capacity)
+        self.entries = read(EdEntries, "entries", snapshot.arrays, self.capacity)
         self.counter.forget()

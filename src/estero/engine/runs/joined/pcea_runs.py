@@ -1,4 +1,4 @@
-"""Runs of a parallelised automaton: the arrays of `run_pcea`, and how they grow and shrink."""
+"""Runs of a parallelised automaton: what `run_pcea` works on, and how it grows and shrinks."""
 
 from __future__ import annotations
 
@@ -10,26 +10,14 @@ from numpy.typing import NDArray
 from estero.engine.cursor import CONSUME_NONE, Found, taken_needs
 from estero.engine.runs.joined import run_pcea
 from estero.engine.runs.joined.run_pcea import PceaTables, advance_pcea, new_fired
-from estero.engine.runs.keyed_runs import SMALLEST_ROOM, KeyedRuns
+from estero.engine.runs.keyed_runs import LEAST_CAPACITY, KeyedRuns
 from estero.engine.snapshots.snapshot import Snapshot
-from estero.engine.snapshots.snapshot_pcea import heaps_of, ordered_of, waiting_arrays, waits
-from estero.engine.snapshots.sound import check_entries, check_heaps, check_trees
-from estero.engine.store.arena import grown
-from estero.engine.store.hash_index import mark_roots, rename_roots
-from estero.engine.store.heap import (
-    grown_products,
-    mark_live,
-    move_live,
-    new_heap_nodes,
-    new_products,
-)
-from estero.engine.store.ordered_index import (
-    OrderedIndex,
-    mark_trees,
-    new_ordered_index,
-    rename_trees,
-    with_room,
-)
+from estero.engine.snapshots.snapshot_pcea import moved_heaps, ordered_of, waiting_arrays, waits
+from estero.engine.snapshots.sound import check_heaps, check_index, check_trees
+from estero.engine.store.hash_index import rename_roots
+from estero.engine.store.heap import HeapNodes, Products
+from estero.engine.store.ordered_index import OrderedIndex, new_ordered_index, rename_trees, with_room
+from estero.engine.store.schema import grown, new, read
 from estero.engine.walk.products import Heaps, ProductCounter
 from estero.engine.walk.roots import Roots
 
@@ -37,7 +25,7 @@ _LONG = 64
 """Where more nodes on rims than so many were counted for each product, rims are long."""
 
 _COMFORT = 8
-"""Up to so many times the first room, each compaction is followed by more room."""
+"""Up to so many times the first capacity, pools grow after each compaction."""
 
 
 class PceaRuns(KeyedRuns):
@@ -51,13 +39,13 @@ class PceaRuns(KeyedRuns):
         window: int | None = None,
         *,
         consume: int = CONSUME_NONE,
-        room: int = SMALLEST_ROOM,
+        capacity: int = LEAST_CAPACITY,
     ) -> None:
-        super().__init__(window, consume, room)
+        super().__init__(window, consume, capacity)
         self._tables = tables
-        self.products = new_products(room, room)
-        self.nodes = new_heap_nodes(room)
-        self.ordered = new_ordered_index(room if tables.ordered_steps else 1)
+        self.products = new(Products, capacity, children=capacity)
+        self.nodes = new(HeapNodes, capacity)
+        self.ordered = new_ordered_index(capacity if tables.ordered_steps else 1)
         self._fired = new_fired(tables)
         self._steps = 0
         self.counter = ProductCounter()
@@ -116,15 +104,9 @@ class PceaRuns(KeyedRuns):
 
     def _compact(self, oldest: int) -> None:
         """Keeps what the window still reaches."""
-        count, size = int(self.products.size[0]), int(self.nodes.size[0])
-        live_products, live_nodes = np.zeros(count, np.int8), np.zeros(size, np.int8)
-        moved_products, moved_nodes = np.empty(count, np.int32), np.empty(size, np.int32)
-        mark_roots(self.index, oldest, live_nodes)
-        mark_trees(self.ordered, oldest, live_nodes)
-        mark_live(self.products, self.nodes, oldest, live_products, live_nodes)
-        move_live(self.products, self.nodes, live_products, live_nodes, moved_products, moved_nodes)
-        rename_roots(self.index, oldest, moved_nodes)
-        rename_trees(self.ordered, oldest, moved_nodes)
+        moved = moved_heaps(self.compact, self.index, self.ordered, oldest)
+        rename_roots(self.index, oldest, moved)
+        rename_trees(self.ordered, oldest, moved)
         self.counter.forget()
 
     def _grow(self, products: int, children: int, nodes: int) -> None:
@@ -142,22 +124,21 @@ class PceaRuns(KeyedRuns):
         used, used_children = self.products.size.tolist()
         steps, self._steps = self.counter.steps - self._steps, self.counter.steps
         comfort = 1 if steps > _LONG * self.products.mark.size else _COMFORT
-        room = self._grown_room(self.products.mark.size, used + products, comfort)
-        room_children = self._grown_room(self.products.child.size, used_children + children, comfort)
-        room_nodes = self._grown_room(self.nodes.product.size, int(self.nodes.size[0]) + nodes, comfort)
-        room_children, room_nodes = max(room, room_children), max(room, room_nodes)
-        if room != self.products.mark.size or room_children != self.products.child.size:
-            self.products = grown_products(self.products, room, room_children)
-        if room_nodes != self.nodes.product.size:
-            self.nodes = grown(self.nodes, new_heap_nodes(room_nodes))
+        rows = self._grown_size(self.products.mark.size, used + products, comfort)
+        children = max(rows, self._grown_size(self.products.child.size, used_children + children, comfort))
+        nodes = self._grown_size(self.nodes.product.size, int(self.nodes.size[0]) + nodes, comfort)
+        if rows != self.products.mark.size or children != self.products.child.size:
+            self.products = grown(self.products, rows=rows, children=children)
+        if max(rows, nodes) != self.nodes.product.size:
+            self.nodes = grown(self.nodes, rows=max(rows, nodes))
 
-    def _grown_room(self, room: int, needed: int, comfort: int) -> int:
+    def _grown_size(self, size: int, needed: int, comfort: int) -> int:
         """Without a window compactions free next to nothing, so that there are fewer of them."""
         least = (2 if self.window is not None else 4) * needed
         if comfort == 1:
-            return max(self.room, least)
-        larger = max(room, min(2 * room, comfort * self.room))
-        return larger if 2 * needed <= room else max(larger, least)
+            return max(self.capacity, least)
+        larger = max(size, min(2 * size, comfort * self.capacity))
+        return larger if 2 * needed <= size else max(larger, least)
 
     # ------------------------------------------------------------------------- stopping and going on
 
@@ -168,12 +149,13 @@ class PceaRuns(KeyedRuns):
     def _check_opened(self, snapshot: Snapshot, marks: int) -> None:
         arrays, events = snapshot.arrays, snapshot.events.size
         check_heaps(arrays, events, marks)
-        check_entries(arrays, "entries", arrays["heap_product"].size, events)
+        check_index(arrays, "index", arrays["nodes.product"].size, events)
         if self.tables.ordered_steps:
             check_trees(arrays, events)
 
     def _put(self, snapshot: Snapshot) -> None:
-        self.products, self.nodes = heaps_of(snapshot.arrays, self.room)
+        self.products = read(Products, "products", snapshot.arrays, self.capacity)
+        self.nodes = read(HeapNodes, "nodes", snapshot.arrays, self.products.mark.size)
         if self.tables.ordered_steps:
-            self.ordered = ordered_of(snapshot.arrays, self.room)
+            self.ordered = ordered_of(snapshot.arrays, self.capacity)
         self.counter.forget()

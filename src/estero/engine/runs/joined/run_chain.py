@@ -14,21 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import BITS_IN_WORD, KeyedEvents
-from estero.engine.cursor import (
-    CONSUME_ANY,
-    CONSUME_ANY_ASKED,
-    CONSUME_PARTITION,
-    DONE,
-    FULL,
-    GROW,
-    Found,
-    cursor_of,
-    report,
-)
+from estero.engine.batch import KeyedEvents
+from estero.engine.cursor import DONE, Found, cursor_of, report
 from estero.engine.kernels import INT, Cube, Grid, Maybe, inlined, kernel, pool
-from estero.engine.runs.forgotten import first_kept, forget, has_room_for_one
-from estero.engine.runs.joined.run_pcea import firsts, forget_probes
+from estero.engine.runs.joined.reading import Tally, read_keyed
+from estero.engine.runs.joined.run_pcea import firsts
+from estero.engine.runs.reading import within_bound
 from estero.engine.store.arena import NONE
 from estero.engine.store.ed_index import first_unequal, insert, newest
 from estero.engine.store.hash_index import HashIndex
@@ -103,7 +94,7 @@ class ChainTables(NamedTuple):
     def columns(self) -> int:
         """How many key columns the automaton reads."""
         read = self.probe_key, self.probe_unequal, self.place_key, self.place_unequal
-        return 1 + max(int(each.max(initial=NONE)) for each in read)
+        return 1 + max(int(columns.max(initial=NONE)) for columns in read)
 
 
 def chain_tables(states: int, steps: Sequence[ChainStep], final: Sequence[int]) -> ChainTables:
@@ -302,102 +293,82 @@ def places_to_wait(tables, events, place, target):  # type: ignore[no-untyped-de
     return waits
 
 
-@kernel(ChainTables, Lists, HashIndex, Maybe(HashIndex), ChainFired, Found, KeyedEvents, Cursor, INT)
-def advance_chain(tables, lists, index, forgotten, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
-    """Processes events from cursor.at on, until DONE, GROW or FULL; resumable with more room.
+@inlined
+def take(tables, lists, index, ordered, fired, events, cursor, here, transition, tally):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Notes a transition if it fires; see `read_keyed`. What fires looks at what waited before this event."""
+    _, entries, sequences, _ = lists
+    place, event, _, since = here
+    fires, ends, waits, waits_in_order, gathered = tally
+    spots = places_to_wait(tables, events, place, tables.target[transition])
+    if spots == 0 and not tables.accepts[transition]:
+        return DONE, tally
+    probe = tables.probe[transition]
+    if probe != NONE:
+        if fired.probed[probe] != event:
+            look(tables, sequences, entries, index, fired, events, place, probe, since)
+            fired.probed[probe] = event
+        if fired.head[probe] == NONE:
+            return DONE, tally
+    fired.transition[fires] = transition
+    if tables.accepts[transition]:
+        ends += 1
+    return DONE, Tally(fires + 1, ends, waits + spots, waits_in_order, gathered)
 
-    `lists` are `walk.list_counts.Lists`.
 
-    Loop invariant: at the top the index has, for each waiting place and key, the runs of all events
-    before cursor.at that wait there. What fires looks at that version and is put in only then. Nothing is
-    written for an event before all room that it can need is there. `forgotten` is None where no partition
-    forgets; machine code for that leaves out what it asks for. Nothing before `since` counts in the event's
-    partition, nothing before `oldest` anywhere.
+@inlined
+def lacks(tables, lists, index, ordered, cursor, tally):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Whether capacity is missing for what fires; see `read_keyed`.
+
+    A transition makes one node, and what waits one entry, and claims a place of the hash index, half of whose
+    places stay free.
     """
+    nodes, entries, _, _ = lists
+    if (
+        nodes.size[0] + nodes.size[1] + tally.fires > nodes.mark.size
+        or entries.size[0] + tally.waits > entries.node.size
+        or 2 * (index.used[0] + tally.waits) > index.words.shape[0]
+    ):
+        cursor.need_nodes = tally.fires
+        cursor.need_entries = tally.waits
+        cursor.need_slots = tally.waits
+        return True, tally.fires
+    return False, tally.fires
+
+
+@inlined
+def write(tables, lists, index, ordered, fired, reported, events, here, tally, most):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Makes the nodes of what fires and reports them, and then lets them wait; see `read_keyed`."""
     nodes, entries, sequences, _ = lists
-    predicates = tables.first_fired.size - 1
-    while cursor.at < cursor.last:
-        if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
-            return FULL
-        place = cursor.at
-        event = cursor.first + place
-        oldest = cursor.forgotten
-        since = oldest
-        if forgotten is not None:
-            since = first_kept(forgotten, events.partition, place, oldest)
-        fires = 0
-        insertions = 0
-        ends = 0
-        for predicate in range(predicates):
-            word = events.words[place, predicate // BITS_IN_WORD]
-            if (word >> np.uint64(predicate % BITS_IN_WORD)) & np.uint64(1) == 0:
-                continue
-            for transition in range(tables.first_fired[predicate], tables.first_fired[predicate + 1]):
-                target = tables.target[transition]
-                waits = places_to_wait(tables, events, place, target)
-                if waits == 0 and not tables.accepts[transition]:
-                    continue
-                probe = tables.probe[transition]
-                if probe != NONE:
-                    if fired.probed[probe] != event:
-                        look(tables, sequences, entries, index, fired, events, place, probe, since)
-                        fired.probed[probe] = event
-                    if fired.head[probe] == NONE:
-                        continue
-                fired.transition[fires] = transition
-                fires += 1
-                insertions += waits
-                if tables.accepts[transition]:
-                    ends += 1
-        if fires > 0:
-            short_of_partitions = False
-            if forgotten is not None:
-                short_of_partitions = not has_room_for_one(forgotten)
-            if (
-                nodes.size[0] + nodes.size[1] + fires > nodes.mark.size
-                or entries.size[0] + insertions > entries.node.size
-                or 2 * (index.used[0] + insertions) > index.words.shape[0]
-                or short_of_partitions
-            ):
-                cursor.need_nodes = fires
-                cursor.need_entries = insertions
-                cursor.need_slots = insertions
-                forget_probes(fired)
-                return GROW
-            if found.size[0] + ends > found.event.size:
-                return FULL
-            first_new = nodes.size[0]
-            for number in range(fires):
-                transition = fired.transition[number]
-                target = tables.target[transition]
-                waits = places_to_wait(tables, events, place, target) > 0
-                node = new_run_node(tables, nodes, fired, events, place, event, transition, waits)
-                if tables.accepts[transition]:
-                    report(found, event, node, since)
-                fired.transition[number] = target if waits else NONE
-            node = first_new
-            for number in range(fires):
-                target = fired.transition[number]
-                if target != NONE:
-                    let_wait(
-                        tables,
-                        sequences,
-                        entries,
-                        index,
-                        fired,
-                        events,
-                        place,
-                        event,
-                        node,
-                        target,
-                        oldest,
-                        since,
-                    )
-                    node += 1
-            if ends > 0 and consume in (CONSUME_ANY, CONSUME_PARTITION):
-                if forgotten is not None:
-                    forget(forgotten, events.partition, place, event + 1, oldest)
-                else:
-                    cursor.forgotten = event + 1
-        cursor.at = place + 1
-    return DONE
+    place, event, oldest, since = here
+    nodes_before = nodes.size[0] + nodes.size[1]
+    entries_before = entries.size[0]
+    slots_before = index.used[0]
+    reported_before = reported.size[0]
+    node = nodes.size[0]
+    for number in range(tally.fires):
+        transition = fired.transition[number]
+        target = tables.target[transition]
+        waits = places_to_wait(tables, events, place, target) > 0
+        made = new_run_node(tables, nodes, fired, events, place, event, transition, waits)
+        if tables.accepts[transition]:
+            report(reported, event, made, since)
+        fired.transition[number] = target if waits else NONE
+    for number in range(tally.fires):
+        target = fired.transition[number]
+        if target != NONE:
+            let_wait(
+                tables, sequences, entries, index, fired, events, place, event, node, target, oldest, since
+            )
+            node += 1
+    within_bound(nodes.size[0] + nodes.size[1] - nodes_before, most)
+    within_bound(entries.size[0] - entries_before, tally.waits)
+    within_bound(index.used[0] - slots_before, tally.waits)
+    within_bound(reported.size[0] - reported_before, tally.ends)
+
+
+@kernel(ChainTables, Lists, HashIndex, Maybe(HashIndex), ChainFired, Found, KeyedEvents, Cursor, INT)
+def advance_chain(tables, lists, index, forgotten, fired, reported, events, cursor, consume):  # type: ignore[no-untyped-def]
+    """Reads events; see `read_keyed`. `lists` are `walk.list_counts.Lists`."""
+    return read_keyed(
+        tables, lists, index, None, forgotten, fired, reported, events, cursor, consume, take, lacks, write
+    )

@@ -15,20 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import BITS_IN_WORD, KeyedEvents
-from estero.engine.cursor import (
-    CONSUME_ANY,
-    CONSUME_ANY_ASKED,
-    CONSUME_PARTITION,
-    DONE,
-    FULL,
-    GROW,
-    Found,
-    cursor_of,
-    report,
-)
+from estero.engine.batch import KeyedEvents
+from estero.engine.cursor import DONE, GROW, Found, cursor_of, report
 from estero.engine.kernels import INT, Maybe, inlined, kernel, pool, step
-from estero.engine.runs.forgotten import first_kept, forget, has_room_for_one
+from estero.engine.runs.joined.reading import Tally, read_keyed
+from estero.engine.runs.reading import within_bound
 from estero.engine.store.arena import NONE
 from estero.engine.store.hash_index import FREE, START, HashIndex, claim, find, heap_of, put
 from estero.engine.store.heap import SPINE, heap_node, meld, new_product
@@ -47,7 +38,7 @@ from estero.engine.store.ordered_index import (
     most_nodes,
     query,
 )
-from estero.engine.store.value_trees import PIECES
+from estero.engine.store.value_trees import FREE_ROWS, PIECES, USED
 from estero.engine.walk.products import Heaps
 
 Cursor = cursor_of("forgotten", "need_products", "need_children", "need_nodes", "need_entries", "need_values")
@@ -113,13 +104,13 @@ class PceaTables(NamedTuple):
     @property
     def columns(self) -> int:
         """How many key columns the automaton reads."""
-        return 1 + max(int(each.max(initial=NONE)) for each in (self.probe_key, self.place_key))
+        return 1 + max(int(columns.max(initial=NONE)) for columns in (self.probe_key, self.place_key))
 
     @property
     def values(self) -> int:
         """How many value columns it reads."""
         asked = self.probe_value, self.probe_upper, self.place_value
-        return 1 + max(int(each.max(initial=NONE)) for each in asked)
+        return 1 + max(int(columns.max(initial=NONE)) for columns in asked)
 
 
 Source = tuple[int, int, int] | tuple[int, int, int, str, int, int] | tuple[int, int, int, str, int, int, int]
@@ -181,7 +172,7 @@ def pcea_tables(states: int, transitions: Sequence[Transition], final: Sequence[
         _check(number, transition, states)
     fired = sorted(transitions, key=lambda transition: transition.predicate)
     predicates = fired[-1].predicate + 1 if fired else 0
-    parts = [_parts(source) for each in fired for source in each.sources]
+    parts = [_parts(source) for transition in fired for source in transition.sources]
     places = sorted({place for place, _ in parts})
     place_of = {place: number for number, place in enumerate(places)}
     sources = [_Probe(place_of[place], *rest) for place, rest in parts]
@@ -194,10 +185,10 @@ def pcea_tables(states: int, transitions: Sequence[Transition], final: Sequence[
     first_ordered = (first_place[:-1] + plain[:states]).astype(np.int32)
     ordered = first_place[1:] - first_ordered
     return PceaTables(
-        firsts([each.predicate for each in fired], predicates),
-        np.array([each.mark for each in fired], np.int32),
-        np.array([each.target for each in fired], np.int32),
-        np.cumsum([0, *(len(each.sources) for each in fired)], dtype=np.int32),
+        firsts([transition.predicate for transition in fired], predicates),
+        np.array([transition.mark for transition in fired], np.int32),
+        np.array([transition.target for transition in fired], np.int32),
+        np.cumsum([0, *(len(transition.sources) for transition in fired)], dtype=np.int32),
         np.array([probe_of[source] for source in sources], np.int32),
         np.array([probe.place for probe in probes], np.int32),
         np.array([probe.key for probe in probes], np.int32),
@@ -209,7 +200,8 @@ def pcea_tables(states: int, transitions: Sequence[Transition], final: Sequence[
         np.array([place.key for place in places], np.int32),
         np.array([place.value for place in places], np.int32),
         is_final,
-        sum(probe.order != NONE for probe in probes) + sum(int(ordered[each.target]) for each in fired),
+        sum(probe.order != NONE for probe in probes)
+        + sum(int(ordered[transition.target]) for transition in fired),
     )
 
 
@@ -267,13 +259,6 @@ def new_fired(tables: PceaTables) -> Fired:
     )
 
 
-@step
-def forget_probes(fired):  # type: ignore[no-untyped-def]
-    """What probes have found is looked for again: before that, runs may be renumbered."""
-    for probe in range(fired.probed.size):
-        fired.probed[probe] = -1
-
-
 @inlined
 def look(tables, index, fired, events, place, probe, oldest):  # type: ignore[no-untyped-def]
     """Notes what waits for the event at `place` of the batch where a probe looks."""
@@ -287,8 +272,12 @@ def look(tables, index, fired, events, place, probe, oldest):  # type: ignore[no
 
 
 @step
-def look_in_order(tables, nodes, ordered, fired, events, place, probe, oldest):  # type: ignore[no-untyped-def]
-    """Notes what waits for the event at `place` of the batch, with a value, where a probe looks."""
+def look_in_order(tables, nodes, ordered, fired, events, place, probe, oldest, most):  # type: ignore[no-untyped-def]
+    """Notes what waits for the event at `place` of the batch, with a value, where a probe looks.
+
+    Needs capacity for `most` heap nodes.
+    """
+    nodes_before = nodes.size[0]
     key = tables.probe_key[probe]
     value = tables.probe_value[probe]
     upper = tables.probe_upper[probe]
@@ -310,6 +299,7 @@ def look_in_order(tables, nodes, ordered, fired, events, place, probe, oldest): 
         if heap != NONE:
             fired.probe_heap[probe] = heap
             fired.probe_start[probe] = nodes.start[heap]
+    within_bound(nodes.size[0] - nodes_before, most)
 
 
 @step
@@ -330,6 +320,152 @@ def wait_in_order(tables, nodes, ordered, fired, events, place, waiting, alone, 
     )
 
 
+@inlined
+def take(tables, heaps, index, ordered, fired, events, cursor, here, transition, tally):  # type: ignore[no-untyped-def]
+    """Notes what a transition gathers if it fires; see `read_keyed`.
+
+    Queries of the ordered index make heap nodes, and make them again when the event is tried again.
+    """
+    _, nodes = heaps
+    place, event, _, since = here
+    fires, ends, waits, waits_in_order, gathered = tally
+    target = tables.target[transition]
+    waits_before = waits + waits_in_order
+    for spot in range(tables.first_place[target], tables.first_ordered[target]):
+        waits += events.known[place, tables.place_key[spot]]
+    if ordered is not None:
+        for spot in range(tables.first_ordered[target], tables.first_place[target + 1]):
+            known = events.known[place, tables.place_key[spot]]
+            waits_in_order += known and events.valid[place, tables.place_value[spot]]
+    if waits + waits_in_order == waits_before and not tables.final[target]:
+        return DONE, tally
+    start = event
+    for source in range(tables.first_source[transition], tables.first_source[transition + 1]):
+        probe = tables.source_probe[source]
+        if fired.probed[probe] != event:
+            if ordered is None or tables.probe_order[probe] == NONE:
+                look(tables, index, fired, events, place, probe, since)
+            else:
+                most = most_nodes(ordered, nodes, 1)
+                if nodes.size[0] + most > nodes.product.size:
+                    cursor.need_nodes = most_nodes(ordered, nodes, tables.ordered_steps)
+                    return GROW, tally
+                look_in_order(tables, nodes, ordered, fired, events, place, probe, since, most)
+            fired.probed[probe] = event
+        if fired.probe_heap[probe] == NONE:
+            return DONE, tally
+        start = min(start, fired.probe_start[probe])
+        fired.heap[gathered] = fired.probe_heap[probe]
+        gathered += 1
+    fired.transition[fires] = transition
+    fired.start[fires] = start
+    fires += 1
+    fired.first[fires] = gathered
+    if tables.final[target]:
+        ends += 1
+    return DONE, Tally(fires, ends, waits, waits_in_order, gathered)
+
+
+@inlined
+def lacks(tables, heaps, index, ordered, cursor, tally):  # type: ignore[no-untyped-def]
+    """Whether capacity is missing for what fires; see `read_keyed`.
+
+    A transition makes one product, with a child for each heap that it gathers. What waits without a value
+    claims a place of the hash index, half of whose places stay free, and makes SPINE heap nodes, among them
+    that in which its product is alone. What waits with a value takes what the ordered index says, and that
+    node for each product.
+    """
+    products, nodes = heaps
+    most = SPINE * tally.waits
+    short_of_values = False
+    if ordered is not None and tally.waits_in_order > 0:
+        most += tally.fires + most_nodes(ordered, nodes, tally.waits_in_order)
+        short_of_values = not has_room(ordered, tally.waits_in_order)
+    if (
+        products.size[0] + tally.fires > products.mark.size
+        or products.size[1] + tally.gathered > products.child.size
+        or nodes.size[0] + most > nodes.product.size
+        or 2 * (index.used[0] + tally.waits) > index.words.shape[0]
+        or short_of_values
+    ):
+        cursor.need_products = tally.fires
+        cursor.need_children = tally.gathered
+        cursor.need_nodes = most
+        if ordered is not None:
+            cursor.need_nodes += most_nodes(ordered, nodes, tables.ordered_steps)
+        cursor.need_entries = tally.waits
+        cursor.need_values = tally.waits_in_order
+        return True, most
+    return False, most
+
+
+@inlined
+def let_wait(tables, nodes, index, fired, events, here, target, product, start):  # type: ignore[no-untyped-def]
+    """Lets a product wait without a value; the heap node that holds it alone, or NONE."""
+    place, _, oldest, since = here
+    alone = NONE
+    for spot in range(tables.first_place[target], tables.first_ordered[target]):
+        key = tables.place_key[spot]
+        if not events.known[place, key]:
+            continue
+        entry = claim(index, spot, events.keys[place, key, 0], events.keys[place, key, 1], oldest)
+        newest = index.entries[entry, START]
+        if newest >= since and start >= newest:
+            heap = heap_node(nodes, product, start, heap_of(index, entry), NONE)
+            put(index, entry, spot, heap, start)
+            continue
+        if alone == NONE:
+            alone = heap_node(nodes, product, start, NONE, NONE)
+        if newest < since:
+            put(index, entry, spot, alone, start)
+        else:
+            heap = meld(nodes, heap_of(index, entry), alone, since, fired.path)
+            put(index, entry, spot, heap, newest)
+    return alone
+
+
+@inlined
+def write(tables, heaps, index, ordered, fired, reported, events, here, tally, most):  # type: ignore[no-untyped-def]
+    """Makes the products of what fires, lets them wait and reports them; see `read_keyed`."""
+    products, nodes = heaps
+    place, event, oldest, since = here
+    products_before = products.size[0]
+    children_before = products.size[1]
+    nodes_before = nodes.size[0]
+    entries_before = index.used[0]
+    reported_before = reported.size[0]
+    rows_before = np.int64(0)
+    if ordered is not None:
+        rows_before = ordered.sizes[USED] - ordered.sizes[FREE_ROWS]
+    for number in range(tally.fires):
+        transition = fired.transition[number]
+        target = tables.target[transition]
+        start = fired.start[number]
+        first = fired.first[number]
+        last = fired.first[number + 1]
+        product = new_product(products, nodes, tables.mark[transition], event, start, fired.heap, first, last)
+        if tables.final[target]:
+            report(reported, event, product, since)
+        alone = let_wait(tables, nodes, index, fired, events, here, target, product, start)
+        if ordered is not None:
+            for spot in range(tables.first_ordered[target], tables.first_place[target + 1]):
+                if not events.known[place, tables.place_key[spot]]:
+                    continue
+                if not events.valid[place, tables.place_value[spot]]:
+                    continue
+                if alone == NONE:
+                    alone = heap_node(nodes, product, start, NONE, NONE)
+                wait_in_order(tables, nodes, ordered, fired, events, place, spot, alone, event, oldest)
+    within_bound(products.size[0] - products_before, tally.fires)
+    within_bound(products.size[1] - children_before, tally.gathered)
+    within_bound(nodes.size[0] - nodes_before, most)
+    within_bound(index.used[0] - entries_before, tally.waits)
+    within_bound(reported.size[0] - reported_before, tally.ends)
+    if ordered is not None:
+        rows = ordered.sizes[USED] - ordered.sizes[FREE_ROWS]
+        within_bound(rows - rows_before, 2 * tally.waits_in_order)
+
+
 @kernel(
     PceaTables,
     Heaps,
@@ -342,166 +478,14 @@ def wait_in_order(tables, nodes, ordered, fired, events, place, waiting, alone, 
     Cursor,
     INT,
 )
-def advance_pcea(tables, heaps, index, ordered, forgotten, fired, found, events, cursor, consume):  # type: ignore[no-untyped-def]
-    """Processes events from cursor.at on, until DONE, GROW or FULL; resumable with more room.
+def advance_pcea(tables, heaps, index, ordered, forgotten, fired, reported, events, cursor, consume):  # type: ignore[no-untyped-def]
+    """Reads events; see `read_keyed`.
 
-    `heaps` are `walk.products.Heaps`.
-
-    Loop invariant: at the top the indexes have, for each waiting place and key, the runs of all events
-    before cursor.at that wait there and started inside the window. Nothing is written for an event
-    before all room that it can need is there; but queries of the ordered index make heap nodes, and make
-    them again when the event is tried again.
-
-    `ordered` is None where the automaton never asks for an order: machine code for that leaves out what
-    follows `ordered is not None`. Measured, with the orders in it and never asked for: 5 to 10 % slower.
-    Likewise `forgotten`, where no partition forgets. What is gathered starts at or after `since`, in whose
-    partition nothing before it counts; indexes of all partitions only let go of what is before `oldest`.
+    `heaps` are `walk.products.Heaps`. `ordered` is None where the automaton never asks for an order: machine
+    code for that leaves out what follows `ordered is not None`. Measured, with the orders in it and never
+    asked for: 5 to 10 % slower. What is gathered starts at or after `since`; indexes of all partitions only
+    let go of what is before `oldest`.
     """
-    products, nodes = heaps
-    predicates = tables.first_fired.size - 1
-    while cursor.at < cursor.last:
-        if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
-            return FULL
-        place = cursor.at
-        event = cursor.first + place
-        oldest = max(events.oldest[place], cursor.forgotten)
-        since = oldest
-        if forgotten is not None:
-            since = first_kept(forgotten, events.partition, place, oldest)
-
-        # 1. What fires, and the room for it.
-        fires = 0
-        heaps = 0
-        insertions = 0
-        in_order = 0
-        ends = 0
-        for predicate in range(predicates):
-            word = events.words[place, predicate // BITS_IN_WORD]
-            if (word >> np.uint64(predicate % BITS_IN_WORD)) & np.uint64(1) == 0:
-                continue
-            for transition in range(tables.first_fired[predicate], tables.first_fired[predicate + 1]):
-                target = tables.target[transition]
-                waits = 0
-                for spot in range(tables.first_place[target], tables.first_ordered[target]):
-                    waits += events.known[place, tables.place_key[spot]]
-                waits_in_order = 0
-                if ordered is not None:
-                    for spot in range(tables.first_ordered[target], tables.first_place[target + 1]):
-                        known = events.known[place, tables.place_key[spot]]
-                        waits_in_order += known and events.valid[place, tables.place_value[spot]]
-                if waits + waits_in_order == 0 and not tables.final[target]:
-                    continue
-                start = event
-                gathered = heaps
-                complete = True
-                for source in range(tables.first_source[transition], tables.first_source[transition + 1]):
-                    probe = tables.source_probe[source]
-                    if fired.probed[probe] != event:
-                        if ordered is None or tables.probe_order[probe] == NONE:
-                            look(tables, index, fired, events, place, probe, since)
-                        elif nodes.size[0] + most_nodes(ordered, nodes, 1) <= nodes.product.size:
-                            look_in_order(tables, nodes, ordered, fired, events, place, probe, since)
-                        else:
-                            cursor.need_nodes = most_nodes(ordered, nodes, tables.ordered_steps)
-                            forget_probes(fired)
-                            return GROW
-                        fired.probed[probe] = event
-                    if fired.probe_heap[probe] == NONE:
-                        complete = False
-                        break
-                    start = min(start, fired.probe_start[probe])
-                    fired.heap[gathered] = fired.probe_heap[probe]
-                    gathered += 1
-                if not complete:
-                    continue
-                fired.transition[fires] = transition
-                fired.start[fires] = start
-                fires += 1
-                heaps = gathered
-                fired.first[fires] = heaps
-                insertions += waits
-                in_order += waits_in_order
-                if tables.final[target]:
-                    ends += 1
-        if fires > 0:
-            made = SPINE * insertions
-            short_of_values = False
-            if ordered is not None and in_order > 0:
-                made += fires + most_nodes(ordered, nodes, in_order)
-                short_of_values = not has_room(ordered, in_order)
-            short_of_partitions = False
-            if forgotten is not None:
-                short_of_partitions = not has_room_for_one(forgotten)
-            if (
-                products.size[0] + fires > products.mark.size
-                or products.size[1] + heaps > products.child.size
-                or nodes.size[0] + made > nodes.product.size
-                or 2 * (index.used[0] + insertions) > index.words.shape[0]
-                or short_of_values
-                or short_of_partitions
-            ):
-                cursor.need_products = fires
-                cursor.need_children = heaps
-                cursor.need_nodes = made
-                if ordered is not None:
-                    cursor.need_nodes += most_nodes(ordered, nodes, tables.ordered_steps)
-                cursor.need_entries = insertions
-                cursor.need_values = in_order
-                forget_probes(fired)
-                return GROW
-            if found.size[0] + ends > found.event.size:
-                return FULL
-
-            # 2. Make the products; let them wait.
-            for number in range(fires):
-                transition = fired.transition[number]
-                target = tables.target[transition]
-                start = fired.start[number]
-                product = new_product(
-                    products,
-                    nodes,
-                    tables.mark[transition],
-                    event,
-                    start,
-                    fired.heap,
-                    fired.first[number],
-                    fired.first[number + 1],
-                )
-                if tables.final[target]:
-                    report(found, event, product, since)
-                alone = NONE
-                for spot in range(tables.first_place[target], tables.first_ordered[target]):
-                    key = tables.place_key[spot]
-                    if not events.known[place, key]:
-                        continue
-                    entry = claim(index, spot, events.keys[place, key, 0], events.keys[place, key, 1], oldest)
-                    newest = index.entries[entry, START]
-                    if newest >= since and start >= newest:
-                        heap = heap_node(nodes, product, start, heap_of(index, entry), NONE)
-                        put(index, entry, spot, heap, start)
-                        continue
-                    if alone == NONE:
-                        alone = heap_node(nodes, product, start, NONE, NONE)
-                    if newest < since:
-                        put(index, entry, spot, alone, start)
-                    else:
-                        heap = meld(nodes, heap_of(index, entry), alone, since, fired.path)
-                        put(index, entry, spot, heap, newest)
-                if ordered is not None:
-                    for spot in range(tables.first_ordered[target], tables.first_place[target + 1]):
-                        if not events.known[place, tables.place_key[spot]]:
-                            continue
-                        if not events.valid[place, tables.place_value[spot]]:
-                            continue
-                        if alone == NONE:
-                            alone = heap_node(nodes, product, start, NONE, NONE)
-                        wait_in_order(
-                            tables, nodes, ordered, fired, events, place, spot, alone, event, oldest
-                        )
-            if ends > 0 and consume in (CONSUME_ANY, CONSUME_PARTITION):
-                if forgotten is not None:
-                    forget(forgotten, events.partition, place, event + 1, oldest)
-                else:
-                    cursor.forgotten = event + 1
-        cursor.at = place + 1
-    return DONE
+    return read_keyed(
+        tables, heaps, index, ordered, forgotten, fired, reported, events, cursor, consume, take, lacks, write
+    )

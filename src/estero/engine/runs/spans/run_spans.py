@@ -19,8 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, MISS, Found, automaton_cursor_of, report
+from estero.engine.cursor import DONE, FULL, GROW, MISS, Found, automaton_cursor_of, report
 from estero.engine.kernels import FLAG, INT, Grid, inlined, kernel, pool, step
+from estero.engine.runs.reading import missing, read_events, within_bound
 from estero.engine.runs.run_cea import (
     DEAD,
     IDLE,
@@ -28,16 +29,13 @@ from estero.engine.runs.run_cea import (
     Events,
     Partitions,
     Tables,
-    is_behind,
-    is_consumed,
-    is_forgotten,
-    is_read,
-    missing,
 )
 from estero.engine.runs.spans.spans import Members, Spans, drop_expired, drop_spans, free_members, join_spans
 from estero.engine.runs.split.ranks import NEXT
 from estero.engine.runs.split.run_split import Order
 from estero.engine.store.arena import NONE, Arena
+from estero.engine.store.lists import take_row
+from estero.engine.store.schema import STATES, counters, data, scratch
 from estero.engine.store.tecs import bottom, output, pair
 
 MAX = 3
@@ -61,12 +59,12 @@ class Made(NamedTuple):
     born: the node of each edge of a run that begins, and of one that begins without a mark. size int64[1].
     """
 
-    state: NDArray[np.int32]
-    rank: NDArray[np.int32]
-    node: NDArray[np.int32]
-    born: NDArray[np.int32]
-    where: NDArray[np.int32]
-    size: NDArray[np.int64]
+    state: NDArray[np.int32] = scratch()
+    rank: NDArray[np.int32] = scratch()
+    node: NDArray[np.int32] = scratch()
+    born: NDArray[np.int32] = scratch()
+    where: NDArray[np.int32] = scratch(NONE, length=STATES)
+    size: NDArray[np.int64] = counters()
 
 
 @pool
@@ -77,9 +75,9 @@ class Contest(NamedTuple):
     marked more; DEAD or UNKNOWN. own int32[states]; empty int8[states].
     """
 
-    beside: Grid[np.int32]
-    own: NDArray[np.int32]
-    empty: NDArray[np.int8]
+    beside: Grid[np.int32] = data(UNKNOWN, length=STATES, axes=("rivals",))
+    own: NDArray[np.int32] = data(0, length=STATES)
+    empty: NDArray[np.int8] = data(0, length=STATES)
 
 
 @pool
@@ -91,12 +89,6 @@ class Spanned(NamedTuple):
     spans: Spans
     partitions: Partitions
     made: Made
-
-
-def new_made(capacity: int, states: int) -> Made:
-    """Scratch for steps that make up to `capacity` members."""
-    state, rank, node, born = (np.empty(capacity, np.int32) for _ in range(4))
-    return Made(state, rank, node, born, np.full(states, NONE, np.int32), np.zeros(1, np.int64))
 
 
 @step
@@ -237,7 +229,7 @@ def move_ordered(tables, arena, members, made, first, event_class, event, first_
 
 
 @inlined
-def report_made(tables, made, found, event, oldest, order):  # type: ignore[no-untyped-def]
+def report_made(tables, made, reported, event, oldest, order):  # type: ignore[no-untyped-def]
     """Reports what has ended: under NEXT and LAST the best support, which comes first."""
     best = np.int32(NONE)
     for place in range(made.size[0]):
@@ -245,7 +237,7 @@ def report_made(tables, made, found, event, oldest, order):  # type: ignore[no-u
         chosen = order == MAX or best == NONE
         if tables.accepts[made.state[place]] and (chosen or best == rank):
             best = rank
-            report(found, event, made.node[place], oldest)
+            report(reported, event, made.node[place], oldest)
 
 
 @step
@@ -280,9 +272,7 @@ def written(tables, members, made):  # type: ignore[no-untyped-def]
             level += 1
     first = NONE
     for place in range(kept - 1, -1, -1):
-        member = members.free[0]
-        members.free[0] = members.next[member]
-        members.free[1] -= 1
+        member = take_row(members)
         members.state[member] = made.state[place]
         members.rank[member] = made.rank[place]
         members.node[member] = made.node[place]
@@ -300,134 +290,153 @@ def are_idle(tables, members, member, event_class):  # type: ignore[no-untyped-d
     return member == NONE
 
 
-@kernel(Tables, Contest, Spanned, Found, Events, Cursor, FLAG, INT, Order)
-def advance(tables, contest, spanned, found, events, cursor, gaps, consume, ordering):  # type: ignore[no-untyped-def]
-    """Processes events from cursor.at on, until one of the codes; resumable with more room.
+@inlined
+def knows_rivals(tables, contest, members, member, event_class, first_row, cursor):  # type: ignore[no-untyped-def]
+    """Whether it is known which runs that begin are beaten in a span; notes what is missing."""
+    edges = tables.first[first_row + 1] - tables.first[first_row]
+    for number in range(edges + 1):
+        marked = number < edges
+        state = tables.edge_target[tables.first[first_row] + number] if marked else tables.skip[first_row]
+        if state != DEAD:
+            state = among(tables, contest, members, member, event_class, state, marked, cursor)
+            if state == UNKNOWN:
+                return False
+    return True
 
-    Loop invariant: as that of run_cea.advance, for each window that begins at or after the start of the one
-    of the last event, with neighbouring spans that are not alike. A step forgets what has left the window
-    before it knows its room; all else is written afterwards.
+
+@inlined
+def most_nodes(moves, births):  # type: ignore[no-untyped-def]
+    """How many nodes a step makes at most of `moves` and `births`.
+
+    One for each run that begins, and one for the windows that begin at the event. A move makes two at most,
+    where it is marked and united with others that come to its state; and where its span becomes one with the
+    next, `newer` makes three of a member.
     """
+    return 5 * moves + births + 1
+
+
+@inlined
+def look(automaton, spanned, reported, events, cursor, here):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Forgets what has left the window, and looks up every row; see `read_events`.
+
+    What an event does to the runs of a span is moves: one for each run that begins, each member, and each
+    edge of these. A span has no more members after an event than moves, of which all that end may be reported
+    if it is the oldest one. `moves` counts one span more, in which the windows from this event on begin.
+    """
+    tables, contest, (order, _, _, _, _) = automaton
     arena, members, spans, partitions, made = spanned
-    order, windowed, visible, _, _ = ordering
-    while cursor.at < cursor.last:
-        if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
-            return FULL
-        place = cursor.at
-        event = cursor.first + place
-        partition = events.partition[place]
-        oldest = events.oldest[place]
-        event_class = events.event_class[place]
-        if is_forgotten(partitions, partition, cursor, consume):
-            drop_spans(members, spans, partitions, partition)
-        drop_expired(arena, members, spans, partitions, partition, oldest)
-        in_gap = is_behind(partitions, partition, events, place, gaps)
-        if in_gap:
-            event_class = 0
-
-        # 1. Look up every row; count the room.
-        first_row = IDLE
-        births = 0
-        if not in_gap:
-            first_row = tables.row_of[0, event_class]
-            if first_row == MISSING:
-                return missing(cursor, 0, event_class)
-            if first_row != IDLE:
-                births = tables.first[first_row + 1] - tables.first[first_row] + 1
-        touched = births
-        moves = np.int64(births)
-        most = np.int64(births)
-        span = partitions.first[partition]
-        while span != NONE:
-            here = np.int64(births)
+    event_class = here.event_class
+    drop_expired(arena, members, spans, partitions, here.partition, here.oldest)
+    first_row = IDLE
+    births = np.int64(0)
+    if not here.in_gap:
+        first_row = tables.row_of[0, event_class]
+        if first_row == MISSING:
+            return missing(cursor, 0, event_class), births, (first_row, births, births, births)
+        if first_row != IDLE:
+            births += tables.first[first_row + 1] - tables.first[first_row] + 1
+    touched = births
+    moves = births
+    most = births
+    span = partitions.first[here.partition]
+    while span != NONE:
+        moves_here = births
+        member = spans.first[span]
+        while member != NONE:
+            row = tables.row_of[members.state[member], event_class]
+            if row == MISSING:
+                code = missing(cursor, members.state[member], event_class)
+                return code, births, (first_row, births, births, births)
+            moves_here += 1
+            if row != IDLE:
+                moves_here += tables.first[row + 1] - tables.first[row]
+                touched += 1
+            member = members.next[member]
+        if order == MAX and births > 0:
             member = spans.first[span]
-            while member != NONE:
-                row = tables.row_of[members.state[member], event_class]
-                if row == MISSING:
-                    return missing(cursor, members.state[member], event_class)
-                here += 1
-                if row != IDLE:
-                    here += tables.first[row + 1] - tables.first[row]
-                    touched += 1
-                member = members.next[member]
-            if order == MAX and births > 0:
-                for number in range(births):
-                    marked = number < births - 1
-                    state = (
-                        tables.edge_target[tables.first[first_row] + number]
-                        if marked
-                        else tables.skip[first_row]
-                    )
-                    if (
-                        state != DEAD
-                        and among(
-                            tables, contest, members, spans.first[span], event_class, state, marked, cursor
-                        )
-                        == UNKNOWN
-                    ):
-                        return MISS
-            most = max(most, here)
-            moves += here
-            span = spans.next[span]
-        if touched > 0:
-            if arena.size[0] + 5 * moves + births + 1 > arena.kind.size:
-                cursor.need_nodes = 5 * moves + births + 1
-                return GROW
-            if moves > members.free[1] or spans.free[1] == 0 or most > made.state.size:
-                cursor.need_members = moves
-                cursor.need_spans = 1
-                cursor.need_made = most
-                return GROW
-            if found.size[0] + most > found.event.size:
-                return FULL
-            seen = found.size[0]
+            if not knows_rivals(tables, contest, members, member, event_class, first_row, cursor):
+                return MISS, births, (first_row, births, births, births)
+        most = max(most, moves_here)
+        moves += moves_here
+        span = spans.next[span]
+    code = DONE
+    if touched > 0:
+        if arena.size[0] + most_nodes(moves, births) > arena.kind.size:
+            cursor.need_nodes = most_nodes(moves, births)
+            code = GROW
+        elif moves > members.free[1] or spans.free[1] == 0 or most > made.state.size:
+            cursor.need_members = moves
+            cursor.need_spans = 1
+            cursor.need_made = most
+            code = GROW
+        elif reported.size[0] + most > reported.event.size:
+            code = FULL
+    return code, touched, (first_row, births, moves, most)
 
-            # 2. Runs that begin: the same ones in all spans, and in one of their own.
-            for number in range(births):
-                if number < births - 1:
-                    mark = tables.edge_marks[tables.first[first_row] + number]
-                    made.born[number] = output(arena, mark, event, NONE)
-                elif tables.skip[first_row] != DEAD:
-                    made.born[number] = bottom(arena, event)
-            span = partitions.first[partition]
-            if births > 0 and (windowed or span == NONE):
-                fresh = spans.free[0]
-                spans.free[0] = spans.next[fresh]
-                spans.free[1] -= 1
-                spans.last[fresh] = bottom(arena, event)
-                spans.first[fresh] = NONE
-                spans.next[fresh] = span
-                partitions.first[partition] = fresh
-                span = fresh
 
-            # 3. Move the members of each span.
-            while span != NONE:
-                first = spans.first[span]
-                if births > 0 or not are_idle(tables, members, first, event_class):
-                    if order == MAX:
-                        move_maximal(
-                            tables,
-                            contest,
-                            arena,
-                            members,
-                            made,
-                            first,
-                            event_class,
-                            event,
-                            first_row,
-                            cursor,
-                        )
-                    else:
-                        move_ordered(
-                            tables, arena, members, made, first, event_class, event, first_row, order, visible
-                        )
-                    if spans.next[span] == NONE:
-                        report_made(tables, made, found, event, oldest, order)
-                    free_members(members, first)
-                    spans.first[span] = written(tables, members, made)
-                span = spans.next[span]
-            join_spans(arena, members, spans, partitions, partition)
-            if is_consumed(partitions, partition, cursor, consume, found.size[0] > seen):
-                drop_spans(members, spans, partitions, partition)
-        is_read(partitions, partition, events, place, cursor, in_gap, touched)
-    return DONE
+@inlined
+def write(automaton, spanned, reported, events, cursor, here, touched, plan):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Moves the members of each span; see `read_events`."""
+    tables, contest, (order, windowed, visible, _, _) = automaton
+    arena, members, spans, partitions, made = spanned
+    _, event, event_class, partition, oldest, _ = here
+    first_row, births, moves, most = plan
+    nodes_before = arena.size[0]
+    members_before = members.free[1]
+    reported_before = reported.size[0]
+
+    # 1. Runs that begin: the same ones in all spans, and in one of their own.
+    for number in range(births):
+        if number < births - 1:
+            mark = tables.edge_marks[tables.first[first_row] + number]
+            made.born[number] = output(arena, mark, event, NONE)
+        elif tables.skip[first_row] != DEAD:
+            made.born[number] = bottom(arena, event)
+    span = partitions.first[partition]
+    if births > 0 and (windowed or span == NONE):
+        fresh = take_row(spans)
+        spans.last[fresh] = bottom(arena, event)
+        spans.first[fresh] = NONE
+        spans.next[fresh] = span
+        partitions.first[partition] = fresh
+        span = fresh
+
+    # 2. Move the members of each span.
+    while span != NONE:
+        first = spans.first[span]
+        if births > 0 or not are_idle(tables, members, first, event_class):
+            if order == MAX:
+                move_maximal(
+                    tables, contest, arena, members, made, first, event_class, event, first_row, cursor
+                )
+            else:
+                move_ordered(
+                    tables, arena, members, made, first, event_class, event, first_row, order, visible
+                )
+            within_bound(made.size[0], most)
+            if spans.next[span] == NONE:
+                report_made(tables, made, reported, event, oldest, order)
+            free_members(members, first)
+            spans.first[span] = written(tables, members, made)
+            within_bound(members_before - members.free[1], moves)
+        span = spans.next[span]
+    join_spans(arena, members, spans, partitions, partition)
+    within_bound(arena.size[0] - nodes_before, most_nodes(moves, births))
+    within_bound(reported.size[0] - reported_before, most)
+
+
+@inlined
+def drop(automaton, spanned, partition):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Forgets every run of a partition; see `read_events`."""
+    drop_spans(spanned.members, spanned.spans, spanned.partitions, partition)
+
+
+@kernel(Tables, Contest, Spanned, Found, Events, Cursor, FLAG, INT, Order)
+def advance(tables, contest, spanned, reported, events, cursor, gaps, consume, ordering):  # type: ignore[no-untyped-def]
+    """Reads events; see `read_events`.
+
+    Loop invariant: as that of `read_events`, for each window that begins at or after the start of the one of
+    the last event, with neighbouring spans that are not alike.
+    """
+    automaton = (tables, contest, ordering)
+    return read_events(automaton, spanned, reported, events, cursor, gaps, consume, look, write, drop)

@@ -1,4 +1,4 @@
-"""Runs of which only some are answers, by their marks (MAX, NEXT, LAST): the arrays of `run_spans`."""
+"""Runs of which only some are answers, by their marks (MAX, NEXT, LAST): what `run_spans` works on."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.cursor import Found
-from estero.engine.runs.cea_runs import ROOM, CeaRuns
+from estero.engine.runs.cea_runs import CeaRuns
 from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.spans import run_spans
-from estero.engine.runs.spans.run_spans import UNKNOWN, Contest, Spanned, new_made
-from estero.engine.runs.spans.spans import drop_spans, new_members, new_spans
+from estero.engine.runs.spans.run_spans import Contest, Spanned
+from estero.engine.runs.spans.spans import drop_spans
 from estero.engine.runs.split.run_split import Order
 from estero.engine.runs.tables import Automaton
-from estero.engine.snapshots.columns import Arrays
-from estero.engine.snapshots.open_runs import span_arrays, span_pools
-from estero.engine.snapshots.sound import check_span_runs
-from estero.engine.store.arena import copy_columns
-from estero.engine.store.pools import with_free
+from estero.engine.store.arena import BOTTOM
+from estero.engine.store.checks import Arrays, need
+from estero.engine.store.lists import begins
+from estero.engine.store.schema import new, with_sizes
 
 
 @runtime_checkable
@@ -39,29 +38,21 @@ class Rivalry(Protocol):
 class SpanRuns(CeaRuns):
     """See `CeaRuns`."""
 
-    cursor_kind = run_spans.Cursor
+    cursor_kind, store_kind = run_spans.Cursor, Spanned
+    lists, scratch = "spans", "made"
 
     def __init__(self, automaton: Automaton, settings: Settings) -> None:
-        self._contest = _new_contest(8, 8)
-        self._contested = 0
         super().__init__(automaton, settings)
         visible = np.array([] if settings.visible is None else settings.visible, np.bool_)
         self._order = Order(settings.order, settings.window is not None, visible)
-        self._members = new_members(ROOM)
-        self._spans = new_spans(ROOM)
-        self._made = new_made(ROOM, self._builder.tables.accepts.size)
+        self._contest = new(Contest, states=8, rivals=8)
+        self._contested = 0
         self._ask()
 
-    @property
-    def _pools(self) -> Spanned:
-        return Spanned(self.arena, self._members, self._spans, self._partitions, self._made)
-
     def _advance(self, found: Found) -> int:
-        tables = self._builder.tables
-        if tables.accepts.size > self._made.where.size:
-            self._made = new_made(self._made.state.size, tables.accepts.size)
         read = found, self._events, self._cursor, self.settings.gaps, self.consume
-        return int(run_spans.advance(tables, self._contest, self._pools, *read, self._order))
+        tables, contest = self._builder.tables, self._contest
+        return int(run_spans.advance(tables, contest, self.store, *read, self._order))
 
     def _learn(self, state: int, event_class: int) -> None:
         if event_class >= 0:
@@ -79,38 +70,25 @@ class SpanRuns(CeaRuns):
             return
         known, states = self._contested, self._builder.states
         own = [self._automaton.own(state) for state in range(known, states)]
-        old, asked = self._contest, 2 * (max(own, default=0) + 1)
-        rows, columns = old.beside.shape
-        if states > rows or asked > columns:
-            self._contest = _new_contest(max(rows, 2 * states), max(columns, 2 * asked))
-            self._contest.beside[:rows, :columns] = old.beside
-            copy_columns(old[1:], self._contest[1:], known)
+        rivals = 2 * (max(own, default=0) + 1)
+        self._contest = with_sizes(self._contest, states=states, rivals=rivals)
         self._contest.own[known:states] = own
         self._contest.empty[known:states] = [self._automaton.empty(state) for state in range(known, states)]
         self._contested = states
 
-    def _make_room(self, needed: dict[str, int]) -> None:
-        if needed["made"] > self._made.state.size:
-            self._made = new_made(2 * needed["made"], self._builder.tables.accepts.size)
-        self._members = with_free(self._members, needed["members"], new_members, self._ahead)
-        self._spans = with_free(self._spans, needed["spans"], new_spans, self._ahead)
-
     def _drop(self, partition: int) -> None:
-        drop_spans(self._members, self._spans, self._partitions, partition)
+        _, members, spans, partitions, _ = self.store
+        drop_spans(members, spans, partitions, partition)
 
-    def _listed(self, used: int, generation: int, oldest: int) -> Arrays:
-        return span_arrays(self._pools, used, generation, oldest)
-
-    def _check_listed(self, arrays: Arrays, nodes: int, states: int) -> None:
-        check_span_runs(arrays, nodes, states)
+    def _check_listed(self, arrays: Arrays, opened: NDArray[np.int32], sizes: dict[str, int]) -> None:
+        super()._check_listed(arrays, opened, sizes)
+        last = arrays["spans.last"]
+        event = arrays["arena.event"][last]
+        need(arrays["members.rank"] >= 0, "ranks are not negative")
+        need(arrays["arena.kind"][last] == BOTTOM, "spans have a last event")
+        need((event[1:] < event[:-1]) | begins(opened)[1:], "no two spans of a partition have one last event")
 
     def _put(self, arrays: Arrays) -> NDArray[np.int32]:
-        rooms = self._members.next.size, self._spans.next.size  # smaller ones would be too small again
-        self._members, self._spans, first = span_pools(arrays, rooms)
+        first = super()._put(arrays)
         self._ask()
         return first
-
-
-def _new_contest(states: int, columns: int) -> Contest:
-    beside = np.full((states, columns), UNKNOWN, np.int32)
-    return Contest(beside, np.zeros(states, np.int32), np.zeros(states, np.int8))

@@ -10,43 +10,30 @@ from numpy.typing import NDArray
 from estero.engine.kernels import INT, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import Partitions
 from estero.engine.store.arena import NONE
-from estero.engine.store.pools import free_places
+from estero.engine.store.lists import give_back
+from estero.engine.store.schema import STATES, data, free_rows, heads, own, ref
 from estero.engine.store.tecs import newer
 
 
 @pool
 class Members(NamedTuple):
-    """States of spans: state, rank (0 is best; under MAX always 0), node, next of the span, int32; free."""
+    """States of spans, in the order of rank (0 is best; under MAX always 0) and state, with their runs."""
 
-    state: NDArray[np.int32]
-    rank: NDArray[np.int32]
-    node: NDArray[np.int32]
-    next: NDArray[np.int32]
-    free: NDArray[np.int64]
+    state: NDArray[np.int32] = ref(STATES, once=True)
+    rank: NDArray[np.int32] = data()
+    node: NDArray[np.int32] = ref("arena")
+    next: NDArray[np.int32] = own()
+    free: NDArray[np.int64] = free_rows()
 
 
 @pool
 class Spans(NamedTuple):
-    """last (a node of the event at which the last window begins), first member, next older span, int32; free.
+    """Spans, newest first: `last` is a node of the event at which the last window begins."""
 
-    Members are in the order of rank and state.
-    """
-
-    last: NDArray[np.int32]
-    first: NDArray[np.int32]
-    next: NDArray[np.int32]
-    free: NDArray[np.int64]
-
-
-def new_members(capacity: int) -> Members:
-    """`capacity` free members."""
-    state, rank, node = (np.zeros(capacity, np.int32) for _ in range(3))
-    return Members(state, rank, node, *free_places(capacity))
-
-
-def new_spans(capacity: int) -> Spans:
-    """`capacity` free spans."""
-    return Spans(np.zeros(capacity, np.int32), np.full(capacity, NONE, np.int32), *free_places(capacity))
+    last: NDArray[np.int32] = ref("arena", live="event")
+    first: NDArray[np.int32] = heads("members")
+    next: NDArray[np.int32] = own()
+    free: NDArray[np.int64] = free_rows()
 
 
 @kernel(Members, INT)
@@ -55,9 +42,7 @@ def free_members(members, member):  # type: ignore[no-untyped-def]
     """Gives a list of members back."""
     while member != NONE:
         following = members.next[member]
-        members.next[member] = members.free[0]
-        members.free[0] = member
-        members.free[1] += 1
+        give_back(members, member)
         member = following
 
 
@@ -67,9 +52,7 @@ def free_spans(members, spans, span):  # type: ignore[no-untyped-def]
     while span != NONE:
         following = spans.next[span]
         free_members(members, spans.first[span])
-        spans.next[span] = spans.free[0]
-        spans.free[0] = span
-        spans.free[1] += 1
+        give_back(spans, span)
         span = following
 
 
@@ -127,9 +110,7 @@ def join_spans(arena, members, spans, partitions, partition):  # type: ignore[no
             gone = True
         if gone:
             free_members(members, spans.first[span])
-            spans.next[span] = spans.free[0]
-            spans.free[0] = span
-            spans.free[1] += 1
+            give_back(spans, span)
             if before == NONE:
                 partitions.first[partition] = older
             else:

@@ -15,100 +15,70 @@ from numpy.typing import NDArray
 from estero.engine.kernels import INT32S, Grid, inlined, kernel, pool, step
 from estero.engine.runs.run_cea import add_list
 from estero.engine.store.arena import NONE
-from estero.engine.store.pools import free_places, grown_pool
+from estero.engine.store.lists import give_back, take_row
+from estero.engine.store.schema import (
+    STATES,
+    data,
+    derived,
+    free_rows,
+    heads,
+    own,
+    ref,
+    scratch,
+)
 from estero.engine.store.tecs import free_list, length, new_cell
 
 
 @pool
 class Elements(NamedTuple):
-    """Union-lists of equal support: head, length (at least), merged as in `Entries`; next of the front; rank.
+    """Union-lists of equal support, as in `Entries`, linked to fronts; free[2] is no less than any length."""
 
-    int32, rank int64. free[0] heads the free ones, free[1] counts them, free[2] is no less than any length.
-    """
-
-    head: NDArray[np.int32]
-    length: NDArray[np.int32]
-    merged: NDArray[np.int32]
-    next: NDArray[np.int32]
-    rank: NDArray[np.int64]
-    free: NDArray[np.int64]
+    head: NDArray[np.int32] = heads("cells")
+    length: NDArray[np.int32] = derived(counts="cells")
+    merged: NDArray[np.int32] = derived(NONE)
+    next: NDArray[np.int32] = own()
+    rank: NDArray[np.int64] = data()
+    free: NDArray[np.int64] = free_rows("longest")
 
 
 @pool
 class Keys(NamedTuple):
     """States with registers.
 
-    group int32 (NONE: free), first and last element int32, newest int64 (max_start of all), registers
-    int64[keys, R], status int8[keys, R]. next, before int32: the list of the group (`enter_list`). links
-    int32[2, (1 + J) × keys], slot int32[(1 + J) × power of two]: keys by hash of group and all registers,
-    then by group and each of the J registers that are compared for equality. free as in `Entries`.
+    group: NONE where the key is free; first and last element; newest: max_start of all; next, before: the
+    list of the group (`enter_list`). link_next, link_before [(1 + J) × keys] and slot [(1 + J) × a power of
+    two]: keys by hash of group and all registers, then by group and each of the J registers that are compared
+    for equality.
     """
 
-    group: NDArray[np.int32]
-    first: NDArray[np.int32]
-    last: NDArray[np.int32]
-    newest: NDArray[np.int64]
-    registers: Grid[np.int64]
-    status: Grid[np.int8]
-    next: NDArray[np.int32]
-    before: NDArray[np.int32]
-    link_next: NDArray[np.int32]
-    link_before: NDArray[np.int32]
-    slot: NDArray[np.int32]
-    free: NDArray[np.int64]
+    group: NDArray[np.int32] = derived(NONE)
+    first: NDArray[np.int32] = heads("elements")
+    last: NDArray[np.int32] = derived(NONE)
+    newest: NDArray[np.int64] = derived(0)
+    registers: Grid[np.int64] = data(axes=("registers",))
+    status: Grid[np.int8] = ref("statuses", axes=("registers",))
+    next: NDArray[np.int32] = own()
+    before: NDArray[np.int32] = derived(NONE)
+    link_next: NDArray[np.int32] = scratch(NONE, length="links")
+    link_before: NDArray[np.int32] = scratch(NONE, length="links")
+    slot: NDArray[np.int32] = scratch(NONE, length="slots")
+    free: NDArray[np.int64] = free_rows()
 
 
 @pool
 class Groups(NamedTuple):
-    """Active states of partitions: state, first key (NONE: none is left), next group; int32; free."""
+    """Active states of partitions, with their keys, which may all be gone."""
 
-    state: NDArray[np.int32]
-    first: NDArray[np.int32]
-    next: NDArray[np.int32]
-    free: NDArray[np.int64]
-
-
-def new_elements(capacity: int) -> Elements:
-    """`capacity` free elements."""
-    following, free = free_places(capacity)
-    head, size, merged = (np.zeros(capacity, np.int32) for _ in range(3))
-    return Elements(head, size, merged, following, np.zeros(capacity, np.int64), np.append(free, 1))
+    state: NDArray[np.int32] = ref(STATES)
+    first: NDArray[np.int32] = heads("keys")
+    next: NDArray[np.int32] = own()
+    free: NDArray[np.int64] = free_rows()
 
 
-def new_groups(capacity: int) -> Groups:
-    """`capacity` free groups."""
-    following, free = free_places(capacity)
-    return Groups(np.zeros(capacity, np.int32), np.full(capacity, NONE, np.int32), following, free)
-
-
-def new_keys(capacity: int, registers: int, joins: int) -> Keys:
-    """`capacity` free keys."""
-    following, free = free_places(capacity)
-    group, first, last, before = (np.full(capacity, NONE, np.int32) for _ in range(4))
-    link_next, link_before = (np.full((1 + joins) * capacity, NONE, np.int32) for _ in range(2))
+def table_sizes(capacity: int, joins: int) -> dict[str, int]:
+    """The sizes of the hash tables of so many keys, of which `joins` registers are compared for equality."""
     slots = 1 << max(3, int(capacity - 1).bit_length())
-    return Keys(
-        group,
-        first,
-        last,
-        np.zeros(capacity, np.int64),
-        np.zeros((capacity, registers), np.int64),
-        np.zeros((capacity, registers), np.int8),
-        following,
-        before,
-        link_next,
-        link_before,
-        np.full((1 + joins) * slots, NONE, np.int32),
-        free,
-    )
-
-
-def grown_keys(keys: Keys, capacity: int, joins: NDArray[np.int32]) -> Keys:
-    """The same keys and further free ones, `capacity` in all."""
-    bigger = new_keys(capacity, keys.registers.shape[1], joins.size)
-    bigger = grown_pool(keys, bigger, without=("link_next", "link_before", "slot"))
-    link_all(bigger, joins)
-    return bigger
+    return {"links": (1 + joins) * capacity, "slots": (1 + joins) * slots}
 
 
 @inlined
@@ -205,9 +175,7 @@ def find_key(keys, joins, group, registers, status, row):  # type: ignore[no-unt
 @step
 def new_key(keys, groups, joins, group, registers, status, row):  # type: ignore[no-untyped-def]
     """A key of a group with the registers in `row` and no elements yet."""
-    key = keys.free[0]
-    keys.free[0] = keys.next[key]
-    keys.free[1] -= 1
+    key = take_row(keys)
     keys.group[key] = group
     keys.first[key] = NONE
     keys.last[key] = NONE
@@ -225,9 +193,7 @@ def drop_elements(cells, elements, element):  # type: ignore[no-untyped-def]
     while element != NONE:
         following = elements.next[element]
         free_list(cells, elements.head[element])
-        elements.next[element] = elements.free[0]
-        elements.free[0] = element
-        elements.free[1] += 1
+        give_back(elements, element)
         element = following
 
 
@@ -239,9 +205,7 @@ def drop_key(cells, elements, keys, groups, joins, key):  # type: ignore[no-unty
     for table in range(1 + joins.size):
         leave_list(keys.slot, keys.link_next, keys.link_before, table * keys.group.size + key)
     keys.group[key] = NONE
-    keys.next[key] = keys.free[0]
-    keys.free[0] = key
-    keys.free[1] += 1
+    give_back(keys, key)
 
 
 @step
@@ -319,9 +283,7 @@ def drop_empty_groups(groups, partitions, partition):  # type: ignore[no-untyped
                 partitions.first[partition] = following
             else:
                 groups.next[before] = following
-            groups.next[group] = groups.free[0]
-            groups.free[0] = group
-            groups.free[1] += 1
+            give_back(groups, group)
         else:
             before = group
         group = following
@@ -330,9 +292,7 @@ def drop_empty_groups(groups, partitions, partition):  # type: ignore[no-untyped
 @inlined
 def new_group(groups, partitions, partition, state):  # type: ignore[no-untyped-def]
     """An empty group for a state of a partition."""
-    group = groups.free[0]
-    groups.free[0] = groups.next[group]
-    groups.free[1] -= 1
+    group = take_row(groups)
     groups.state[group] = state
     groups.first[group] = NONE
     groups.next[group] = partitions.first[partition]
@@ -343,9 +303,7 @@ def new_group(groups, partitions, partition, state):  # type: ignore[no-untyped-
 @inlined
 def new_element(cells, elements, node, rank):  # type: ignore[no-untyped-def]
     """An element with a list of one node that is no union."""
-    element = elements.free[0]
-    elements.free[0] = elements.next[element]
-    elements.free[1] -= 1
+    element = take_row(elements)
     elements.head[element] = new_cell(cells, node, NONE)
     elements.length[element] = 1
     elements.merged[element] = node
@@ -358,9 +316,7 @@ def new_element(cells, elements, node, rank):  # type: ignore[no-untyped-def]
 def unite_elements(arena, cells, elements, element, other, oldest, scratch):  # type: ignore[no-untyped-def]
     """Adds the list of `other`, of the same support, to that of `element`; `other` is free then."""
     add_list(arena, cells, elements, element, elements.head[other], elements.length[other], oldest, scratch)
-    elements.next[other] = elements.free[0]
-    elements.free[0] = other
-    elements.free[1] += 1
+    give_back(elements, other)
     if elements.length[element] > 8:
         elements.length[element] = length(cells, elements.head[element])
     elements.free[2] = max(elements.free[2], elements.length[element])

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import CONSUME_ANY_ASKED, DONE, FULL, GROW, Found, automaton_cursor_of, report
+from estero.engine.cursor import DONE, FULL, GROW, Found, automaton_cursor_of, report
 from estero.engine.kernels import FLAG, INT, INT32S, Grid, inlined, kernel, pool, step
+from estero.engine.runs.reading import missing, read_events, within_bound
 from estero.engine.runs.run_cea import (
     ANY_FAR,
     DEAD,
@@ -22,12 +23,7 @@ from estero.engine.runs.run_cea import (
     Events,
     Partitions,
     Tables,
-    is_behind,
-    is_consumed,
-    is_forgotten,
-    is_read,
     merged_node,
-    missing,
 )
 from estero.engine.runs.split.fronts import (
     Elements,
@@ -48,6 +44,7 @@ from estero.engine.runs.split.fronts import (
 from estero.engine.runs.split.ranks import LARGEST_STEP, NEXT, NO_ORDER, ranked, renumber_ranks
 from estero.engine.runs.split.registers import SET, UNSET, Program, take_steps
 from estero.engine.store.arena import NONE, Arena
+from estero.engine.store.schema import STATES, scratch
 from estero.engine.store.tecs import Cells, bottom, output
 
 Cursor = automaton_cursor_of(
@@ -72,31 +69,15 @@ class Taken(NamedTuple):
     state's group while one step writes. ranks int64: those of a partition while they are renumbered.
     """
 
-    key: NDArray[np.int32]
-    mark: NDArray[np.int32]
-    target: NDArray[np.int32]
-    first: NDArray[np.int32]
-    registers: Grid[np.int64]
-    status: Grid[np.int8]
-    merging: NDArray[np.int32]
-    where: NDArray[np.int32]
-    ranks: NDArray[np.int64]
-
-
-def new_taken(capacity: int, registers: int, merging: int, states: int, ranks: int) -> Taken:
-    """Scratch for steps of up to `capacity` runs, lists of up to `merging` cells and so many ranks."""
-    key, mark, target, first = (np.empty(capacity, np.int32) for _ in range(4))
-    return Taken(
-        key,
-        mark,
-        target,
-        first,
-        np.zeros((capacity, registers), np.int64),
-        np.zeros((capacity, registers), np.int8),
-        np.empty(merging, np.int32),
-        np.full(states, NONE, np.int32),
-        np.empty(ranks, np.int64),
-    )
+    key: NDArray[np.int32] = scratch(length="runs")
+    mark: NDArray[np.int32] = scratch(length="runs")
+    target: NDArray[np.int32] = scratch(length="runs")
+    first: NDArray[np.int32] = scratch(length="runs")
+    registers: Grid[np.int64] = scratch(0, length="runs", axes=("registers",))
+    status: Grid[np.int8] = scratch(0, length="runs", axes=("registers",))
+    merging: NDArray[np.int32] = scratch(length="merging")
+    where: NDArray[np.int32] = scratch(NONE, length=STATES)
+    ranks: NDArray[np.int64] = scratch(length="ranks")
 
 
 @pool
@@ -117,8 +98,9 @@ class Order(NamedTuple):
     """Which supports stay: `order` is NO_ORDER, NEXT or LAST.
 
     `windowed` says whether runs that start later can outlive better ones; visible bool[label sets] which
-    marks count for the support (empty: all). With `each`, what is best is reported of each start, and not of
-    all of them; then all runs have to mark the event with which they begin: supports tell starts apart.
+    marks count for the support (empty: all). With `per_start`, what is best is reported of every start, and
+    not of all of them; then all runs have to mark the event with which they begin: supports tell starts
+    apart.
     Of what is reported then the last end of each start is chosen, or the first, and `apart` says whether what
     is chosen in a partition shares no events: by ascending start, as far as it does not begin before the last
     one chosen has ended.
@@ -127,7 +109,7 @@ class Order(NamedTuple):
     order: int
     windowed: bool
     visible: NDArray[np.bool_]
-    each: bool = False
+    per_start: bool = False
     apart: int = NOT_APART
 
 
@@ -177,7 +159,7 @@ def joining(tables, program, row):  # type: ignore[no-untyped-def]
 def take_row(tables, program, keys, key, state, row, events, place, unseen, runs, count):  # type: ignore[no-untyped-def]
     """Writes what a key (NONE: a new run) in `state` does with an event to runs `count` …; their number then.
 
-    There must be room for one run more than the row has edges. Registers are those after the event.
+    Needs capacity for one run more than the row has edges. Registers are those after the event.
     """
     for edge in range(tables.first[row], tables.first[row + 1]):
         mark = tables.edge_marks[edge]
@@ -203,22 +185,22 @@ def take_row(tables, program, keys, key, state, row, events, place, unseen, runs
 
 
 @inlined
-def offer(arena, cells, elements, element, event, oldest, best, order, each, found, seen, scratch):  # type: ignore[no-untyped-def]
+def offer(arena, cells, elements, element, event, oldest, best, order, per_start, reported, seen, scratch):  # type: ignore[no-untyped-def]
     """Reports an element at its end, under NEXT and LAST unless a better one is there; the best rank now.
 
-    found[seen] … are the roots of this event. With `each` it is all elements from this one on.
+    reported[seen] … are the roots of this event. With `per_start` it is all elements from this one on.
     """
     rank = elements.rank[element]
-    if each:
+    if per_start:
         while element != NONE:
-            report(found, event, merged_node(arena, cells, elements, element, oldest, scratch), oldest)
+            report(reported, event, merged_node(arena, cells, elements, element, oldest, scratch), oldest)
             element = elements.next[element]
         return best
     if rank > best:
-        found.size[0] = seen
+        reported.size[0] = seen
         best = rank
     if order == NO_ORDER or rank == best:
-        report(found, event, merged_node(arena, cells, elements, element, oldest, scratch), oldest)
+        report(reported, event, merged_node(arena, cells, elements, element, oldest, scratch), oldest)
     return best
 
 
@@ -236,17 +218,17 @@ def is_late(tables, program, keys, key, state, events, place):  # type: ignore[n
 
 
 @step
-def drop_excluded(split, joins, partition, found, seen, event, oldest, apart):  # type: ignore[no-untyped-def]
+def drop_excluded(split, joins, partition, reported, seen, event, oldest, apart):  # type: ignore[no-untyped-def]
     """Drops the runs of a partition that start after one that is chosen and has ended at `event`.
 
-    found[seen] … are the roots of this event. The oldest open start is chosen if it has an end and no older
-    one, of those that are closed, has ended at or after it; then all that start up to its end are not. What
-    is older ended at `blocked` at the latest, unless all that started up to its end was dropped with it.
+    reported[seen] … are the roots of this event. The oldest open start is chosen if it has an end and no
+    older one, of those that are closed, has ended at or after it; then all that start up to its end are not.
+    What is older ended at `blocked` at the latest, unless all that started up to its end was dropped with it.
     """
     arena, cells, elements, keys, groups, partitions, _ = split
-    chosen = arena.start[found.root[seen]]
-    for place in range(seen + 1, found.size[0]):
-        chosen = min(chosen, arena.start[found.root[place]])
+    chosen = arena.start[reported.root[seen]]
+    for place in range(seen + 1, reported.size[0]):
+        chosen = min(chosen, arena.start[reported.root[place]])
     clear = chosen > partitions.blocked[partition]
     group = partitions.first[partition]
     while clear and group != NONE:
@@ -278,255 +260,341 @@ def drop_excluded(split, joins, partition, found, seen, event, oldest, apart):  
     drop_empty_groups(groups, partitions, partition)
 
 
-@kernel(Tables, Program, Split, Found, Events, Cursor, FLAG, INT, Order)
-def advance(tables, program, split, found, events, cursor, gaps, consume, ordering):  # type: ignore[no-untyped-def]
-    """Processes events from cursor.at on, until one of the codes; resumable with more room.
+@inlined
+def take_new(tables, program, split, events, cursor, here):  # type: ignore[no-untyped-def]
+    """Takes the runs that begin; a code, and how many they are."""
+    keys, runs = split.keys, split.taken
+    if here.in_gap:
+        return DONE, 0
+    row = tables.row_of[0, here.event_class]
+    if row == MISSING:
+        return missing(cursor, 0, here.event_class), 0
+    if row == IDLE:
+        return DONE, 0
+    most = tables.first[row + 1] - tables.first[row] + 1
+    if most > runs.key.size:
+        cursor.need_runs = most
+        return GROW, 0
+    return DONE, take_row(tables, program, keys, NONE, 0, row, events, here.place, here.in_gap, runs, 0)
 
-    Loop invariant: as that of run_cea.advance, with pairwise different (state, registers) and, under NEXT
-    and LAST, fronts: of a key's elements none has a smaller rank and a start no later than another. A
-    step forgets what has left the window before it knows its room; all else is written afterwards.
+
+@inlined
+def elements_inside(arena, cells, elements, keys, key, oldest):  # type: ignore[no-untyped-def]
+    """Drops the elements of a key that have left the window; how many others there are, and their cells."""
+    element = keys.first[key]
+    while arena.start[cells.node[elements.head[element]]] < oldest:
+        keys.first[key] = elements.next[element]
+        elements.next[element] = NONE
+        drop_elements(cells, elements, element)
+        element = keys.first[key]
+    count = np.int64(0)
+    lengths = np.int64(0)
+    while element != NONE:
+        count += 1
+        lengths += elements.length[element]
+        element = elements.next[element]
+    return count, lengths
+
+
+@inlined
+def take_keys(tables, program, split, events, cursor, here, group, row, taken):  # type: ignore[no-untyped-def]
+    """Takes what the keys of a group do by a row; a code, the runs taken then, and their fills and cells.
+
+    Where every edge compares one register with the event's value and all others just stay, only the keys in
+    two slots are looked at: those with that value and those without one.
     """
-    arena, cells, elements, keys, groups, partitions, runs = split
-    order, windowed, visible, each, apart = ordering
-    while cursor.at < cursor.last:
-        if consume >= CONSUME_ANY_ASKED and found.size[0] > 0:
-            return FULL
-        place = cursor.at
-        event = cursor.first + place
-        partition = events.partition[place]
-        oldest = events.oldest[place]
-        event_class = events.event_class[place]
-        if is_forgotten(partitions, partition, cursor, consume):
-            drop_partition(cells, elements, keys, groups, program.joins, partitions, partition)
-        in_gap = is_behind(partitions, partition, events, place, gaps)
-        if in_gap:
-            event_class = 0
+    arena, cells, elements, keys, groups, _, runs = split
+    place, _, _, _, oldest, in_gap = here
+    state = groups.state[group]
+    fills = np.int64(0)
+    lengths = np.int64(0)
+    most = tables.first[row + 1] - tables.first[row] + 1
+    join = NONE
+    column = NONE
+    if tables.skip[row] == state and not tables.accepts[state]:
+        join, column = joining(tables, program, row)
+    base = 0
+    wanted = UNSET
+    value = np.int64(0)
+    if join == NONE:
+        key = groups.first[group]
+    else:
+        base = (1 + join) * keys.group.size
+        slot = slot_of_join(keys, program.joins, group, 1 + join, value, wanted)
+        key = keys.slot[slot] - base
+    while True:
+        while key >= 0:
+            following = keys.next[key] if join == NONE else keys.link_next[base + key] - base
+            if join != NONE:
+                register = program.joins[join]
+                if (
+                    keys.group[key] != group
+                    or keys.status[key, register] != wanted
+                    or keys.registers[key, register] != value
+                ):
+                    key = following
+                    continue
+            if keys.newest[key] < oldest or is_late(tables, program, keys, key, state, events, place):
+                drop_key(cells, elements, keys, groups, program.joins, key)
+                key = following
+                continue
+            if taken + most > runs.key.size:
+                cursor.need_runs = 2 * (taken + most)
+                return GROW, taken, fills, lengths
+            before = taken
+            taken = take_row(tables, program, keys, key, state, row, events, place, in_gap, runs, taken)
+            if taken > before:
+                count, cells_of_key = elements_inside(arena, cells, elements, keys, key, oldest)
+                fills += count * (taken - before)
+                lengths += cells_of_key
+            key = following
+        if join == NONE or wanted == SET or in_gap or not events.valid[place, column]:
+            return DONE, taken, fills, lengths
+        wanted = SET
+        value = events.values[place, column]
+        slot = slot_of_join(keys, program.joins, group, 1 + join, value, wanted)
+        key = keys.slot[slot] - base
 
-        # 1. What is taken; the room for it.
-        taken = 0
-        if not in_gap:
-            row = tables.row_of[0, event_class]
-            if row == MISSING:
-                return missing(cursor, 0, event_class)
-            if row != IDLE:
-                room = tables.first[row + 1] - tables.first[row] + 1
-                if room > runs.key.size:
-                    cursor.need_runs = room
-                    return GROW
-                taken = take_row(tables, program, keys, NONE, 0, row, events, place, in_gap, runs, taken)
-        fills = taken
-        lengths = np.int64(0)
-        emptied = False
+
+@inlined
+def is_visible(visible, mark):  # type: ignore[no-untyped-def]
+    """Whether a run that is marked so has another support than before."""
+    return mark >= 0 and (visible.size == 0 or visible[mark])
+
+
+@inlined
+def step_of_ranks(split, cursor, partition, ordering, taken):  # type: ignore[no-untyped-def]
+    """A code, and what marking adds to a rank at the event at hand."""
+    _, _, elements, keys, groups, partitions, runs = split
+    order, _, visible, _, _ = ordering
+    if order == NO_ORDER:
+        return DONE, np.int64(0)
+    marked = False
+    for run in range(taken):
+        marked |= is_visible(visible, runs.mark[run])
+    if not marked:
+        return DONE, np.int64(0)
+    step = partitions.step[partition]
+    if step == 0:
+        count = ranked(elements, keys, groups, partitions, partition, runs.ranks)
+        if count >= runs.ranks.size:
+            cursor.need_ranks = count + 1
+            return GROW, np.int64(0)
+        renumber_ranks(elements, keys, groups, partitions, partition, order, runs.ranks, count)
+        step = partitions.step[partition]
+    if order == NEXT:
+        partitions.step[partition] = step // 2
+    else:
+        partitions.step[partition] = 2 * step if step < LARGEST_STEP else 0
+    return DONE, step
+
+
+@inlined
+def most_nodes(elements, lengths, fills):  # type: ignore[no-untyped-def]
+    """How many nodes a step makes at most that writes `fills` elements, out of lists of `lengths` cells.
+
+    What is marked or begins: one for each fill. A list is merged at most once to be read. An element that is
+    united with another one has one list of the two collapsed: no longer than the longest one before the step,
+    and than what came to it, a cell for each fill in all; and puts a node into its place by a `unite`, of
+    three. So lengths + fills * (longest + 5); there is some more.
+    """
+    return 3 * lengths + (elements.free[2] + 8) * fills + 8
+
+
+@inlined
+def look(automaton, split, reported, events, cursor, here):  # type: ignore[no-untyped-def]
+    """Takes what an event does, and forgets what has left the window; see `read_events`.
+
+    A fill is an element that a run takes somewhere: an element and two cells at most, the second one where
+    two are united. A run takes one key and one group, and is reported once, or once for each fill.
+    """
+    tables, program, ordering = automaton
+    arena, cells, elements, keys, groups, partitions, runs = split
+    partition = here.partition
+    lengths = np.int64(0)
+    zero = np.int64(0)
+    code, taken = take_new(tables, program, split, events, cursor, here)
+    fills = np.int64(taken)
+    if code != DONE:
+        return code, taken, (fills, lengths, zero)
+    emptied = False
+    group = partitions.first[partition]
+    while group != NONE:
+        row = tables.row_of[groups.state[group], here.event_class]
+        if row == MISSING:
+            code = missing(cursor, groups.state[group], here.event_class)
+            return code, taken, (fills, lengths, zero)
+        if row != IDLE:
+            code, taken, more_fills, more_lengths = take_keys(
+                tables, program, split, events, cursor, here, group, row, taken
+            )
+            if code != DONE:
+                return code, taken, (fills, lengths, zero)
+            fills += more_fills
+            lengths += more_lengths
+            emptied |= groups.first[group] == NONE
+        group = groups.next[group]
+    if emptied:
+        drop_empty_groups(groups, partitions, partition)
+    if taken == 0:
+        return DONE, taken, (fills, lengths, zero)
+    nodes = most_nodes(elements, lengths, fills)
+    if arena.size[0] + nodes > arena.kind.size:
+        cursor.need_nodes = nodes
+        return GROW, taken, (fills, lengths, zero)
+    scratch = elements.free[2] + fills + 2
+    if (
+        2 * fills > cells.free[1]
+        or fills > elements.free[1]
+        or taken > min(keys.free[1], groups.free[1])
+        or scratch > runs.merging.size
+    ):
+        cursor.need_cells = 2 * fills
+        cursor.need_elements = fills
+        cursor.need_keys = taken
+        cursor.need_merging = scratch
+        return GROW, taken, (fills, lengths, zero)
+    if reported.size[0] + max(taken, fills) > reported.event.size:
+        return FULL, taken, (fills, lengths, zero)
+    code, step = step_of_ranks(split, cursor, partition, ordering, taken)
+    return code, taken, (fills, lengths, step)
+
+
+@inlined
+def find_group(groups, partitions, partition, state):  # type: ignore[no-untyped-def]
+    """The group of `state` in a partition, or NONE."""
+    group = partitions.first[partition]
+    while group != NONE and groups.state[group] != state:
+        group = groups.next[group]
+    return group
+
+
+@inlined
+def write(automaton, split, reported, events, cursor, here, taken, plan):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Writes what was taken; see `read_events`."""
+    tables, program, (order, windowed, visible, per_start, apart) = automaton
+    arena, cells, elements, keys, groups, partitions, runs = split
+    _, event, _, partition, oldest, _ = here
+    fills, lengths, step = plan
+    most = most_nodes(elements, lengths, fills)
+    nodes_before = arena.size[0]
+    cells_before = cells.free[1]
+    elements_before = elements.free[1]
+    keys_before = keys.free[1]
+    seen = reported.size[0]
+    best = np.int64(-1) if order != NO_ORDER else np.int64(0)
+
+    # 1. Read the old lists: new runs, marks, moves.
+    moved = False
+    for run in range(taken):
+        key = runs.key[run]
+        mark = runs.mark[run]
+        target = runs.target[run]
+        rank = step if is_visible(visible, mark) else np.int64(0)
+        runs.first[run] = NONE
+        if key == NONE:
+            node = output(arena, mark, event, NONE) if mark >= 0 else bottom(arena, event)
+            runs.first[run] = new_element(cells, elements, node, rank)
+        elif mark >= 0:
+            tail = NONE
+            source = keys.first[key]
+            while source != NONE:
+                rest = merged_node(arena, cells, elements, source, oldest, runs.merging)
+                node = output(arena, mark, event, rest)
+                element = new_element(cells, elements, node, elements.rank[source] + rank)
+                if tail == NONE:
+                    runs.first[run] = element
+                else:
+                    elements.next[tail] = element
+                tail = element
+                source = elements.next[source] if per_start or tables.continues[target] else NONE
+        elif mark == STAY:
+            best = offer(
+                arena, cells, elements, keys.first[key], event, oldest, best, order, per_start, reported,
+                seen, runs.merging,
+            )  # fmt: skip
+        else:
+            runs.first[run] = keys.first[key]
+            keys.first[key] = NONE
+            keys.last[key] = NONE
+            keys.newest[key] = -1
+            moved = True
+
+    # 2. Write the new ones, those of old keys first: their starts are older mostly, and a list that
+    # gets newer starts one after the other stays short. Measured on rising values of a window of
+    # 1,000 events: 7,000 events/s with the new ones first, 24,000 so.
+    mapped = taken > 2
+    if mapped:
         group = partitions.first[partition]
         while group != NONE:
-            state = groups.state[group]
-            row = tables.row_of[state, event_class]
-            if row == MISSING:
-                return missing(cursor, state, event_class)
-            if row == IDLE:
-                group = groups.next[group]
-                continue
-            room = tables.first[row + 1] - tables.first[row] + 1
-            # Where every edge compares one register with the event's value and all others just stay, only
-            # the keys in two slots are looked at: those with that value and those without one.
-            join = NONE
-            column = NONE
-            if tables.skip[row] == state and not tables.accepts[state]:
-                join, column = joining(tables, program, row)
-            base = 0
-            wanted = UNSET
-            value = np.int64(0)
-            if join == NONE:
-                key = groups.first[group]
-            else:
-                base = (1 + join) * keys.group.size
-                slot = slot_of_join(keys, program.joins, group, 1 + join, value, wanted)
-                key = keys.slot[slot] - base
-            while True:
-                while key >= 0:
-                    following = keys.next[key] if join == NONE else keys.link_next[base + key] - base
-                    if join != NONE:
-                        register = program.joins[join]
-                        if (
-                            keys.group[key] != group
-                            or keys.status[key, register] != wanted
-                            or keys.registers[key, register] != value
-                        ):
-                            key = following
-                            continue
-                    if keys.newest[key] < oldest or is_late(tables, program, keys, key, state, events, place):
-                        drop_key(cells, elements, keys, groups, program.joins, key)
-                        key = following
-                        continue
-                    if taken + room > runs.key.size:
-                        cursor.need_runs = 2 * (taken + room)
-                        return GROW
-                    before = taken
-                    taken = take_row(
-                        tables, program, keys, key, state, row, events, place, in_gap, runs, taken
-                    )
-                    if taken > before:
-                        element = keys.first[key]
-                        while arena.start[cells.node[elements.head[element]]] < oldest:
-                            keys.first[key] = elements.next[element]
-                            elements.next[element] = NONE
-                            drop_elements(cells, elements, element)
-                            element = keys.first[key]
-                        while element != NONE:
-                            fills += taken - before
-                            lengths += elements.length[element]
-                            element = elements.next[element]
-                    key = following
-                if join == NONE or wanted == SET or in_gap or not events.valid[place, column]:
-                    break
-                wanted = SET
-                value = events.values[place, column]
-                slot = slot_of_join(keys, program.joins, group, 1 + join, value, wanted)
-                key = keys.slot[slot] - base
-            emptied |= groups.first[group] == NONE
+            runs.where[groups.state[group]] = group
             group = groups.next[group]
-        if emptied:
-            drop_empty_groups(groups, partitions, partition)
-        if taken > 0:
-            longest = elements.free[2]
-            if arena.size[0] + 3 * lengths + (longest + 8) * fills + 8 > arena.kind.size:
-                cursor.need_nodes = 3 * lengths + (longest + 8) * fills + 8
-                return GROW
-            if (
-                2 * fills > cells.free[1]
-                or fills > elements.free[1]
-                or taken > min(keys.free[1], groups.free[1])
-                or longest + fills + 2 > runs.merging.size
-            ):
-                cursor.need_cells = 2 * fills
-                cursor.need_elements = fills
-                cursor.need_keys = taken
-                cursor.need_merging = longest + fills + 2
-                return GROW
-            if found.size[0] + max(taken, fills) > found.event.size:
-                return FULL
-            step = np.int64(0)
-            if order != NO_ORDER:
-                marked = False
-                for run in range(taken):
-                    mark = runs.mark[run]
-                    marked |= mark >= 0 and (visible.size == 0 or visible[mark])
-                if marked:
-                    step = partitions.step[partition]
-                    if step == 0:
-                        count = ranked(elements, keys, groups, partitions, partition, runs.ranks)
-                        if count >= runs.ranks.size:
-                            cursor.need_ranks = count + 1
-                            return GROW
-                        renumber_ranks(
-                            elements, keys, groups, partitions, partition, order, runs.ranks, count
-                        )
-                        step = partitions.step[partition]
-                    if order == NEXT:
-                        partitions.step[partition] = step // 2
-                    else:
-                        partitions.step[partition] = 2 * step if step < LARGEST_STEP else 0
-            seen = found.size[0]
-            best = np.int64(-1) if order != NO_ORDER else np.int64(0)
-
-            # 2. Read the old lists: new runs, marks, moves.
-            moved = False
-            for run in range(taken):
-                key = runs.key[run]
-                mark = runs.mark[run]
-                target = runs.target[run]
-                rank = step if mark >= 0 and (visible.size == 0 or visible[mark]) else np.int64(0)
-                runs.first[run] = NONE
-                if key == NONE:
-                    node = output(arena, mark, event, NONE) if mark >= 0 else bottom(arena, event)
-                    runs.first[run] = new_element(cells, elements, node, rank)
-                elif mark >= 0:
-                    tail = NONE
-                    source = keys.first[key]
-                    while source != NONE:
-                        rest = merged_node(arena, cells, elements, source, oldest, runs.merging)
-                        node = output(arena, mark, event, rest)
-                        element = new_element(cells, elements, node, elements.rank[source] + rank)
-                        if tail == NONE:
-                            runs.first[run] = element
-                        else:
-                            elements.next[tail] = element
-                        tail = element
-                        source = elements.next[source] if each or tables.continues[target] else NONE
-                elif mark == STAY:
-                    best = offer(
-                        arena, cells, elements, keys.first[key], event, oldest, best, order, each, found,
-                        seen, runs.merging,
-                    )  # fmt: skip
-                else:
-                    runs.first[run] = keys.first[key]
-                    keys.first[key] = NONE
-                    keys.last[key] = NONE
-                    keys.newest[key] = -1
-                    moved = True
-
-            # 3. Write the new ones, those of old keys first: their starts are older mostly, and a list that
-            # gets newer starts one after the other stays short. Measured on rising values of a window of
-            # 1,000 events: 7,000 events/s with the new ones first, 24,000 so.
-            mapped = taken > 2
+    for run in range(taken - 1, -1, -1):
+        element = runs.first[run]
+        state = runs.target[run]
+        if element == NONE:
+            continue
+        if state != DEAD and tables.accepts[state]:
+            best = offer(
+                arena, cells, elements, element, event, oldest, best, order, per_start, reported, seen,
+                runs.merging,
+            )  # fmt: skip
+        if state == DEAD or not tables.continues[state]:
+            drop_elements(cells, elements, element)
+            continue
+        group = runs.where[state] if mapped else find_group(groups, partitions, partition, state)
+        if group == NONE:
+            group = new_group(groups, partitions, partition, state)
             if mapped:
-                group = partitions.first[partition]
-                while group != NONE:
-                    runs.where[groups.state[group]] = group
-                    group = groups.next[group]
-            for run in range(taken - 1, -1, -1):
-                element = runs.first[run]
-                state = runs.target[run]
-                if element == NONE:
-                    continue
-                if state != DEAD and tables.accepts[state]:
-                    best = offer(
-                        arena, cells, elements, element, event, oldest, best, order, each, found, seen,
-                        runs.merging,
-                    )  # fmt: skip
-                if state == DEAD or not tables.continues[state]:
-                    drop_elements(cells, elements, element)
-                    continue
-                if mapped:
-                    group = runs.where[state]
-                else:
-                    group = partitions.first[partition]
-                    while group != NONE and groups.state[group] != state:
-                        group = groups.next[group]
-                if group == NONE:
-                    group = new_group(groups, partitions, partition, state)
-                    if mapped:
-                        runs.where[state] = group
-                key = find_key(keys, program.joins, group, runs.registers, runs.status, run)
-                if key == NONE:
-                    key = new_key(keys, groups, program.joins, group, runs.registers, runs.status, run)
-                merge_front(arena, cells, elements, keys, key, element, windowed, oldest, runs.merging)
-            if mapped:
-                group = partitions.first[partition]
-                while group != NONE:
-                    runs.where[groups.state[group]] = NONE
-                    group = groups.next[group]
-            if moved:
-                for run in range(taken):
-                    key = runs.key[run]
-                    if runs.mark[run] == SKIP and key != NONE and keys.first[key] == NONE:
-                        drop_key(cells, elements, keys, groups, program.joins, key)
-                drop_empty_groups(groups, partitions, partition)
-            if each and program.nearest:
-                last = np.int32(DEAD)
-                for run in range(taken):
-                    state = runs.target[run]
-                    if runs.mark[run] < 0 or runs.key[run] == NONE or state == last:
-                        continue
-                    last = state
-                    group = partitions.first[partition]
-                    while group != NONE and groups.state[group] != state:
-                        group = groups.next[group]
-                    if group != NONE:
-                        drop_hopeless(arena, cells, elements, keys, groups, program.joins, group)
-            if apart != NOT_APART and found.size[0] > seen:
-                drop_excluded(split, program.joins, partition, found, seen, event, oldest, apart)
-            if is_consumed(partitions, partition, cursor, consume, found.size[0] > seen):
-                drop_partition(cells, elements, keys, groups, program.joins, partitions, partition)
-        is_read(partitions, partition, events, place, cursor, in_gap, taken)
-    return DONE
+                runs.where[state] = group
+        key = find_key(keys, program.joins, group, runs.registers, runs.status, run)
+        if key == NONE:
+            key = new_key(keys, groups, program.joins, group, runs.registers, runs.status, run)
+        merge_front(arena, cells, elements, keys, key, element, windowed, oldest, runs.merging)
+        within_bound(cells_before - cells.free[1], 2 * fills)
+        within_bound(elements_before - elements.free[1], fills)
+        within_bound(keys_before - keys.free[1], taken)
+    within_bound(arena.size[0] - nodes_before, most)
+    within_bound(reported.size[0] - seen, max(taken, fills))
+    if mapped:
+        group = partitions.first[partition]
+        while group != NONE:
+            runs.where[groups.state[group]] = NONE
+            group = groups.next[group]
+    if moved:
+        for run in range(taken):
+            key = runs.key[run]
+            if runs.mark[run] == SKIP and key != NONE and keys.first[key] == NONE:
+                drop_key(cells, elements, keys, groups, program.joins, key)
+        drop_empty_groups(groups, partitions, partition)
+    if per_start and program.nearest:
+        last = np.int32(DEAD)
+        for run in range(taken):
+            state = runs.target[run]
+            if runs.mark[run] < 0 or runs.key[run] == NONE or state == last:
+                continue
+            last = state
+            group = find_group(groups, partitions, partition, state)
+            if group != NONE:
+                drop_hopeless(arena, cells, elements, keys, groups, program.joins, group)
+    if apart != NOT_APART and reported.size[0] > seen:
+        drop_excluded(split, program.joins, partition, reported, seen, event, oldest, apart)
+
+
+@inlined
+def drop(automaton, split, partition):  # type: ignore[no-untyped-def]
+    """Forgets every run of a partition; see `read_events`."""
+    _, program, _ = automaton
+    _, cells, elements, keys, groups, partitions, _ = split
+    drop_partition(cells, elements, keys, groups, program.joins, partitions, partition)
+
+
+@kernel(Tables, Program, Split, Found, Events, Cursor, FLAG, INT, Order)
+def advance(tables, program, split, reported, events, cursor, gaps, consume, ordering):  # type: ignore[no-untyped-def]
+    """Reads events; see `read_events`.
+
+    Loop invariant: pairwise different (state, registers) and, under NEXT and LAST, fronts: of a key's
+    elements none has a smaller rank and a start no later than another.
+    """
+    automaton = (tables, program, ordering)
+    return read_events(automaton, split, reported, events, cursor, gaps, consume, look, write, drop)

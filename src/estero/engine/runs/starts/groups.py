@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, GROW, cursor_of
 from estero.engine.kernels import FLAG, INT, INT32S, INT64S, inlined, kernel, pool, step
-from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Tables, missing
+from estero.engine.runs.reading import missing
+from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Tables
 from estero.engine.store.arena import NONE
-from estero.engine.store.pools import free_places
+from estero.engine.store.lists import give_back, take_row
+from estero.engine.store.schema import STATES, counters, data, free_rows, heads, own, ref
 
 Cursor = cursor_of(
     *("miss_state", "miss_class", "need_groups", "decided", "until", "behind", "origin"),
@@ -54,24 +56,24 @@ class History(NamedTuple):
     ============ ===== =========================================================================
     """
 
-    event_class: NDArray[np.int32]
-    partition: NDArray[np.int32]
-    ordinal: NDArray[np.int64]
-    following: NDArray[np.int32]
-    parent: NDArray[np.int32]
-    last: NDArray[np.int32]
-    chain: NDArray[np.int32]
+    event_class: NDArray[np.int32] = data()
+    partition: NDArray[np.int32] = ref("tracks")
+    ordinal: NDArray[np.int64] = data()
+    following: NDArray[np.int32] = ref("history", NONE)
+    parent: NDArray[np.int32] = ref("history", NONE)
+    last: NDArray[np.int32] = ref("history", NONE)
+    chain: NDArray[np.int32] = ref("history", NONE)
 
 
 @pool
 class Groups(NamedTuple):
-    """state, first block, last block, next group of the partition, int32; free."""
+    """The groups of partitions: their state, and their first and last block."""
 
-    state: NDArray[np.int32]
-    head: NDArray[np.int32]
-    tail: NDArray[np.int32]
-    next: NDArray[np.int32]
-    free: NDArray[np.int64]
+    state: NDArray[np.int32] = ref(STATES)
+    head: NDArray[np.int32] = ref("history")
+    tail: NDArray[np.int32] = ref("history")
+    next: NDArray[np.int32] = own()
+    free: NDArray[np.int64] = free_rows()
 
 
 @pool
@@ -82,47 +84,24 @@ class Tracks(NamedTuple):
     ordinal int64: that of the newest event, or of a dropped one behind it that was read.
     """
 
-    first: NDArray[np.int32]
-    newest: NDArray[np.int32]
-    until: NDArray[np.int32]
-    undecided: NDArray[np.int32]
-    ordinal: NDArray[np.int64]
+    first: NDArray[np.int32] = heads("groups")
+    newest: NDArray[np.int32] = ref("history", NONE, fill=NONE)
+    until: NDArray[np.int32] = ref("history", NONE, fill=NONE)
+    undecided: NDArray[np.int32] = ref("history", NONE, fill=NONE)
+    ordinal: NDArray[np.int64] = data(-1)
 
 
 @pool
 class Decided(NamedTuple):
     """Starts whose end is known, with that end, int32, as they are decided; size[0] counts them."""
 
-    start: NDArray[np.int32]
-    end: NDArray[np.int32]
-    size: NDArray[np.int64]
+    start: NDArray[np.int32] = ref("history")
+    end: NDArray[np.int32] = ref("history")
+    size: NDArray[np.int64] = counters()
 
 
 NOT_DISJOINT, DISJOINT, DISJOINT_IN_PARTITIONS = range(3)
 """Whether what starts before the last one kept has ended is left out, and where these are looked for."""
-
-
-def new_history(capacity: int) -> History:
-    """Room for so many events."""
-    numbers = [np.full(capacity, NONE, np.int32) for _ in range(6)]
-    return History(numbers[0], numbers[1], np.zeros(capacity, np.int64), *numbers[2:])
-
-
-def new_groups(capacity: int) -> Groups:
-    """`capacity` free groups."""
-    state, head, tail = (np.zeros(capacity, np.int32) for _ in range(3))
-    return Groups(state, head, tail, *free_places(capacity))
-
-
-def new_tracks(capacity: int) -> Tracks:
-    """`capacity` partitions in which nothing has happened."""
-    first, newest, until, undecided = (np.full(capacity, NONE, np.int32) for _ in range(4))
-    return Tracks(first, newest, until, undecided, np.full(capacity, -1, np.int64))
-
-
-def new_decided(capacity: int) -> Decided:
-    """Room for so many starts."""
-    return Decided(np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.zeros(1, np.int64))
 
 
 @inlined
@@ -135,23 +114,13 @@ def top_of(history, block):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def give_back(groups, group):  # type: ignore[no-untyped-def]
-    """Frees a group."""
-    groups.next[group] = groups.free[0]
-    groups.free[0] = group
-    groups.free[1] += 1
-
-
-@inlined
 def put(history, groups, tracks, partition, state, head, tail):  # type: ignore[no-untyped-def]
     """Adds a list of blocks to the group of a state; needs a free group."""
     group = tracks.first[partition]
     while group != NONE and groups.state[group] != state:
         group = groups.next[group]
     if group == NONE:
-        group = groups.free[0]
-        groups.free[0] = groups.next[group]
-        groups.free[1] -= 1
+        group = take_row(groups)
         groups.state[group] = state
         groups.head[group] = head
         groups.next[group] = tracks.first[partition]

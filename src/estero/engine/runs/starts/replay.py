@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, FULL, GROW, Found
 from estero.engine.kernels import FLAG, FLAGS, kernel, pool
-from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Tables, missing
+from estero.engine.runs.reading import missing
+from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Tables
 from estero.engine.runs.spans.run_spans import Made, are_idle, move_ordered, report_made, written
 from estero.engine.runs.spans.spans import Members, free_members
 from estero.engine.runs.split.ranks import NEXT

@@ -10,34 +10,32 @@ The first end of a start is known when it is read, the last one when the window 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.batch import BITS_IN_WORD, EventBatch, OneEvent
 from estero.engine.cursor import CONSUME_NONE, DONE, FULL, GROW, MISS, Found, reset, taken_needs
-from estero.engine.runs.cea_runs import ROOM
+from estero.engine.runs.cea_runs import CAPACITY
 from estero.engine.runs.numbered_events import FEWEST_PARTITIONS, NumberedEvents, Settings
-from estero.engine.runs.spans.run_spans import new_made
-from estero.engine.runs.spans.spans import free_members, new_members
+from estero.engine.runs.spans.spans import free_members
 from estero.engine.runs.starts import groups, replay
 from estero.engine.runs.starts.groups import (
     DISJOINT_IN_PARTITIONS,
     NOT_DISJOINT,
-    new_decided,
-    new_groups,
-    new_history,
-    new_tracks,
+    Decided,
+    Groups,
+    History,
+    Tracks,
 )
 from estero.engine.runs.starts.replay import Pairs, Replayed
 from estero.engine.runs.tables import Automaton, TableBuilder
-from estero.engine.snapshots.columns import Arrays, taken, within
 from estero.engine.snapshots.snapshot import Snapshot
-from estero.engine.snapshots.sound import need
-from estero.engine.store.arena import NONE, Arena, copy_columns, grown, new_arena
+from estero.engine.store.arena import NONE, Arena
+from estero.engine.store.checks import Arrays, need, taken, within
 from estero.engine.store.hashing import table_of
-from estero.engine.store.pools import with_free
+from estero.engine.store.schema import STATES, grown, new, picked, with_free, with_sizes
 from estero.engine.walk.paths import PathCounter
 from estero.engine.walk.roots import Roots
 
@@ -73,7 +71,7 @@ class StartRuns(NumberedEvents):
     Else what is decided is found after `decide`, in that order each time.
     """
 
-    room = 1 << 16
+    capacity = 1 << 16
     consume = CONSUME_NONE
     forgotten = 0
     decides_later = True
@@ -86,20 +84,19 @@ class StartRuns(NumberedEvents):
         super().__init__(automaton, settings)
         self.window = settings.window
         self.in_order = True
-        self.arena = new_arena(_SMALLEST_ARENA)
+        states = self._builder.tables.accepts.size
+        self._replayed = new(Replayed, CAPACITY, arena=_SMALLEST_ARENA, **{STATES: states})
         self.counter = PathCounter()
         self._cursor = groups.Cursor()
         self._chosen = chosen
         self._unmarked = unmarked
         self._reach = TableBuilder(unmarked)
         unmarked.class_of(0)
-        self._history = new_history(_FEWEST_EVENTS)
+        self._history = new(History, _FEWEST_EVENTS)
         self._events_known = 0
-        self._groups = new_groups(ROOM)
-        self._tracks = new_tracks(FEWEST_PARTITIONS)
-        self._decided = new_decided(_FEWEST_EVENTS)
-        self._members = new_members(ROOM)
-        self._made = new_made(ROOM, self._builder.tables.accepts.size)
+        self._groups = new(Groups, CAPACITY)
+        self._tracks = new(Tracks, FEWEST_PARTITIONS)
+        self._decided = new(Decided, _FEWEST_EVENTS)
         self._visible = np.array([] if settings.visible is None else settings.visible, np.bool_)
         self._oldest = np.empty(0, np.int64)
         self._waiting = _NO_PAIRS
@@ -163,12 +160,8 @@ class StartRuns(NumberedEvents):
         first, last = self._events_known, self._events_known + classes.size
         history = self._history
         if last > history.event_class.size:
-            bigger = new_history(2 * last)
-            copy_columns(history, bigger, first)
-            self._history = history = bigger
-            decided = new_decided(2 * last)
-            copy_columns(self._decided, decided, int(self._decided.size[0]))
-            self._decided = decided
+            self._history = history = grown(history, rows=2 * last)
+            self._decided = grown(self._decided, rows=2 * last)
         here = slice(first, last)
         history.event_class[here], history.partition[here] = classes, partitions
         history.ordinal[here] = ordinals if ordinals.size else np.arange(first, last)
@@ -178,9 +171,7 @@ class StartRuns(NumberedEvents):
         groups.link(history, self._tracks, first, last)
 
     def _keep_partitions(self, kept: NDArray[np.intp] | slice, capacity: int) -> None:
-        old = [column[kept] for column in self._tracks]
-        self._tracks = new_tracks(capacity)
-        copy_columns(old, self._tracks, old[0].size)
+        self._tracks = picked(self._tracks, kept, capacity)
 
     def advance(self, found: Found, last: int) -> int:
         """See `Runs`: first what is decided is found, then the next events are read."""
@@ -207,7 +198,7 @@ class StartRuns(NumberedEvents):
                 self._reach.learn(int(self._cursor.miss_state), int(self._cursor.miss_class))
             elif code == GROW:
                 needed = taken_needs(self._cursor)
-                self._groups = with_free(self._groups, needed["groups"], new_groups)
+                self._groups = with_free(self._groups, needed["groups"])
             else:
                 return
 
@@ -268,11 +259,10 @@ class StartRuns(NumberedEvents):
         cursor, together = self._cursor, self._chosen.limit is not None
         while True:
             tables = self._builder.tables
-            if tables.accepts.size > self._made.where.size:
-                self._made = new_made(self._made.state.size, tables.accepts.size)
-            pools = Replayed(self.arena, self._members, self._made)
+            if tables.accepts.size > self._replayed.made.where.size:
+                self._replace(made=with_sizes(self._replayed.made, states=tables.accepts.size))
             read = self._pairs, found, cursor, self.settings.gaps, together, self._visible
-            code = int(replay.replay(tables, self._history, pools, *read))
+            code = int(replay.replay(tables, self._history, self._replayed, *read))
             if code == DONE:
                 return DONE
             if code == MISS:
@@ -290,7 +280,7 @@ class StartRuns(NumberedEvents):
     def _go_back(self, found: Found) -> None:
         """Begins the pair at hand once more, or all pairs of its end where these have to stay together."""
         cursor = self._cursor
-        free_members(self._members, np.int32(cursor.member))
+        free_members(self._replayed.members, np.int32(cursor.member))
         cursor.pair, cursor.reading, cursor.member = cursor.began, NONE, NONE
         found.size[0] = cursor.began_found
 
@@ -305,12 +295,14 @@ class StartRuns(NumberedEvents):
     def _make_room(self, needed: dict[str, int]) -> None:
         if needed["nodes"]:
             self._grow_arena(needed["nodes"])
-        if needed["made"] > self._made.state.size:
-            self._made = new_made(2 * needed["made"], self._builder.tables.accepts.size)
-        self._members = with_free(self._members, needed["members"], new_members)
+        made = with_sizes(self._replayed.made, rows=needed["made"])
+        self._replace(made=made, members=with_free(self._replayed.members, needed["members"]))
 
     def _grow_arena(self, nodes: int) -> None:
-        self.arena = grown(self.arena, new_arena(2 * (self.arena.kind.size + nodes)))
+        self._replace(arena=grown(self.arena, rows=2 * (self.arena.kind.size + nodes)))
+
+    def _replace(self, **pools: Any) -> None:
+        self._replayed = self._replayed._replace(**pools)
 
     def _forget_nodes(self) -> None:
         """What was found is read."""
@@ -333,7 +325,7 @@ class StartRuns(NumberedEvents):
         size = begun.size
         history = self._history
         self._tracks.first[:] = NONE
-        self._groups = new_groups(max(ROOM, self._groups.next.size, size))
+        self._groups = new(Groups, max(CAPACITY, self._groups.next.size, size))
         history.parent[:size] = np.where(begun, 0, NONE)
         history.last[:size] = np.where(begun & (end != NONE), end, NONE)
         groups.put_open(history, self._groups, self._tracks, size, state)
@@ -395,7 +387,7 @@ class StartRuns(NumberedEvents):
         arrays: Arrays = {
             "words": self._classes.words[history.event_class[first:last]],
             "begun": begun.astype(np.int8),
-            "state": place.astype(np.int32),
+            "runs.state": place.astype(np.int32),
             "end": np.where(begun, np.maximum(end - first, NONE), NONE).astype(np.int32),
             "until": np.maximum(tracks.until[kept] - first, NONE),
             "until_all": np.array([max(int(self._cursor.until) - first, NONE)], np.int32),
@@ -416,7 +408,7 @@ class StartRuns(NumberedEvents):
         arrays, size = snapshot.arrays, snapshot.events.size
         taken(arrays, "words", np.uint64, size, self.settings.words)
         begun = taken(arrays, "begun", np.int8, size) != 0
-        state, end = (taken(arrays, name, np.int32, size) for name in ("state", "end"))
+        state, end = (taken(arrays, name, np.int32, size) for name in ("runs.state", "end"))
         within(state, NONE, snapshot.states.size, "states")
         within(end, NONE, size, "ends")
         need(begun | ((state == NONE) & (end == NONE)), "only runs that have begun have states and ends")
@@ -452,15 +444,15 @@ class StartRuns(NumberedEvents):
             if int(self._keys.size[0]) != count:
                 raise ValueError("a partition is there twice")
             partition = arrays["of_partition"]
-        self._tracks = new_tracks(capacity)
-        self._history = new_history(max(_FEWEST_EVENTS, 2 * size))
-        self._decided = new_decided(self._history.event_class.size)
+        self._tracks = new(Tracks, capacity)
+        self._history = new(History, max(_FEWEST_EVENTS, 2 * size))
+        self._decided = new(Decided, self._history.event_class.size)
         self._events_known = 0
         self._start_over()
         ordinal = arrays["ordinal"] if self.settings.gaps else np.arange(size)
         self._append(self._class_numbers(arrays["words"]), partition, ordinal)
         numbers = np.append(snapshot.states, NONE).astype(np.int32)
-        self._put(numbers[arrays["state"]], arrays["end"], arrays["begun"] != 0)
+        self._put(numbers[arrays["runs.state"]], arrays["end"], arrays["begun"] != 0)
         kept = arrays["until"].size
         self._tracks.until[:kept] = arrays["until"]
         if self.settings.gaps:
@@ -476,6 +468,11 @@ class StartRuns(NumberedEvents):
     def compact(self) -> Arena:
         """See `Runs`."""
         return self.arena
+
+    @property
+    def arena(self) -> Arena:
+        """The nodes of the compact set."""
+        return self._replayed.arena
 
 
 _Pair = tuple[NDArray[np.int32], NDArray[np.int32]]

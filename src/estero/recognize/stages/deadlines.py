@@ -1,4 +1,4 @@
-"""Events that wait for their deadlines: classified batches in, the same events out when these have passed.
+"""The stage of deadlines: events wait, and pass when their deadlines have passed.
 
 What a query forbids for so long before or after an event is a bit of that event (`plan.deadlines`). SQL has
 written it as if nothing were forbidden, and it is taken back here where a forbidden event is near. A look
@@ -19,18 +19,18 @@ from estero.classify.column_names import BITS, KEYS, POSITION, TIME, numbered
 from estero.engine.batch import words_of
 from estero.engine.deadlines import Deadlines, asked_of
 from estero.engine.int64 import LEAST, count_before, fall
-from estero.engine.snapshots.columns import Arrays
-from estero.engine.snapshots.sound import need
+from estero.engine.store.checks import Arrays, need
 from estero.plan.plan import Plan
 from estero.recognize.batch_columns import numbers_of, side_by_side
+from estero.recognize.stages.stage import Stage
 from estero.recognize.state_bytes import batch_as_array, batch_of_array
 
 _FEW = 1 << 14
 _WAITING = "deadline_events"
 
 
-class DeadlineHold:
-    """The events of one stream that wait; `events` are the columns of classified batches.
+class DeadlineHold(Stage[pa.RecordBatch]):
+    """Holds the events of one stream that wait; `events` are the columns of classified batches.
 
     Events that ask for nothing any more are left out, unless the plan asks for all of them.
     """
@@ -42,8 +42,8 @@ class DeadlineHold:
         self._places = [events.names.index(name) for name in self._names]
         self._partitioned = bool(plan.shown_keys)
         self._keeps_all = plan.classification.keep_all
-        asked = sorted((each for each in plan.deadlines if not each.compared), key=lambda each: each.ahead)
-        deadlines = [(each.asking, each.forbidden, each.ticks, each.ahead) for each in asked]
+        asked = sorted((one for one in plan.deadlines if not one.compared), key=lambda one: one.ahead)
+        deadlines = [(one.asking, one.forbidden, one.ticks, one.ahead) for one in asked]
         self._deadlines = Deadlines(asked_of(deadlines, len(self._names)))
         self._idle_bits = ~words_of(sum(1 << bit for bit in plan.bits_for_deadlines), len(self._names))[0]
         self._chunks: list[pa.RecordBatch] = []
@@ -51,7 +51,7 @@ class DeadlineHold:
 
     @property
     def waiting(self) -> int:
-        """How many events wait and ask for something."""
+        """The number of events that wait and ask for something."""
         return int(self._alive().size)
 
     @property
@@ -73,17 +73,18 @@ class DeadlineHold:
             row -= batch.num_rows
         raise IndexError("what waits has no position")
 
-    def enter(self, classified: pa.RecordBatch) -> None:
-        """Takes the next events, which are in order of time."""
-        self._enter(classified, again=False)
+    def push(self, item: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The events whose deadlines have passed as these come, which are in order of time."""
+        self._enter(item, again=False)
         if self._deadlines.held > 2 * self._kept + _FEW:
             self._sweep()
+        yield from self.advance(int(numbers_of(item, TIME)[-1]))
 
-    def let_go(self, time: int | None) -> Iterator[pa.RecordBatch]:
-        """The events whose deadlines are before `time`, or all of them (None), with their bits."""
+    def advance(self, until: int | None) -> Iterator[pa.RecordBatch]:
+        """The events whose deadlines are before time `until`, or all of them (None), with their bits."""
         count = self._deadlines.held
-        if time is not None and self._wait is not None:
-            count = count_before(self._deadlines.times, time - self._wait)
+        if until is not None and self._wait is not None:
+            count = count_before(self._deadlines.times, until - self._wait)
         if not count:
             return
         words = self._deadlines.words[:count].copy()
@@ -99,15 +100,15 @@ class DeadlineHold:
         """Whether nothing waits, and nothing of the past counts for events from `time` on."""
         return not self._alive().size and not self._deadlines.remembered(time)["deadline_last"].size
 
-    def arrays(self) -> Arrays:
+    def snapshot(self) -> Arrays:
         """What has to be remembered, for `resume`."""
-        waiting = [each for batch, words in self._with_words() for each in self._with_bits(batch, words)]
+        waiting = [part for batch, words in self._with_words() for part in self._with_bits(batch, words)]
         together = pa.Table.from_batches(waiting, self._events).combine_chunks().to_batches()
         batch = together[0] if together else empty_batch(self._events)
         return {_WAITING: batch_as_array(batch), **self._deadlines.remembered(LEAST)}
 
     def resume(self, arrays: Arrays) -> None:
-        """Takes what `arrays` gave out of them; raises ValueError or KeyError for other arrays."""
+        """Takes what `snapshot` gave out of `arrays`; raises ValueError or KeyError for other arrays."""
         self._deadlines.resume(arrays)
         waiting = batch_of_array(arrays.pop(_WAITING))
         need(waiting.schema.equals(self._events), "what waits has the columns of events")

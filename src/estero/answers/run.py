@@ -1,0 +1,95 @@
+"""What answers read: runs, and the questions that only some of them can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from estero.engine.walk.share import Share
+
+if TYPE_CHECKING:
+    from estero.answers.why_not import WhyNot
+
+
+class Run(Protocol):
+    """What an answer reads: one query on one source of events, ready to be evaluated, again and again.
+
+    Complex events have an index: 0, 1, 2, … in the order of `tables`, which is by end position and,
+    at one end position, the same in every evaluation.
+    """
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the public table, known before any event is read."""
+
+    @property
+    def query(self) -> str:
+        """The canonical text of the query."""
+
+    @property
+    def whole_answer(self) -> str:
+        """Which answer to ask what this run cannot tell."""
+        return "the answer of query.run"
+
+    @property
+    def counts_quickly(self) -> bool:
+        """Whether `count` can be asked while tables are read, and does without enumerating."""
+
+    def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+        """All complex events, or the first `limit` of them; no more events are read than that needs."""
+
+    def count(self, *, enough: int | None = None) -> int:
+        """The exact number of complex events, not enumerating; at least `enough` if there are more."""
+
+    def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
+        """The complex events with these ascending indexes, without enumerating those between.
+
+        An index past the last one ends the iteration.
+        """
+
+
+@runtime_checkable
+class WholeStream(Protocol):
+    """A run that reads a whole stream, and tells of its starts."""
+
+    def funnel(self, *, by_partition: bool, by: Sequence[str], chosen: bool) -> pa.Table:
+        """How many starts come how far: the table of a `Funnel`."""
+
+    def partials(self, *, chosen: bool) -> Run:
+        """The run of the partial matches whose windows have passed."""
+
+    def why_not(self, sample: int | None, seconds: float | None) -> WhyNot:
+        """Why there are not more complex events."""
+
+
+@runtime_checkable
+class KnownLater(Protocol):
+    """A run of which some complex events may not be decided yet."""
+
+    def undecided(self) -> Run:
+        """The run of the complex events that wait for a deadline that has not passed."""
+
+
+@runtime_checkable
+class WithEvents(Protocol):
+    """A run whose events can be read again."""
+
+    def values(self, attribute: str, first: int, last: int) -> pa.Table:
+        """A numeric attribute of the events between two positions (`estero.recognize.attribute_values`)."""
+
+
+@runtime_checkable
+class Divisible(Protocol):
+    """A run that can be divided into shares."""
+
+    def shared(self, share: Share) -> Run:
+        """The run of a share: all shares together have the complex events of this one, each once."""
+
+
+def whole_stream(run: Run, refused: str) -> WholeStream:
+    """The run itself; raises ValueError, which says what is `refused`, where it is not of a whole stream."""
+    if isinstance(run, WholeStream):
+        return run
+    raise ValueError(f"{refused} of a whole stream: ask {run.whole_answer}")

@@ -1,0 +1,261 @@
+"""Events of a stream without an end, as they are pushed → the relevant ones, classified, in stream order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.answers.event_store import Single
+from estero.answers.shown_values import shown_values
+from estero.classify.column_names import HELD_RELEVANT, POSITION, TIME, attribute_in, event_column
+from estero.classify.rows.classified import ClassifiedRow
+from estero.classify.rows.typed import AskSqlError, NotInPythonError
+from estero.engine.store.checks import Arrays
+from estero.errors import DataError
+from estero.events.sources import Source
+from estero.events.streams.batch_classifier import Classifier, Incoming
+from estero.events.streams.reorder_buffer import ReorderBuffer
+from estero.events.streams.single_events import SingleEvents
+from estero.events.streams.stream_layout import StreamLayout
+from estero.events.tables.shown_types import plain_type
+from estero.plan.plan import Classification
+from estero.recognize.source_run import time_type
+from estero.recognize.state_bytes import State, batch_as_array, batch_of_array, refuse_other, sound_content
+
+LAYOUT: Final = "layout"
+"""The name under which a state says how events are laid out."""
+
+_MOST: Final = 1 << 62
+"""More events than any stream has: positions of further ones still fit their type."""
+
+
+NumberedEvent = tuple[int, ClassifiedRow | None]
+"""The position of a single event, and the event; None where it is not relevant."""
+
+
+class Intake:
+    """Classifies, orders and numbers the events of one stream.
+
+    Events are numbered over all batches in stream order; late ones have no number. With a lateness, events
+    are held back until the greatest time seen is so much later; without one, a batch is sorted and let go.
+    Without a time column, batches follow one another and nothing is late. It is `strict` about what is late
+    where something is decided as time passes: see `ReorderBuffer`.
+    """
+
+    def __init__(
+        self, layout: StreamLayout, source: Source, classification: Classification, *, strict: bool
+    ) -> None:
+        self._layout = layout
+        self._classifier = Classifier(layout, source, classification)
+        self.schema = self._classifier.schema
+        """The columns of classified events."""
+        self.time_type = time_type(source)
+        """The type in which times are shown; None where events have none."""
+        order = [event_column(name) for name in layout.columns.order]
+        types = [plain_type(self._classifier.columns.field(name).type) for name in order]
+        self._held = ReorderBuffer(_held_columns(self.schema), types, layout.lateness, strict=strict)
+        self.position = 0
+        """The position that the next event gets."""
+        self.late = 0
+        """The number of events that came too late, of all that were pushed."""
+        self._no_events = self._late_events = self._classifier.columns.empty_table()
+        self._single: SingleEvents | None = None
+        self.why_slow: str | None = None
+        """Why single events go the way of batches, through DuckDB; None where they do not."""
+        try:
+            self._single = SingleEvents(layout, source, classification, self.schema, self._classifier.ask)
+        except NotInPythonError as reason:
+            self.why_slow = str(reason)
+
+    @property
+    def held_back(self) -> int:
+        """The number of events that wait for earlier ones that may still come."""
+        return len(self._held)
+
+    @property
+    def watermark(self) -> int | None:
+        """The time before which no event is expected any more, in ticks; None where none is known."""
+        return self._held.watermark
+
+    @property
+    def greatest(self) -> int | None:
+        """The greatest time seen, in ticks; None before the first event."""
+        return self._held.greatest
+
+    @property
+    def passed(self) -> int | None:
+        """The time before which events are late; None before the first event."""
+        return self._held.passed
+
+    @property
+    def known(self) -> str:
+        """Up to when events are known, behind a comma; empty before the first one, and without a time."""
+        time = self.shown_time(self._held.watermark)
+        return "" if time is None else f", known up to {time}"
+
+    def shown_time(self, ticks: int | None) -> Any:
+        """A time as answers show it; None where there is none."""
+        if ticks is None or self.time_type is None:
+            return None
+        (shown,) = shown_values(pa.array([ticks], pa.int64()).cast(self.time_type))
+        return shown
+
+    def late_events(self) -> pa.Table:
+        """The events of the last push that came too late, as they were pushed."""
+        return self._late_events.rename_columns(list(map(attribute_in, self._late_events.column_names)))
+
+    # --------------------------------------------------------------------------- events that come
+
+    def take_one(self, events: object) -> NumberedEvent | None:
+        """A single event and its position; None for what has to go the way of batches."""
+        single = self._single
+        if single is None:
+            return None
+        try:
+            row = single.row(events)
+            if row is None:
+                return None
+            time = single.time(row)
+            event = single.classified(row, time)
+        except AskSqlError:
+            return None
+        if not self._held.passes_one(time):
+            return None
+        self._late_events = self._no_events
+        position = self.position
+        self.position += 1
+        return position, event
+
+    def as_batch(self, events: Sequence[Single]) -> pa.RecordBatch:
+        """The classified batch of some single events that were taken."""
+        if self._single is None:
+            raise TypeError("single events go the way of batches here")
+        return self._single.batch(events)
+
+    def take(self, events: object) -> pa.RecordBatch:
+        """The relevant events that are let go as a batch comes; raises `DataError` for what is none."""
+        incoming = self._classifier.classified(events)
+        order = [
+            _one_array(incoming.events.column(event_column(name))) for name in self._layout.columns.order
+        ]
+        late = self._held.late(incoming.times, order)
+        on_time = np.flatnonzero(~late)
+        self.late += late.size - on_time.size
+        self._late_events = incoming.events.filter(pa.array(late)) if late.any() else self._no_events
+        if on_time.size == late.size and self._held.passes(incoming.times, order):
+            return self._numbered(incoming.classified, incoming.events.num_rows)
+        held = _held(incoming, on_time)
+        self._held.add(held, incoming.times[on_time], [column.take(pa.array(on_time)) for column in order])
+        return self._let_go()
+
+    def advance(self, ticks: int) -> pa.RecordBatch:
+        """The relevant events that are let go as no event before a time comes any more."""
+        self._late_events = self._no_events
+        self._held.advance(ticks)
+        return self._let_go()
+
+    def flush(self) -> pa.RecordBatch:
+        """All relevant events that are held back."""
+        self._late_events = self._no_events
+        return self._let_go(everything=True)
+
+    def close(self) -> None:
+        """Gives what it reads with back: nothing comes any more."""
+        self._classifier.close()
+
+    def _let_go(self, *, everything: bool = False) -> pa.RecordBatch:
+        """The relevant events that are held back no longer."""
+        ready = self._held.let_go(everything=everything)
+        positions = np.flatnonzero(ready.column(HELD_RELEVANT).to_numpy())
+        chosen = _one_batch(ready.select(self.schema.names).take(pa.array(positions)))
+        return self._numbered(_with_column(chosen, POSITION, pa.array(positions)), ready.num_rows)
+
+    def _numbered(self, relevant: pa.RecordBatch, count: int) -> pa.RecordBatch:
+        """The relevant ones of the next `count` events, with positions in the whole stream.
+
+        These are the times where there are none.
+        """
+        positions = pa.array(relevant.column(POSITION).to_numpy() + self.position)
+        for name in (POSITION, TIME) if self._layout.columns.time is None else (POSITION,):
+            relevant = _with_column(relevant, name, positions)
+        self.position += count
+        return relevant
+
+    # ------------------------------------------------------------------- stopping and going on
+
+    def about(self) -> dict[str, str]:
+        """What a state says of it: how events are laid out."""
+        return {LAYOUT: self._layout.as_text()}
+
+    def snapshot(self) -> Arrays:
+        """What has to be remembered, for `resume`."""
+        return {
+            "held": batch_as_array(_one_batch(self._held.pending())),
+            "reached": batch_as_array(self._held.reached()),
+            "numbers": np.array([self.position, self.late], np.int64),
+            "hashes": self._classifier.hashes(),
+            **self._layout.as_arrays(),
+        }
+
+    def resume(self, arrays: Arrays) -> None:
+        """Takes up what `snapshot` gave; raises `DataError` where it was another version of DuckDB."""
+        with sound_content():
+            hashes = arrays["hashes"]
+            self.position, self.late = map(_count, arrays["numbers"].tolist())
+            held = pa.Table.from_batches([batch_of_array(arrays["held"])])
+            self._held.restore(held, batch_of_array(arrays["reached"]))
+        if not np.array_equal(hashes, self._classifier.hashes()):
+            raise DataError(
+                "the keys in this state were hashed by another version of DuckDB",
+                hint="use that version, or start over",
+            )
+
+
+def layout_in(state: State, query: str, kind: str) -> StreamLayout:
+    """How events are laid out in a state; raises `DataError` for one of another query or kind."""
+    about = state.about
+    refuse_other(about, {"kind": kind, "query": query, "plan": about.get("plan", "")})
+    with sound_content():
+        return StreamLayout.of_state(about[LAYOUT], state.arrays)
+
+
+def _count(number: int) -> int:
+    if not 0 <= number < _MOST:
+        raise ValueError(f"there are not {number} events")
+    return number
+
+
+def _held_columns(events: pa.Schema) -> pa.Schema:
+    """The columns of events that are held back: irrelevant ones, which only count, have NULLs."""
+    nullable = [field.with_nullable(True) for field in events]
+    return pa.schema([*nullable, pa.field(HELD_RELEVANT, pa.bool_())])
+
+
+def _held(incoming: Incoming, rows: NDArray[np.int64]) -> pa.Table:
+    """Some events of a batch, as they are held back."""
+    places = np.full(incoming.events.num_rows, -1)
+    places[incoming.classified.column(POSITION).to_numpy()] = np.arange(incoming.classified.num_rows)
+    chosen = places[rows]
+    relevant = chosen >= 0
+    taken = incoming.classified.take(pa.array(chosen, mask=~relevant))
+    columns = [*taken.columns, pa.array(relevant)]
+    return pa.Table.from_arrays(columns, names=[*incoming.classified.schema.names, HELD_RELEVANT])
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    """One plain array, which Arrow can sort."""
+    return column.cast(plain_type(column.type)).combine_chunks()
+
+
+def _with_column(batch: pa.RecordBatch, name: str, column: pa.Array) -> pa.RecordBatch:
+    place = batch.schema.names.index(name)
+    return batch.set_column(place, batch.schema.field(place), column)
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    arrays = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)

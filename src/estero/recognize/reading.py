@@ -1,0 +1,113 @@
+"""What recognition yields, as an answer reads it: tables, counts and single complex events."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.answers.run import Run
+from estero.engine.walk.share import WHOLE, Share
+from estero.recognize.set_reader import ReadableSets, number_in
+
+_PICKED_AT_ONCE = 256
+"""Complex events that are gone to by their indexes before they are handed on."""
+
+
+class Reading(Run, ABC):
+    """Compact sets → tables, counts and single complex events, however often they are asked for.
+
+    All of it is about a share: its number and indexes follow from those of the whole, if nothing is sieved.
+    """
+
+    share: Share
+
+    @property
+    @abstractmethod
+    def _sieved(self) -> bool:
+        """Whether complex events are left out when they are read."""
+
+    @abstractmethod
+    def _sets(self, share: Share, *, counting: bool = False, showing: bool = True) -> ReadableSets:
+        """All compact sets, or a share of what is in them.
+
+        With `counting`, numbers will be asked for; unless `showing`, nothing else is.
+        """
+
+    def _check_valid(self) -> None:
+        """Raises where the sets cannot be read on."""
+
+    def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+        if limit is not None and limit <= 0:
+            return
+        left = limit
+        for reader, ended in self._sets(self.share):
+            for table in reader.tables(ended):
+                if left is not None and table.num_rows >= left:
+                    yield table.slice(0, left)
+                    return
+                yield table
+                self._check_valid()
+                left = None if left is None else left - table.num_rows
+
+    def count(self, *, enough: int | None = None) -> int:
+        if self._sieved:
+            return number_in(self._sets(self.share, counting=True, showing=False), enough)
+        enough = None if enough is None else enough * self.share.of
+        sets = self._sets(WHOLE, counting=True, showing=False)
+        return self.share.size_of(number_in(sets, enough))
+
+    def counts(self) -> Iterator[tuple[int, int]]:
+        """(end position, number of complex events that end there), ascending, without enumerating."""
+        for reader, ended in self._sets(self.share, counting=True, showing=False):
+            yield from reader.counts(ended)
+
+    def ends(self) -> NDArray[np.int64]:
+        """The positions at which complex events end, ascending, each once."""
+        if self._sieved or self.share != WHOLE:
+            return np.fromiter((end for end, number in self.counts() if number), np.int64)
+        sets = self._sets(WHOLE, counting=True, showing=False)
+        return np.unique(np.concatenate([np.empty(0, np.int64), *(ended.position for _, ended in sets)]))
+
+    def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
+        wanted = _Ahead(indexes)
+        dealt = 0
+        share, sieved = (WHOLE, True) if self._sieved else (self.share, False)
+        for reader, ended in self._sets(self.share if sieved else WHOLE, counting=True):
+            if wanted.next is None:
+                return
+            if sieved:
+                total = sum(number for _, number in reader.counts(ended))
+                for here in wanted.until(dealt + total):
+                    yield reader.pick_sifted(ended, [index - dealt for index in here])
+                    self._check_valid()
+            else:
+                ends = reader.ends(ended)
+                total = ends.total
+                for here in wanted.until(share.size_of(dealt + total)):
+                    yield reader.pick(ended, ends, here, share, dealt)
+                    self._check_valid()
+            dealt += total
+
+
+class _Ahead:
+    """Ascending indexes, of which `next` is the next one, None after the last."""
+
+    def __init__(self, indexes: Iterable[int]) -> None:
+        self._indexes = iter(indexes)
+        self.next = next(self._indexes, None)
+
+    def until(self, end: int) -> Iterator[list[int]]:
+        """Those before `end`, some at a time."""
+        here: list[int] = []
+        while self.next is not None and self.next < end:
+            here.append(self.next)
+            self.next = next(self._indexes, None)
+            if len(here) == _PICKED_AT_ONCE:
+                yield here
+                here = []
+        if here:
+            yield here

@@ -1,0 +1,202 @@
+"""One query on one source of events: DuckDB → recognition → what an answer reads, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import pyarrow as pa
+
+from estero.answers.report import answer_schema
+from estero.classify.column_names import POSITION
+from estero.engine.walk.share import WHOLE, Share
+from estero.events.sources import Source
+from estero.language.tree.schema import Kind
+from estero.plan.plan import Plan
+from estero.recognize.attribute_values import attribute_values
+from estero.recognize.budget import Budget
+from estero.recognize.reading import Reading
+from estero.recognize.recognition import Recognition
+from estero.recognize.set_reader import ReadableSets
+from estero.recognize.stages.deal import DealStage
+from estero.recognize.until import AFTER_ALL, check_until
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A function that is told how many events are read, and how many there are (None: not known).
+
+    Pickled, it is None: another process has nobody to tell.
+    """
+
+    tell: Callable[[int, int | None], None]
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        return type(None), ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRun(Reading):
+    """One query on one source of events; every question reads the events anew.
+
+    With a `share` all of them are about that share of the complex events. Events are known up to time
+    `until`, in ticks, and up to the last one where it is None. `progress` is told behind each batch. Filters
+    that are checked of whole complex events for longer than the `budget` raise `OutOfTimeError`.
+    """
+
+    plan: Plan
+    source: Source
+    share: Share = WHOLE
+    until: int | None = None
+    progress: Progress | None = None
+    budget: Budget | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        plan, events = self.plan, self.source.classified_schema(self.plan.classification)
+        return answer_schema(
+            plan.shown,
+            events,
+            keys=plan.shown_keys,
+            time=time_type(self.source),
+            suppressed=plan.interval is not None,
+            measures=plan.measures,
+            waits=plan.wait is not None,
+        )
+
+    @property
+    def query(self) -> str:
+        return self.plan.text
+
+    @property
+    def counts_quickly(self) -> bool:
+        """Whether `counts` does without enumerating, and the events can be read for it."""
+        return not (self.plan.needs_enumeration or self.source.one_shot)
+
+    def tables_with_starts(self, also: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """The tables of all rows, each with the positions and some columns of the events that start them."""
+        for reader, ended in self._sets(self.share):
+            yield from reader.tables_with_starts(ended, also)
+
+    def values(self, attribute: str, first: int, last: int) -> pa.Table:
+        return attribute_values(self.plan, self.source, attribute, first, last)
+
+    def shared(self, share: Share) -> Self:
+        """The run of one share of what this one finds; raises ValueError for a share of a share."""
+        if self.share != WHOLE:
+            raise ValueError("this is a share already: divide the whole answer into more shares")
+        return replace(self, share=share)
+
+    @property
+    def _sieved(self) -> bool:
+        return self.plan.needs_enumeration
+
+    def _sets(self, share: Share, *, counting: bool = False, showing: bool = True) -> ReadableSets:
+        plan = self.plan if showing else self.plan.showing_nothing()
+        recognition = self._recognition(plan, counting=counting, share=share)
+        reader = recognition.reader
+        if self.budget is not None:
+            reader.limit_time(self.budget.check)
+        size = None if self.progress is None else self.source.size()
+        for batch in self.source.read(plan.classification):
+            for ended in recognition.recognize(batch):
+                yield reader, ended
+            if self.progress is not None:
+                self.progress.tell(batch.column(POSITION)[-1].as_py() + 1, size)
+        if self.progress is not None and size is not None:
+            self.progress.tell(size, size)
+        for ended in recognition.ended(self._known()):
+            yield reader, ended
+
+    def undecided(self) -> UndecidedRun:
+        """The run of what waits for its deadline."""
+        return UndecidedRun(self)
+
+    def waiting(self, share: Share, *, showing: bool) -> ReadableSets:
+        """A share of what would end if nothing came any more, and is not decided; see `Reading`."""
+        if self.plan.wait is None:
+            return
+        plan = self.plan if showing else self.plan.showing_nothing()
+        recognition = self._recognition(plan)
+        reader = recognition.reader
+        for batch in self.source.read(plan.classification):
+            for _ in recognition.recognize(batch):
+                pass  # decided, as the times of later events say
+        known, deal = self._known(), DealStage(reader, share)
+        if known is None:
+            return
+        for ended in recognition.ended(AFTER_ALL):
+            waiting = reader.undecided(ended, known)
+            if waiting.roots.event.size:
+                parts = [waiting] if share == WHOLE else deal.push(waiting)
+                for part in parts:
+                    yield reader, part
+
+    def _known(self) -> int | None:
+        """Up to which time events are known; None where that does not matter."""
+        if self.plan.wait is None:
+            return None
+        last = self.source.last_time()
+        if self.until is None:
+            return AFTER_ALL if last is None else last  # without events nothing waits
+        check_until(self.until, last)
+        return self.until
+
+    def _recognition(self, plan: Plan, *, counting: bool = False, share: Share = WHOLE) -> Recognition:
+        events = self.source.classified_schema(plan.classification)
+        return Recognition(plan, events, time=time_type(self.source), counting=counting, share=share)
+
+
+@dataclass(frozen=True, slots=True)
+class UndecidedRun(Reading):
+    """The complex events of a run that wait for a deadline; every question reads the events anew."""
+
+    of: SourceRun
+    share: Share = WHOLE
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.of.schema
+
+    @property
+    def query(self) -> str:
+        return self.of.query
+
+    @property
+    def whole_answer(self) -> str:
+        return "the answer that these complex events wait for"
+
+    @property
+    def counts_quickly(self) -> bool:
+        """Whether it is so of the whole."""
+        return self.of.counts_quickly
+
+    def undecided(self) -> UndecidedRun:
+        """All of these wait."""
+        return self
+
+    def values(self, attribute: str, first: int, last: int) -> pa.Table:
+        return self.of.values(attribute, first, last)
+
+    def shared(self, share: Share) -> UndecidedRun:
+        if self.share != WHOLE:
+            raise ValueError("this is a share already: divide the whole answer into more shares")
+        return replace(self, share=share)
+
+    @property
+    def _sieved(self) -> bool:
+        return self.of.plan.needs_enumeration
+
+    def _sets(self, share: Share, *, counting: bool = False, showing: bool = True) -> ReadableSets:
+        del counting  # which ends wait is not known before all is read
+        return self.of.waiting(share, showing=showing)
+
+
+def time_type(source: Source) -> pa.DataType | None:
+    """The type in which times of a source are shown: timestamps in the zone they came in, or integers."""
+    name = source.schema.time
+    if name is None:
+        return None
+    column = source.column_types[name]
+    return pa.timestamp(column.tick, source.zone) if column.kind is Kind.TIMESTAMP else pa.int64()
