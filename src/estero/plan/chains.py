@@ -27,8 +27,9 @@ from estero.errors import LimitExceeded
 from estero.language.check.set_predicates import registered_among
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.draft import NOTHING_COMPARED, Draft
+from estero.plan.key_values import Values
 from estero.plan.keyed import KeyedPlan
-from estero.plan.keys import Order, Values
+from estero.plan.keys import Order
 from estero.plan.plan import Opened, Section
 
 _STRATEGY: Final = "the strategy {} compares whole complex events"

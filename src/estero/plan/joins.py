@@ -27,8 +27,8 @@ from estero.language.tree.query import Consume, QueryTree, SelectItem, Strategy
 from estero.language.tree.whole import speaks_of_whole
 from estero.plan.chains import ChainPlan, chained
 from estero.plan.draft import BESIDE, NOTHING_COMPARED, NOTHING_JOINED, OF_WHOLE, Draft
+from estero.plan.key_values import Values
 from estero.plan.keyed import KeyedPlan
-from estero.plan.keys import Values
 from estero.plan.plan import Layout, Opened, Section, residual_text
 
 _ONE_PARTITION: Final = "equalities make partitions, in which nothing else is compared"

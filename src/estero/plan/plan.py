@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 from estero.automata.cea import CEA, EventPredicate
-from estero.automata.chain import Chain
-from estero.automata.pcea import PCEA
 from estero.automata.registers import Value
 from estero.automata.residual import Agreement, Apartness, Residual, columns_read, given_tables
 from estero.errors import NOWHERE, QueryError
@@ -31,8 +29,10 @@ from estero.plan.passes import AtEnd, Compared, Listed, Pass, PerStart
 if TYPE_CHECKING:
     from estero.automata.ages import AgedAutomaton
     from estero.automata.cea import LabelSet
+    from estero.automata.chain import Chain
     from estero.automata.determinize import LazyAutomaton
     from estero.automata.joins.q_tree import QTreeOfAtoms
+    from estero.automata.pcea import PCEA
     from estero.automata.residual import HiddenSet
     from estero.automata.strategies import MaxAutomaton
     from estero.engine.recognizer import Runs
