@@ -51,11 +51,7 @@ def test_lines_are_as_wide_as_each_other_and_hold_every_letter(
     assert cells(lines[0]) <= width
     shown = [letter for line in lines for letter in line if letter in "ab山é"]
     assert sorted(shown) == sorted(
-        letter
-        for row in [("a", "b"), *rows]
-        for text in row
-        for letter in text
-        if letter not in " \n"
+        letter for row in [("a", "b"), *rows] for text in row for letter in text if letter not in " \n"
     )
 
 
