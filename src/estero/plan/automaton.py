@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice, product
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from estero.automata.ages import AgedAutomaton, AgeProgram, by_age, with_distances
 from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, LabelSet, Transition
@@ -24,9 +25,11 @@ from estero.language.tree import pattern as p
 from estero.language.tree.query import Consume, Strategy
 from estero.language.tree.words import named
 from estero.plan.deadlines import deadlines_of
-from estero.plan.draft import Compilation, Draft
 from estero.plan.passes import AtEnd, Compared, Listed, Pass, PerStart
 from estero.plan.plan import Opened, Plan, Section, measured_in_places
+
+if TYPE_CHECKING:
+    from estero.plan.draft import Compilation, Draft  # what made a plan does not cross to Spark's workers
 
 FEW_STATES, FEW_CLASSES = 200, 64
 """The whole deterministic automaton is worked out for an explanation if it is no bigger than this."""
