@@ -1,6 +1,6 @@
 """LLVM IR of kernels → one library for each platform and level of its processors.
 
-Kernels do not call one another, so each is optimised as a whole, with all that it calls, in an object file of
+Kernels do not call one another, so each is optimized as a whole, with all that it calls, in an object file of
 its own: one that changes is made anew alone. Nothing is needed of a platform but Zig's linker for it.
 """
 

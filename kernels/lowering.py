@@ -12,7 +12,7 @@ import os
 from types import FunctionType
 from typing import Any
 
-os.environ["NUMBA_OPT"] = "0"  # optimised once, with all that it calls, for the processors that it is for
+os.environ["NUMBA_OPT"] = "0"  # optimized once, with all that it calls, for the processors that it is for
 
 from llvmlite import ir
 from numba import cfunc, from_dtype, njit, types

@@ -45,17 +45,13 @@ def test_the_widest_columns_fold_between_words_where_they_can() -> None:
 def test_lines_are_as_wide_as_each_other_and_hold_every_letter(
     rows: list[tuple[str, str]], width: int
 ) -> None:
-    table = Table(["a", "b"], [False, True], rows)
+    table = Table(["a", "b"], [False, True], [*rows])
     lines = [click.unstyle(line) for line in table.lines(width)]
     assert len({cells(line) for line in lines}) == 1
     assert cells(lines[0]) <= width
     shown = [letter for line in lines for letter in line if letter in "ab山é"]
     assert sorted(shown) == sorted(
-        letter
-        for row in [("a", "b"), *rows]
-        for text in row
-        for letter in text
-        if letter not in " \n"
+        letter for row in [("a", "b"), *rows] for text in row for letter in text if letter not in " \n"
     )
 
 

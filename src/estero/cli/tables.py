@@ -66,7 +66,7 @@ def _padded(text: str, width: int, right: bool) -> str:
 
 
 def _rule(corners: str, widths: Iterable[int]) -> str:
-    left, line, between, right = corners
+    left, line, between, right = list(corners)
     return left + between.join(line * (width + _BETWEEN - 1) for width in widths) + right
 
 

@@ -1,4 +1,4 @@
-"""Batches of classified events in, roots of compact sets out (algorithms.md, "Recognise").
+"""Batches of classified events in, roots of compact sets out (algorithms.md, "Recognize").
 
 One recognizer for all kinds of runs. It knows where the stream is, what the window still reaches and which
 roots must stay valid; the *runs* hold the arrays, move in them what is open, and say what they lack.
@@ -169,7 +169,7 @@ class Recognizer(Generic[R_co]):
         return self.runs.idle(self._stamps.oldest)
 
     def push(self, batch: EventBatch) -> Iterator[Roots]:
-        """Recognises a batch; yields roots whenever some are there. Must be read to its end.
+        """Recognizes a batch; yields roots whenever some are there. Must be read to its end.
 
         Raises ValueError where the batch has not all that the automaton asks about.
         """

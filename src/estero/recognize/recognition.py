@@ -1,4 +1,4 @@
-"""Classified events in, answers out: the recognise and report stages of one run over one stream.
+"""Classified events in, answers out: the recognize and report stages of one run over one stream.
 
 Events pass stages, then the engine, which makes compact sets of complex events of them; these pass stages,
 too (`recognize/stages`), and are read as tables, counts and picks (`SetReader`).

@@ -3,7 +3,7 @@
 Only what an event to come can still reach is kept: runs that have left the window, nodes that only they
 reach, free rows of pools and empty partitions are not. Events are numbered anew, 0, 1, 2, …, as far as some
 node names them, so that a run that waits for ever holds one event and not all that came after it. Orders of
-lists stay as they are, and so does everything that is recognised later.
+lists stay as they are, and so does everything that is recognized later.
 """
 
 from __future__ import annotations
