@@ -45,8 +45,8 @@ def numbers_in(array: pa.Array) -> NDArray[Any]:
     >>> numbers_in(array_of(np.array([1, 2])))
     array([1, 2])
     """
-    found: NDArray[Any] = np.from_dlpack(array)
-    return found
+    numbers: NDArray[Any] = np.from_dlpack(array)
+    return numbers
 
 
 def known_in(array: pa.Array) -> NDArray[np.bool_]:

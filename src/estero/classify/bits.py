@@ -130,7 +130,7 @@ class Writer:
     def _are_micros(self, *nodes: Node) -> bool:
         """Whether they are timestamps of microseconds."""
         typed = map(self._expressions.value, nodes)
-        return all(each.kind is Kind.TIMESTAMP and each.tick == "us" for each in typed)
+        return all(operand.kind is Kind.TIMESTAMP and operand.tick == "us" for operand in typed)
 
 
 class BitWriter(Writer):
@@ -186,7 +186,7 @@ class BitWriter(Writer):
                 always |= 1 << bit
             elif name is not None:
                 masks = looked_up.setdefault(name, {})
-                masks.update({each: masks.get(each, 0) | 1 << bit for each in sorted(strings)})
+                masks.update({text: masks.get(text, 0) | 1 << bit for text in sorted(strings)})
             else:
                 condition = self._expressions.condition(predicate.condition)
                 terms.append(self._where(condition, self._dialect.integer(1 << bit)))
@@ -195,9 +195,9 @@ class BitWriter(Writer):
 
     def _single_equality(self, predicate: EventPredicate) -> tuple[str | None, frozenset[str]]:
         """The column and its strings, where the condition asks for nothing else."""
-        found = split(predicate, None, self._strings)
-        if found.rest is None and len(found.one_of) == 1:
-            return next(iter(found.one_of.items()))
+        parts = split(predicate, None, self._strings)
+        if parts.rest is None and len(parts.one_of) == 1:
+            return next(iter(parts.one_of.items()))
         return None, frozenset()
 
     def _look_up(self, name: str, masks: Mapping[str, int]) -> SQL:

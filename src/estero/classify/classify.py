@@ -83,7 +83,7 @@ class Clauses:
 
     def values(self, asked: SQL | None = None) -> dict[str, str]:
         """The values that registers compare, by name, in the form in which they cross (values.py)."""
-        return {name: self._dialect.text(each.sql) for name, each in self._values.columns(asked).items()}
+        return {name: self._dialect.text(column.sql) for name, column in self._values.columns(asked).items()}
 
     def relevance(self) -> str:
         """The condition that keeps relevant events: some bit is set (or `keep_all`), and the key is known.
@@ -199,12 +199,12 @@ def spark_text(classification: Classification, source: str = "events") -> str:
 def columns_of(classification: Classification) -> dict[str, ColumnType]:
     """The attributes of all types in the schema, each in its kind's own form."""
     schema = classification.schema
-    found: dict[str, ColumnType] = {}
+    kinds: dict[str, ColumnType] = {}
     for attributes in (*schema.types.values(), schema.shared or {}):
-        found.update({name: canonical(kind) for name, kind in attributes.items()})
+        kinds.update({name: canonical(kind) for name, kind in attributes.items()})
     if classification.type_column is not None:
-        found.setdefault(classification.type_column, canonical(Kind.STRING))
-    return found
+        kinds.setdefault(classification.type_column, canonical(Kind.STRING))
+    return kinds
 
 
 def columns_read(

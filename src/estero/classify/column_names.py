@@ -137,7 +137,7 @@ def numbered(prefix: str, names: Iterable[str]) -> list[str]:
 
 def free_name(name: str, taken: Iterable[str]) -> str:
     """The name, with underscores added until no column is called so, whatever the case of its letters."""
-    lower = {each.lower() for each in taken}
+    lower = {name.lower() for name in taken}
     while name.lower() in lower:
         name += "_"
     return name

@@ -50,7 +50,7 @@ class ColumnType:
     @property
     def nested(self) -> Nested:
         """What is inside, as the language checks it."""
-        fields = None if self.fields is None else {name: each.nested for name, each in self.fields}
+        fields = None if self.fields is None else {name: field.nested for name, field in self.fields}
         return Nested(self.kind, fields, None if self.element is None else self.element.nested)
 
     def step(self, step: str | int) -> ColumnType | None:

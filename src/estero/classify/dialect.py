@@ -71,17 +71,17 @@ class Dialect(ABC):
 
     def inside(self, columns: Mapping[str, ColumnType], path: str) -> ColumnType | None:
         """How expressions read what a path leads to; None where these columns have no such."""
-        found = columns.get(column_of(path))
-        if found is None:
+        column = columns.get(column_of(path))
+        if column is None:
             return None
-        value = reference(column_of(path), found)
+        value = reference(column_of(path), column)
         for step in steps_of(path):
-            _refuse_alike(found, step)
-            found = found.step(step)
-            if found is None:
+            _refuse_alike(column, step)
+            column = column.step(step)
+            if column is None:
                 return None
             value = self.stepped(value, step)
-        return replace(found, stands=exp.Null() if found.kind is Kind.NULL else value)
+        return replace(column, stands=exp.Null() if column.kind is Kind.NULL else value)
 
     def with_paths(self, columns: Mapping[str, ColumnType], names: Iterable[str]) -> dict[str, ColumnType]:
         """These columns, and those of the names that lead inside of one."""

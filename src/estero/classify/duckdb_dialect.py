@@ -157,11 +157,11 @@ class DuckDB(Dialect):
     def upper(self, value: SQL) -> SQL:
         letter = exp.column("__letter")
         kept = call("regexp_matches", letter, text(_ONLY_LONGER))
-        each = exp.Lambda(
+        in_upper_case = exp.Lambda(
             this=either(kept, letter.copy(), call("upper", letter.copy())), expressions=[letter]
         )
         letters = call("string_split", value.copy(), text(""))
-        by_letter = call("array_to_string", call("list_transform", letters, each), text(""))
+        by_letter = call("array_to_string", call("list_transform", letters, in_upper_case), text(""))
         has_some = call("regexp_matches", value.copy(), text(_ONLY_LONGER))
         return either(has_some, by_letter, call("upper", value))
 

@@ -71,7 +71,8 @@ def _part(of: Operations, value: Typed, number: Typed) -> Typed:
 def _ratio(of: Operations, left: Typed, right: Typed) -> Typed:
     tick = finest(left, right)
     one, other = (
-        Typed(cast(of.ticks(each, tick), "DOUBLE"), Kind.FLOAT, of.all_known(each)) for each in (left, right)
+        Typed(cast(of.ticks(operand, tick), "DOUBLE"), Kind.FLOAT, of.all_known(operand))
+        for operand in (left, right)
     )
     return of.arithmetic("/", one, other)
 

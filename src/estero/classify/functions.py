@@ -54,8 +54,8 @@ def _in_list(operations: Operations, whole: SQL, element: ColumnType, value: Typ
     else:
         one = Typed(dialect.as_read("item", replace(element, stands=item)), element.kind, tick=element.tick)
         equal = operations.compare("=", one, value)
-    found = dialect.any_element(whole, item, call("coalesce", equal, exp.false()))
-    return Typed(either(is_not_null(exp.paren(value.sql.copy())), found, exp.Null()), Kind.BOOL)
+    contained = dialect.any_element(whole, item, call("coalesce", equal, exp.false()))
+    return Typed(either(is_not_null(exp.paren(value.sql.copy())), contained, exp.Null()), Kind.BOOL)
 
 
 # -------------------------------------------------------------------------------- choosing among arguments
@@ -80,7 +80,7 @@ def _chosen(operations: Operations, function: str, arguments: Sequence[Typed]) -
     tick = finest(*typed)
     if kinds == {Kind.DURATION}:
         return Typed(
-            call(function, *(operations.ticks(each, tick) for each in typed)), Kind.DURATION, tick=tick
+            call(function, *(operations.ticks(operand, tick) for operand in typed)), Kind.DURATION, tick=tick
         )
     return Typed(call(function, *(argument.sql for argument in typed)), typed[0].kind, tick=tick)
 

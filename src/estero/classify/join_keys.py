@@ -51,10 +51,10 @@ def join_keys(
     known = np.ones((count, len(columns)), np.bool_)
     parts: dict[KeyPart, tuple[Bits, Bits, Known]] = {}
     for number, column in enumerate(columns):
-        found = [_part(part, classified, parts) for part in column.parts]
-        for _, _, part_known in found:
+        key_parts = [_part(part, classified, parts) for part in column.parts]
+        for _, _, part_known in key_parts:
             known[:, number] &= part_known
-        pairs = [(low, high) for low, high, _ in found]
+        pairs = [(low, high) for low, high, _ in key_parts]
         if partition is not None:
             pairs.append((partition[:, 0], partition[:, 1]))
         if len(pairs) == 1 or (column.exact and partition is None):

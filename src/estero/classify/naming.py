@@ -32,7 +32,9 @@ def with_names(
     if not long:
         return write(operands)
     names = (f"__operand{n}" for n in range(len(operands)))
-    result = write([_named(n, each) if n in long else each for n, each in zip(names, operands, strict=True)])
+    result = write(
+        [_named(n, operand) if n in long else operand for n, operand in zip(names, operands, strict=True)]
+    )
     known = result.known
     if known is not None and any(_places(long, known).values()):
         known = None  # the names mean nothing outside of the operation

@@ -26,7 +26,7 @@ class Remembered(Generic[Answer]):
         for known, answer in self._last[:]:  # another thread may write
             if known == asked:
                 return answer
-        found = work()
-        self._last.insert(0, (asked, found))
+        answer = work()
+        self._last.insert(0, (asked, answer))
         del self._last[_MOST:]
-        return found
+        return answer

@@ -159,9 +159,9 @@ class Spark(Dialect):
     def whole(self, value: SQL) -> SQL:
         # A cast makes 2.0**63 the greatest integer, as it does all that is larger without ANSI mode.
         number = exp.TryCast(**cast(value, "BIGINT").args, safe=True)
-        found = either(compared("<", value, self.floating(2.0**63)), number)
+        fitting = either(compared("<", value, self.floating(2.0**63)), number)
         beyond = either(is_not_null(value), _failure(_OVERFLOW, "BIGINT"))
-        return call("coalesce", found, beyond)
+        return call("coalesce", fitting, beyond)
 
     def ticks_of(self, value: SQL, tick: Tick) -> SQL:
         return call("unix_micros", value)  # there is no finer resolution
@@ -239,7 +239,7 @@ class Spark(Dialect):
 
     def hashes(self, values: Sequence[tuple[SQL, Kind]]) -> tuple[SQL, SQL]:
         plain = [value for value, _ in values]
-        return call("xxhash64", *plain), call("xxhash64", text("estero"), *(each.copy() for each in plain))
+        return call("xxhash64", *plain), call("xxhash64", text("estero"), *(value.copy() for value in plain))
 
     def text(self, tree: SQL, *, copy: bool = True) -> str:
         return super().text(tree.transform(_in_safe_letters, copy=copy), copy=False)

@@ -53,7 +53,7 @@ class ValueWriter(Writer):
         super().__init__(classification, dialect, columns)
         self._typed = [self._expressions.value(value.expression) for value in classification.values]
         self._operations = Operations(dialect)
-        self._nanos = any(each.kind in TIMES and each.tick == "ns" for each in self._typed)
+        self._nanos = any(value.kind in TIMES and value.tick == "ns" for value in self._typed)
 
     def columns(self, asked: SQL | None = None) -> dict[str, ValueColumn]:
         """Name → column, in order.

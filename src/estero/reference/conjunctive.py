@@ -42,10 +42,10 @@ def evaluate_conjunctive(
         labels = frozenset(
             (label, frozenset((position,))) for label, position in zip(tree.labels, valuation, strict=True)
         )
-        found = ComplexEvent(min(valuation), max(valuation), labels)
-        if tree.window is None or is_within(tree.window, found, events, tick):
-            by_end[found.end].add(found)
-    return {end: limited(found, tree.limit) for end, found in by_end.items()}
+        complex_event = ComplexEvent(min(valuation), max(valuation), labels)
+        if tree.window is None or is_within(tree.window, complex_event, events, tick):
+            by_end[complex_event.end].add(complex_event)
+    return {end: limited(complex_events, tree.limit) for end, complex_events in by_end.items()}
 
 
 def valuations(tree: ConjunctiveTree, events: Sequence[Event]) -> Iterator[Valuation]:

@@ -204,17 +204,19 @@ def _sample_deviation(values: Sequence[Value]) -> float | None:
 
 def _different(values: Sequence[Value]) -> list[Value]:
     """The values of which none equals one before it."""
-    found: list[Value] = []
+    distinct: list[Value] = []
     for value in values:
-        if not any(compare("=", value, other) for other in found):
-            found.append(value)
-    return found
+        if not any(compare("=", value, other) for other in distinct):
+            distinct.append(value)
+    return distinct
 
 
 def _median(values: Sequence[Value]) -> float | None:
     """The value in the middle in ascending order; of an even number the mean of the two there."""
     if not values:
         return None
-    numbers = sorted((float(as_number(value)) for value in values), key=lambda each: (math.isnan(each), each))
+    numbers = sorted(
+        (float(as_number(value)) for value in values), key=lambda number: (math.isnan(number), number)
+    )
     half = len(numbers) // 2
     return numbers[half] if len(numbers) % 2 else (numbers[half - 1] + numbers[half]) / 2

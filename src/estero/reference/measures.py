@@ -16,7 +16,7 @@ from estero.reference.values import Event, arithmetic, evaluate
 
 
 def evaluate_measures(
-    tree: QueryTree, each: ComplexEvent, events: Sequence[Event], *, tick: int = 1
+    tree: QueryTree, complex_event: ComplexEvent, events: Sequence[Event], *, tick: int = 1
 ) -> dict[str, Any]:
     """The values that SELECT names, of one complex event of the query over `events`; `list` gives lists.
 
@@ -29,8 +29,10 @@ def evaluate_measures(
     >>> evaluate_measures(tree, both, events)
     {'total': 7, 'twice': 10}
     """
-    marked = {label: tuple(events[place] for place in sorted(places)) for label, places in each.labels}
-    start, end = events[each.start], events[each.end]
+    marked = {
+        label: tuple(events[place] for place in sorted(places)) for label, places in complex_event.labels
+    }
+    start, end = events[complex_event.start], events[complex_event.end]
     wait = wait_of(tree, tick)
 
     def meaning(name: e.Attribute | e.Aggregate | e.Previous) -> Value:
@@ -62,4 +64,4 @@ def evaluate_measures(
 
 
 def _bracket(tree: QueryTree, key: str) -> KeyBracket | None:
-    return next((each for each in tree.partition_by if key in each.alternatives), None)
+    return next((bracket for bracket in tree.partition_by if key in bracket.alternatives), None)

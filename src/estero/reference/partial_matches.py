@@ -76,9 +76,9 @@ def _furthest(
         of_query = answers
         if not (chosen and level == len(queries)):
             of_query = evaluate_query(query, events, tick=tick)
-        seen = _seen(tree, events, answers, {each for group in of_query.values() for each in group})
-        for start in {each.start for each in seen}:
-            reached[start] = level, {each for each in seen if each.start == start}
+        seen = _seen(tree, events, answers, {candidate for group in of_query.values() for candidate in group})
+        for start in {candidate.start for candidate in seen}:
+            reached[start] = level, {candidate for candidate in seen if candidate.start == start}
     return reached
 
 
@@ -97,9 +97,9 @@ def _seen(
         for position in part
     }
 
-    def forgets(end: int, each: ComplexEvent) -> bool:
-        here = tree.consume is Consume.ANY or part_of[end] == part_of[each.start]
-        return here and each.start <= end < each.end
+    def forgets(end: int, candidate: ComplexEvent) -> bool:
+        here = tree.consume is Consume.ANY or part_of[end] == part_of[candidate.start]
+        return here and candidate.start <= end < candidate.end
 
     return {candidate for candidate in candidates if not any(forgets(end, candidate) for end in answers)}
 

@@ -19,7 +19,7 @@ from estero.language.tree.pattern import Pattern, ending
 from estero.language.tree.query import Consume, KeyBracket, QueryTree, Strategy
 from estero.language.tree.whole import DEADLINE, with_whole
 from estero.reference.filters import SetPredicates
-from estero.reference.patterns import Found, Stream, find, is_interval, unbound_variables
+from estero.reference.patterns import Candidate, Stream, find, is_interval, unbound_variables
 from estero.reference.times import with_ticks
 from estero.reference.values import Event, evaluate_expression, evaluate_predicate, in_utc
 
@@ -81,11 +81,11 @@ def evaluate_pattern(
     >>> sorted(map(str, evaluate_pattern(pattern, events)))
     ['[0, 1] {A: [0], B: [1]}', '[0, 2] {A: [0], B: [2]}']
     """
-    found = find(pattern, Stream(tuple(events), streams, predicates or {}, positions, tick))
-    unbound = unbound_variables(found)
+    candidates = find(pattern, Stream(tuple(events), streams, predicates or {}, positions, tick))
+    unbound = unbound_variables(candidates)
     if unbound:
         raise QueryError(f"nothing binds the variable {unbound[0]}", span=pattern.span)
-    return {_complex_event(each) for each in found}
+    return {_complex_event(candidate) for candidate in candidates}
 
 
 def evaluate_query(
@@ -115,7 +115,7 @@ def evaluate_query(
     by_end: defaultdict[int, set[ComplexEvent]] = defaultdict(set)
     for part in parts:
         substream = [_with_deadline(events[position], wait) for position in part]
-        found_here = evaluate_pattern(
+        matches = evaluate_pattern(
             pattern,
             substream,
             streams=tree.streams,
@@ -123,19 +123,19 @@ def evaluate_query(
             positions=part,
             tick=tick,
         )
-        for found in found_here:
-            each = _at(found, part)
-            if not _is_decided(tree, each.end, events, tick, until):
+        for local in matches:
+            candidate = _at(local, part)
+            if not _is_decided(tree, candidate.end, events, tick, until):
                 continue
-            if tree.window is None or is_within(tree.window, each, events, tick):
-                by_end[each.end].add(each)
+            if tree.window is None or is_within(tree.window, candidate, events, tick):
+                by_end[candidate.end].add(candidate)
 
     if tree.strategy.one_for_each_start:
         by_end = _one_for_each_start(tree, by_end, part_of)
     answers: dict[int, set[ComplexEvent]] = {}
     forgotten = [-1] * len(parts)  # of each partition, the last position that is forgotten
     for end in sorted(by_end):
-        remembered = {each for each in by_end[end] if each.start > forgotten[part_of[end]]}
+        remembered = {candidate for candidate in by_end[end] if candidate.start > forgotten[part_of[end]]}
         chosen = _choose(tree.strategy, remembered, rank)
         if tree.per is None:
             chosen = limited(chosen, tree.limit)
@@ -151,8 +151,8 @@ def evaluate_query(
 
 def undecided(tree: QueryTree, events: Sequence[Event], *, tick: int = 1, until: float | None = None) -> int:
     """How many complex events would be answers if nothing came any more, and are not decided yet."""
-    found = evaluate_query(tree, events, tick=tick, until=math.inf)
-    return sum(len(found[end]) for end in found if not _is_decided(tree, end, events, tick, until))
+    answers = evaluate_query(tree, events, tick=tick, until=math.inf)
+    return sum(len(answers[end]) for end in answers if not _is_decided(tree, end, events, tick, until))
 
 
 def _is_decided(tree: QueryTree, end: int, events: Sequence[Event], tick: int, until: float | None) -> bool:
@@ -175,11 +175,11 @@ def _is_decided(tree: QueryTree, end: int, events: Sequence[Event], tick: int, u
 
 def wait_of(tree: QueryTree, tick: int) -> int | None:
     """How many ticks what ends waits until all its deadlines have passed; None where it does not wait."""
-    lengths = [length for each in ending(tree.pattern) for length in each.apart.lengths]
+    lengths = [length for absence in ending(tree.pattern) for length in absence.apart.lengths]
     waits = (
-        each.nanoseconds // tick if isinstance(each, DurationWindow) else each.ticks
-        for each in lengths
-        if not isinstance(each, EventWindow)
+        length.nanoseconds // tick if isinstance(length, DurationWindow) else length.ticks
+        for length in lengths
+        if not isinstance(length, EventWindow)
     )
     return max(waits, default=None)
 
@@ -197,14 +197,14 @@ def _with_deadline(event: Event, wait: int | None) -> Event:
 
 
 def given_at(
-    tree: QueryTree, events: Sequence[Event], found: Answer, *, tick: int = 1
+    tree: QueryTree, events: Sequence[Event], answers: Answer, *, tick: int = 1
 ) -> dict[int, tuple[int, int]]:
     """Of all complex events by end position, the ends where some are given under ``LIMIT n PER d``.
 
     How many, and how many of the partition were left out since the one given before. Without PER all are.
     """
     if tree.per is None or tree.limit is None:
-        return {end: (len(found[end]), 0) for end in sorted(found)}
+        return {end: (len(answers[end]), 0) for end in sorted(answers)}
     part_of = {
         position: number
         for number, part in enumerate(partitions_of(tree.partition_by, events))
@@ -213,11 +213,11 @@ def given_at(
     opened: dict[int, tuple[int, int]] = {}  # of each partition, the time of its interval and how many it has
     left_out: defaultdict[int, int] = defaultdict(int)
     given: dict[int, tuple[int, int]] = {}
-    for end in sorted(found):
+    for end in sorted(answers):
         part, time = part_of[end], events[end].time
         if time is None:
             raise DataError("LIMIT … PER needs the time of each event", row=end + 1)
-        for _ in found[end]:
+        for _ in answers[end]:
             if part not in opened or not _is_before_end(tree.per, time - opened[part][0], tick):
                 opened[part] = (time, 0)
             if opened[part][1] < tree.limit:
@@ -292,13 +292,13 @@ def _key(bracket: KeyBracket, event: Event) -> _Key | None:
             return type(other).__name__, other
 
 
-def is_within(window: Window, each: ComplexEvent, events: Sequence[Event], tick: int) -> bool:
+def is_within(window: Window, complex_event: ComplexEvent, events: Sequence[Event], tick: int) -> bool:
     """Whether a complex event is no longer than `window`; times are in ticks of `tick` nanoseconds."""
     if isinstance(window, EventWindow):
-        return each.end - each.start <= window.events
-    first, last = events[each.start].time, events[each.end].time
+        return complex_event.end - complex_event.start <= window.events
+    first, last = events[complex_event.start].time, events[complex_event.end].time
     if first is None or last is None:
-        row = each.start if first is None else each.end
+        row = complex_event.start if first is None else complex_event.end
         raise DataError("the window needs the time of each event", row=row + 1)
     if isinstance(window, DurationWindow):
         return (last - first) * tick <= window.nanoseconds
@@ -342,8 +342,9 @@ def _one_for_each_start(
     before the end of the last one kept.
     """
     by_start: defaultdict[int, set[ComplexEvent]] = defaultdict(set)
-    for each in (candidate for candidates in by_end.values() for candidate in candidates):
-        by_start[each.start].add(each)
+    for candidates in by_end.values():
+        for candidate in candidates:
+            by_start[candidate.start].add(candidate)
     chosen: defaultdict[int, set[ComplexEvent]] = defaultdict(set)
     ended: dict[int, int] = {}
     for start, candidates in sorted(by_start.items()):
@@ -375,9 +376,9 @@ def limited(candidates: set[ComplexEvent], limit: int | None) -> set[ComplexEven
 # ------------------------------------------------------------------------------------ complex events
 
 
-def _complex_event(found: Found) -> ComplexEvent:
-    labels = frozenset((label, found.positions(label)) for label, _ in found.marks)
-    return ComplexEvent(found.start, found.end, labels)
+def _complex_event(candidate: Candidate) -> ComplexEvent:
+    labels = frozenset((label, candidate.positions(label)) for label, _ in candidate.marks)
+    return ComplexEvent(candidate.start, candidate.end, labels)
 
 
 def _at(local: ComplexEvent, positions: Sequence[int]) -> ComplexEvent:

@@ -64,8 +64,8 @@ class Event:
                 value = value[step - 1] if step <= len(value) else None
             else:
                 value = value.get(step)
-        found: Value = value
-        return found
+        leaf: Value = value
+        return leaf
 
 
 def evaluate_expression(node: e.Node, event: Event) -> Value:
@@ -129,8 +129,8 @@ def _called(name: str, values: Sequence[Value]) -> Value:
         case "abs" if isinstance(values[0], Duration):
             return absolute(values[0])
         case "contains" if isinstance(whole := _any(values[0]), list):
-            found = any(compare("=", in_utc(item), values[1]) for item in whole)
-            return None if values[1] is None else found
+            occurs = any(compare("=", in_utc(item), values[1]) for item in whole)
+            return None if values[1] is None else occurs
         case "greatest" | "least":
             return _extreme(">" if name == "greatest" else "<", alike(values))
         case _:
@@ -163,7 +163,7 @@ def _truth(node: e.Node, lookup: Lookup) -> bool | None:
             return any_true([_is_member(value, member) for member in members])
         case e.InList(operand, values):
             value = evaluate(operand, lookup)
-            return None if value is None else any(compare("=", value, each) for each in values.values)
+            return None if value is None else any(compare("=", value, item) for item in values.values)
         case e.Like(operand, pattern):
             return _text_test(evaluate(operand, lookup), _like_as_regex(node, pattern).fullmatch)
         case e.Matches(operand, regex):

@@ -75,7 +75,7 @@ def _alike(name: str, arguments: Sequence[Typed]) -> list[Typed]:
     typed = [argument for argument in arguments if argument.kind is not None]
     kinds = {argument.kind for argument in typed}
     if kinds == NUMBERS:
-        return [Typed(of_one(each.function, float), Kind.FLOAT) for each in typed]
+        return [Typed(of_one(operand.function, float), Kind.FLOAT) for operand in typed]
     if len(kinds) > 1 or len({argument.tick for argument in typed}) > 1:
         raise NotInPythonError(f"{name} takes values of several kinds")
     return typed
@@ -138,8 +138,8 @@ def chosen(cases: Sequence[tuple[Function, Typed]], default: Typed) -> Typed:
 
     def choice(row: Row) -> Any:
         function = next((function for test, function in tests if test(row)), last)
-        found = function(row)
-        return None if found is None else change(found)
+        value = function(row)
+        return None if value is None else change(value)
 
     return Typed(choice, typed[0].kind, tick=typed[0].tick)
 

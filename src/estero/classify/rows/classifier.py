@@ -56,10 +56,10 @@ class RowClassifier:
         self._key = self._key_function(classification)
         self._string = Hashes([Kind.STRING], ask)
         typed = [self._writer.value(value.expression) for value in classification.values]
-        nanos = any(each.kind in TIMES and each.tick == "ns" for each in typed)
+        nanos = any(operand.kind in TIMES and operand.tick == "ns" for operand in typed)
         self._values = tuple(
-            self._value_function(value, each, nanos=nanos)
-            for value, each in zip(classification.values, typed, strict=True)
+            self._value_function(value, operand, nanos=nanos)
+            for value, operand in zip(classification.values, typed, strict=True)
         )
 
     def time(self, row: Row) -> int | None:
@@ -97,7 +97,9 @@ class RowClassifier:
             columns.append(present[0])
         if len(columns) == 1 and columns[0].kind in _ITSELF:
             return _key_itself(columns[0])
-        hashes = Hashes([Kind.INT if each.kind in _ITSELF else each.kind for each in columns], self._ask)
+        hashes = Hashes(
+            [Kind.INT if column.kind in _ITSELF else column.kind for column in columns], self._ask
+        )
         reads = [_key_form(column) for column in columns]
 
         def hashed(row: Row) -> Key | None:
@@ -136,13 +138,13 @@ def _by_type(
     tests: dict[str, list[tuple[int, Function]]] = {}
     for bit, predicate in enumerate(classification.predicates):
         mask, condition = 1 << bit, predicate.condition
-        found = split(predicate, None, strings)
+        parts = split(predicate, None, strings)
         test = None if condition is None else writer.condition(condition)
         for name in predicate.types:
             if test is None:
                 always[name] = always.get(name, 0) | mask
-            elif found.rest is None and len(found.one_of) == 1:
-                ((column, texts),) = found.one_of.items()
+            elif parts.rest is None and len(parts.one_of) == 1:
+                ((column, texts),) = parts.one_of.items()
                 masks = looked_up.setdefault(name, {}).setdefault(columns[column].place, {})
                 masks.update({text: masks.get(text, 0) | mask for text in texts})
             else:

@@ -42,17 +42,17 @@ class Hashes:
 
     def of(self, values: tuple[Any, ...]) -> tuple[int, int]:
         """Both hashes, unsigned; of floats, -0.0 is as 0.0, and every NaN as the same."""
-        found = self._remembered.get(values)
-        return self._asked(values) if found is None else found
+        hashes = self._remembered.get(values)
+        return self._asked(values) if hashes is None else hashes
 
     def _asked(self, values: tuple[Any, ...]) -> tuple[int, int]:
         plain = tuple(_one_of_equal_ones(value) for value in values)
-        found = self._ask(self._statement, list(map(str, plain)))
+        hashes = self._ask(self._statement, list(map(str, plain)))
         if len(self._remembered) >= MOST_REMEMBERED:
             self._remembered.clear()
         if plain == values:  # not of NaN, which no look-up finds
-            self._remembered[values] = found
-        return found
+            self._remembered[values] = hashes
+        return hashes
 
 
 def _one_of_equal_ones(value: Any) -> Any:

@@ -41,15 +41,15 @@ def like_test(pattern: str) -> Test:
     end, length = re.compile("".join(last), re.DOTALL).match, len(last)
 
     def is_like(text: str) -> bool:
-        found = begin(text)
-        if found is None:
+        matched = begin(text)
+        if matched is None:
             return False
-        place = found.end()
+        place = matched.end()
         for search in searches:
-            found = search(text, place)
-            if found is None:
+            matched = search(text, place)
+            if matched is None:
                 return False
-            place = found.end()
+            place = matched.end()
         tail = len(text) - length
         return tail >= place and end(text, tail) is not None
 
@@ -74,7 +74,7 @@ def _equal_to(part: list[str]) -> Test | None:
     """The test of a pattern without wildcards; None where it has one."""
     if "." in part:
         return None
-    text = "".join(each[-1] for each in part)
+    text = "".join(piece[-1] for piece in part)
     return text.__eq__
 
 
@@ -93,13 +93,13 @@ def regex_test(regex: str) -> Test | None:
 def _is_quick(part: Part) -> bool:
     """Whether there are few ways to match, each of few steps."""
     repeated = [node for node in _walk(part) if isinstance(node, Repeated)]
-    varying = [each for each in repeated if each.least != each.most]
-    inside = [below for each in repeated for below in _walk(each.part)]
+    varying = [node for node in repeated if node.least != node.most]
+    inside = [below for node in repeated for below in _walk(node.part)]
     return (
         len(varying) <= _MOST_VARYING
-        and all(isinstance(each.part, Characters) for each in varying)
-        and not any(isinstance(each, Choice | Repeated) for each in inside)
-        and all(each.least <= _MOST_REPEATED for each in repeated)
+        and all(isinstance(node.part, Characters) for node in varying)
+        and not any(isinstance(node, Choice | Repeated) for node in inside)
+        and all(node.least <= _MOST_REPEATED for node in repeated)
     )
 
 
@@ -107,7 +107,7 @@ def _walk(part: Part) -> Iterator[Part]:
     yield part
     match part:
         case Row(parts) | Choice(parts):
-            for each in parts:
-                yield from _walk(each)
+            for section in parts:
+                yield from _walk(section)
         case Repeated(inner):
             yield from _walk(inner)

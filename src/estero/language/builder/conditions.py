@@ -502,9 +502,9 @@ def parameter_in(value: object) -> e.Parameter | None:
 def _condition(node: e.Node) -> Condition:
     """The condition itself, or on each event of the one variable that it speaks of."""
     below = list(node.walk())
-    variables = {each.variable for each in below if isinstance(each, e.Attribute)}
+    variables = {node.variable for node in below if isinstance(node, e.Attribute)}
     of_sets = any(
-        isinstance(each, e.Aggregate | e.SetPredicate | e.EventFilter | e.Previous) for each in below
+        isinstance(node, e.Aggregate | e.SetPredicate | e.EventFilter | e.Previous) for node in below
     )
     if of_sets or len(variables) != 1:
         return Condition(node)

@@ -49,14 +49,14 @@ def distances_of(
     apart: Iterable[Distance],
 ) -> tuple[Distance, ...]:
     """The distances of a step: at most `within`, at least `after`, at most so many `events`, and `apart`."""
-    found: list[Distance] = []
+    distances: list[Distance] = []
     if within is not None:
-        found.append(Apart("<=", window_of(within)))
+        distances.append(Apart("<=", window_of(within)))
     if after is not None:
-        found.append(Apart(">=", window_of(after)))
+        distances.append(Apart(">=", window_of(after)))
     if events is not None:
-        found.append(Apart("<=", EventWindow(number_of(events))))
-    return (*found, *apart)
+        distances.append(Apart("<=", EventWindow(number_of(events))))
+    return (*distances, *apart)
 
 
 def durations_of(duration: Length) -> list[Part]:
@@ -84,11 +84,11 @@ def unit_named(name: TimeUnit | str) -> TimeUnit:
     """The unit of a name; raises ValueError where there is none."""
     if isinstance(name, TimeUnit):
         return name
-    found = unit_of(name)
-    if found not in TimeUnit.__members__:
-        known = ", ".join(each.lower() for each in TimeUnit.__members__)
+    name_of_unit = unit_of(name)
+    if name_of_unit not in TimeUnit.__members__:
+        known = ", ".join(unit.lower() for unit in TimeUnit.__members__)
         raise ValueError(f"there is no unit {name}; the units are {known}")
-    return TimeUnit[found]
+    return TimeUnit[name_of_unit]
 
 
 def _of_text(text: str) -> list[Part]:

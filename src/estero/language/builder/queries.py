@@ -223,8 +223,8 @@ class PatternBuilder:
         if not conditions:
             raise ValueError("a filter needs a condition")
         first, *more = (condition.as_filter() for condition in conditions)
-        for each in more:
-            first = first & each
+        for other in more:
+            first = first & other
         return PatternBuilder(p.Filter(self.tree, first.tree))
 
     def repeated(
@@ -378,7 +378,9 @@ class QueryBuilder:
         >>> print(select(sequence).show("*", n=count(var("b")), price=var("a").price * 2))
         SELECT *, count(b) AS n, a.price * 2 AS price WHERE a ; b ; c
         """
-        items = tuple(map(_shown, labels)) + tuple(_shown_as(name, each) for name, each in columns.items())
+        items = tuple(map(_shown, labels)) + tuple(
+            _shown_as(name, expression) for name, expression in columns.items()
+        )
         return replace(self, tree=replace(self.tree, select=None if items == (q.EveryLabel(),) else items))
 
     def select(
@@ -494,7 +496,7 @@ _Word = TypeVar("_Word", bound=Enum)
 
 def _member(words: type[_Word], word: str) -> _Word:
     """The word of the language that a text says, in any case; ValueError, with those there are, for none."""
-    known = {each.name: each for each in words}
+    known = {member.name: member for member in words}
     if word.upper() not in known:
         near = suggestion(word.upper(), list(known))
         raise ValueError(f"{word!r} is none of {', '.join(known)}" + (f": {near}" if near else ""))

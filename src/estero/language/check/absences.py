@@ -17,21 +17,21 @@ from estero.language.tree.selection import marking
 def check_absences(tree: QueryTree, schema: Schema | None, problems: Problems) -> None:
     """Note what is wrong with the absences of a pattern that have a deadline."""
     _check_compared(tree.pattern, problems)
-    at_the_end = {id(each) for each in p.ending(tree.pattern)}
+    at_the_end = {id(absence) for absence in p.ending(tree.pattern)}
     for node in tree.pattern.walk():
         if not isinstance(node, p.Sequence):
             continue
-        between = [each for link in node.links for each in link.lacking]
-        for each in (*node.before, *between, *node.after):
-            _check_deadline(each, schema, problems)
-        for each in between:
-            _check_window(each, tree.window, problems)
-        for each in node.after:
-            if id(each) not in at_the_end:
+        between = [absence for link in node.links for absence in link.lacking]
+        for absence in (*node.before, *between, *node.after):
+            _check_deadline(absence, schema, problems)
+        for absence in between:
+            _check_window(absence, tree.window, problems)
+        for absence in node.after:
+            if id(absence) not in at_the_end:
                 problems.add(
                     "what must not happen afterwards goes at the end of the whole pattern",
-                    each.span,
-                    found="NOT(…) FOR at the end of a part",
+                    absence.span,
+                    piece="NOT(…) FOR at the end of a part",
                     expected="a pattern that is one sequence, with NOT(…) FOR as its last part",
                     hint="with something behind it, leave the parentheses out: a ; NOT(b) FOR 1 HOUR ; c; "
                     "alternatives with deadlines are queries of their own",

@@ -180,7 +180,7 @@ def _check_attributes(
     if names is None or kinds is None:
         return
     _check_number(atom, names, known, problems)
-    checker = KindChecker(lambda each: kinds.get(each.name), problems)
+    checker = KindChecker(lambda variable: kinds.get(variable.name), problems)
     for name, term, span in arguments_by_name(atom, names):
         kind = kinds.get(name)
         if kind is None:
@@ -208,10 +208,10 @@ def _check_pair(variable: Variable, one: _Place, other: _Place, span: Span, prob
 
 
 def _check_hierarchy(tree: ConjunctiveTree, problems: Problems) -> None:
-    found = witness([atom.variables() for atom in tree.atoms])
-    if found is None:
+    hierarchy = witness([atom.variables() for atom in tree.atoms])
+    if hierarchy is None:
         return
-    first, second, *numbers = found
+    first, second, *numbers = hierarchy
     both, one, other = (tree.atoms[number] for number in numbers)
     problems.add(
         f"this query is not hierarchical: {both} has both {first} and {second}, "

@@ -120,15 +120,15 @@ class VariablesChecker(KindChecker):
         kinds = None if types is None else self._known.together(types)
         if types is None or kinds is None:
             return None
-        found = kinds.get(name)
-        if found is None and note_inside(name, kinds, self._known.schema, span, self._problems):
+        kinds_of_name = kinds.get(name)
+        if kinds_of_name is None and note_inside(name, kinds, self._known.schema, span, self._problems):
             return None
-        if found is None:
+        if kinds_of_name is None:
             name = column_of(name)
             self._no_attribute(variable, types, name, span, tuple(kinds))
             return None
-        if len(found) > 1:
-            kinds_found = listed(sorted(kind.value for kind in found), "and")
+        if len(kinds_of_name) > 1:
+            kinds_found = listed(sorted(kind.value for kind in kinds_of_name), "and")
             self._problems.add(
                 f"{named(name)} is {kinds_found}, depending on the type",
                 span,
@@ -136,12 +136,12 @@ class VariablesChecker(KindChecker):
                 hint="mark the types with different variables",
             )
             return None
-        return next(iter(found))
+        return next(iter(kinds_of_name))
 
     def _no_attribute(
         self, variable: str, types: tuple[EventType, ...], name: str, span: Span, attributes: tuple[str, ...]
     ) -> None:
-        names = dict.fromkeys(each.name for each in types)
+        names = dict.fromkeys(event_type.name for event_type in types)
         of = listed(names) if variable in names else f"{listed(names)} ({variable})"
         is_quoted = self._problems.text[span.start : span.end].startswith('"')
         hint = f"strings are written in single quotes: '{name}'" if is_quoted else SPELLING

@@ -49,9 +49,9 @@ def check_keys(node: PartitionBy, known: KnownTypes, problems: Problems) -> None
         kinds = known.together(every if key.variable is None else labels[key.variable])
         if not _can_be_key(key.attribute, span, problems) or kinds is None:
             continue
-        found = _kinds_of_key(key.attribute, kinds, span, "", known.schema, problems)
-        if len(found) == 1:
-            (kind,) = found
+        kinds_of_key = _kinds_of_key(key.attribute, kinds, span, "", known.schema, problems)
+        if len(kinds_of_key) == 1:
+            (kind,) = kinds_of_key
             _agrees(first, kind, span, problems)
             first = first or (named(key.attribute), kind)
 
@@ -64,10 +64,10 @@ def _are_alternatives(
     types: Sequence[EventType], names: Sequence[str], span: Span, known: KnownTypes, problems: Problems
 ) -> bool:
     """Whether no type has two of the names in one bracket; one that has is noted."""
-    found = known.having_two(types, names)
-    if found is None:
+    clash = known.having_two(types, names)
+    if clash is None:
         return True
-    of, first, second = found[0], *map(quoted, found[1:])
+    of, first, second = clash[0], *map(quoted, clash[1:])
     problems.add(
         f"{of} has both {first} and {second}, and names in one bracket are alternatives",
         span,

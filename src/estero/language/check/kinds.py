@@ -279,7 +279,7 @@ class KindChecker:
             literal = node.span.end - len(literal_text(regex)) + 1
             place = Span(literal + len(first), literal + len(last)) if node.span.end else node.span
             self._problems.add(
-                error.message, place, found=error.found, expected=error.expected, hint=error.hint
+                error.message, place, piece=error.found, expected=error.expected, hint=error.hint
             )
 
     def _arithmetic(self, node: e.Arithmetic) -> Kind | None:
@@ -295,8 +295,8 @@ class KindChecker:
                 )
         elif not {left, right} & TIMES:
             left, right = (
-                self._wanted(operator, each, kind, NUMBERS)
-                for each, kind in zip(sides, (left, right), strict=True)
+                self._wanted(operator, side, kind, NUMBERS)
+                for side, kind in zip(sides, (left, right), strict=True)
             )
         return kind_computed(operator, left, right)
 
@@ -310,7 +310,9 @@ class KindChecker:
         """The kind of an operand that was found, as `_takes` says."""
         if kind is None or kind in wanted:
             return kind
-        one = any_of_them = listed(sorted(each.value for each in wanted - {Kind.NULL, Kind.OPAQUE}))
+        one = any_of_them = listed(
+            sorted(kind_wanted.value for kind_wanted in wanted - {Kind.NULL, Kind.OPAQUE})
+        )
         if wanted in (NUMBERS, SUMMED):
             one = "an integer or a float" if wanted is NUMBERS else "an integer, a float or a decimal"
             any_of_them = "numbers"
@@ -446,9 +448,9 @@ class KindChecker:
         text = self._problems.text[constant.span.start : constant.span.end]
         return f", the value of {text}" if text.startswith("$") else ""
 
-    def _alike(self, name: str, node: e.Node, found: Sequence[Kind | None]) -> Kind | None:
+    def _alike(self, name: str, node: e.Node, operands: Sequence[Kind | None]) -> Kind | None:
         """The kind of one of the arguments, whichever it is."""
-        kinds = {kind for kind in found if kind}
+        kinds = {kind for kind in operands if kind}
         if kinds == NUMBERS:
             return Kind.FLOAT
         if Kind.DECIMAL in kinds and name == "CASE":
@@ -492,8 +494,8 @@ def _numbered(function: Function) -> str:
 def _is_of_whole(node: e.Node) -> bool:
     """Whether one word of the query, such as ``duration``, stands for the expression."""
     return any(
-        isinstance(each, e.Attribute) and each.variable in ENDS and each.span == node.span
-        for each in node.walk()
+        isinstance(inner, e.Attribute) and inner.variable in ENDS and inner.span == node.span
+        for inner in node.walk()
     )
 
 

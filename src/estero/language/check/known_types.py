@@ -38,9 +38,9 @@ class KnownTypes:
         """A type that has two of the alternatives of a key, and these two; None where none has."""
         for kind in types:
             attributes = self.attributes(kind) or ()
-            found = [name for name in dict.fromkeys(alternatives) if name in attributes]
-            if len(found) > 1:
-                return kind.name, found[0], found[1]
+            both = [name for name in dict.fromkeys(alternatives) if name in attributes]
+            if len(both) > 1:
+                return kind.name, both[0], both[1]
         return None
 
     def note_missing(self, event_type: EventType, problems: Problems) -> None:
@@ -61,8 +61,8 @@ class KnownTypes:
     def together(self, types: Iterable[EventType]) -> Mapping[str, set[Kind]] | None:
         """The attributes that some of the types have, with their kinds; None where one type is not known."""
         kinds: dict[str, set[Kind]] = {}
-        for each in types:
-            attributes = self.attributes(each)
+        for event_type in types:
+            attributes = self.attributes(event_type)
             if attributes is None:
                 return None
             for name, kind in attributes.items():

@@ -64,24 +64,25 @@ def notes(tree: QueryTree) -> Iterator[str]:
 
 def leaving_out(tree: QueryTree) -> Iteration | None:
     """The first repetition of a query that may leave out any number of events; None where there is none."""
-    return next((each for each, _ in _leaving_out(tree.pattern)), None)
+    return next((iteration for iteration, _ in _leaving_out(tree.pattern)), None)
 
 
 def _comparisons_with_itself(pattern: Pattern) -> Iterator[str]:
     filters = [node.condition for node in pattern.walk() if isinstance(node, Filter)]
-    for each in (node for condition in filters for node in condition.walk()):
-        if not isinstance(each, Comparison):
+    for comparison in (node for condition in filters for node in condition.walk()):
+        if not isinstance(comparison, Comparison):
             continue
-        read = set(_values(each.right))
-        shared = next((value for value in _values(each.left) if value in read), None)
+        read = set(_values(comparison.right))
+        shared = next((value for value in _values(comparison.left) if value in read), None)
         if shared is None:
             continue
         always = ""
-        if each.left == each.right:
-            true = each.operator in ("=", "<=", ">=")
+        if comparison.left == comparison.right:
+            true = comparison.operator in ("=", "<=", ">=")
             always = ", so it is true unless they are NULL" if true else ", so it is never true"
         yield (
-            f"{each} compares two values of one event, for each event marked {shared.variable}{always}; "
+            f"{comparison} compares two values of one event, "
+            f"for each event marked {shared.variable}{always}; "
             "events that are compared with each other need a label each"
         )
 
@@ -105,10 +106,10 @@ def _leaving_out(pattern: Pattern) -> Iterator[tuple[Iteration, set[str]]]:
         return
     parts = [node for node in pattern.below() if isinstance(node, Pattern)]
     for part in parts[:1] if isinstance(pattern, Unless) else parts:
-        for each, labels in _leaving_out(part):
+        for iteration, labels in _leaving_out(part):
             shown = _relabelled(pattern, labels)
             if shown:
-                yield each, shown
+                yield iteration, shown
 
 
 def _relabelled(pattern: Pattern, labels: set[str]) -> set[str]:
@@ -126,6 +127,6 @@ def _relabelled(pattern: Pattern, labels: set[str]) -> set[str]:
 
 def _takes_all(iteration: Iteration) -> bool:
     """Whether each round is of the next event of its type: none such lies between two rounds."""
-    absent = {each.name for each in iteration.step.absent if isinstance(each, EventType)}
+    absent = {event_type.name for event_type in iteration.step.absent if isinstance(event_type, EventType)}
     taken = {node.name for node in iteration.pattern.walk() if isinstance(node, EventType)}
     return taken <= absent

@@ -15,20 +15,20 @@ class Problems:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._found: dict[tuple[Span, str], QueryError] = {}
+        self._errors: dict[tuple[Span, str], QueryError] = {}
 
     def add(
-        self, message: str, span: Span, *, found: str | None = None, expected: str = "", hint: str = ""
+        self, message: str, span: Span, *, piece: str | None = None, expected: str = "", hint: str = ""
     ) -> None:
-        """Note an error at `span`; what is found there is its text unless said otherwise."""
-        piece = self.text[span.start : span.end] if found is None else found
-        error = QueryError(message, text=self.text, span=span, found=piece, expected=expected, hint=hint)
-        self._found.setdefault((span, message), error)
+        """Note an error at `span`, whose text is the piece of the query reported unless `piece` is given."""
+        there = self.text[span.start : span.end] if piece is None else piece
+        error = QueryError(message, text=self.text, span=span, found=there, expected=expected, hint=hint)
+        self._errors.setdefault((span, message), error)
 
     @property
     def count(self) -> int:
         """How many errors there are so far."""
-        return len(self._found)
+        return len(self._errors)
 
     def no_label(self, label: str, labels: Iterable[str], span: Span, hint: str = "") -> None:
         """Note that a label is none of those that there are; `hint` is given where none is like it."""
@@ -59,4 +59,4 @@ class Problems:
 
     def in_order(self) -> list[QueryError]:
         """The errors from left to right; of two at one place the one that was noted first."""
-        return sorted(self._found.values(), key=lambda error: (error.span.start, -error.span.end))
+        return sorted(self._errors.values(), key=lambda error: (error.span.start, -error.span.end))

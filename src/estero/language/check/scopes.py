@@ -54,13 +54,13 @@ class _ScopeCheck:
                     hint=f"put the FILTER after the part that marks {variable}, or keep its label",
                 )
         for part in e.joined_by_logic(condition):
-            for each in part.walk() if not isinstance(part, e.EventFilter) else ():
-                if isinstance(each, e.EventFilter):
+            for inner in part.walk() if not isinstance(part, e.EventFilter) else ():
+                if isinstance(inner, e.EventFilter):
                     self.problems.add(
                         "X[…] cannot be part of a comparison",
-                        each.span,
+                        inner.span,
                         expected="X.a",
-                        hint=f"X[…] is a condition on its own: {quoted(each.variable)}[…] AND …",
+                        hint=f"X[…] is a condition on its own: {quoted(inner.variable)}[…] AND …",
                     )
 
     def _keys(self, node: p.PartitionBy) -> None:
@@ -82,7 +82,7 @@ class _ScopeCheck:
             atom = atom.pattern
         if isinstance(atom, p.EventType):
             return
-        for distance in (each for node in forbidden.walk() for each in p.distances_of(node)):
+        for distance in (distance for node in forbidden.walk() for distance in p.distances_of(node)):
             self.problems.add(
                 "a distance relates two events after UNLESS",
                 distance.span,

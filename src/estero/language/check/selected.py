@@ -84,7 +84,7 @@ def _check_name(
 ) -> None:
     """Note it where another column has the name of an expression; it is among the `names` from then on."""
     name = item.name
-    keys = [named(each.alternatives[0]) for each in tree.partition_by]
+    keys = [named(bracket.alternatives[0]) for bracket in tree.partition_by]
     what = (
         "every answer has a column"
         if name in FIXED
@@ -197,6 +197,10 @@ class _SelectChecker(VariablesChecker):
     def _kind_of_key(self, name: str) -> Kind | None:
         """The kind of a key; None where its alternatives differ."""
         schema = self._known.schema
-        names = next(each.alternatives for each in self._tree.partition_by if name in each.alternatives)
-        found = {schema.column_kinds.get(each) for each in names} if schema is not None else set()
-        return found.pop() if len(found) == 1 else None
+        names = next(
+            bracket.alternatives for bracket in self._tree.partition_by if name in bracket.alternatives
+        )
+        kinds = (
+            {schema.column_kinds.get(alternative) for alternative in names} if schema is not None else set()
+        )
+        return kinds.pop() if len(kinds) == 1 else None

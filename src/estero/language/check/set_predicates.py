@@ -49,9 +49,9 @@ class RegisteredPredicate:
         except ValueError:
             return "(…)"
         names = [
-            f"*{name}" if each.kind is each.VAR_POSITIONAL else name
-            for name, each in parameters.items()
-            if each.kind not in (each.KEYWORD_ONLY, each.VAR_KEYWORD)
+            f"*{name}" if parameter.kind is parameter.VAR_POSITIONAL else name
+            for name, parameter in parameters.items()
+            if parameter.kind not in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD)
         ]
         return f"({', '.join(names)})"
 
@@ -74,9 +74,9 @@ def register(function: Function, name: str | None = None) -> RegisteredPredicate
         raise TypeError(f"a predicate is a function, not {function!r}")
     _check_name(called)
     least, most = _positional(function, called)
-    found = RegisteredPredicate(called, function, least, most)
-    _REGISTERED[called] = found
-    return found
+    predicate = RegisteredPredicate(called, function, least, most)
+    _REGISTERED[called] = predicate
+    return predicate
 
 
 def registered(name: str) -> RegisteredPredicate | None:

@@ -23,8 +23,8 @@ def check_steps(pattern: p.Pattern, schema: Schema | None, problems: Problems) -
                 steps = (step,)
             case _:
                 pass
-        for each in steps:
-            _check_step(each.distances, schema, problems)
+        for step in steps:
+            _check_step(step.distances, schema, problems)
 
 
 def _check_step(distances: Sequence[Distance], schema: Schema | None, problems: Problems) -> None:
@@ -32,7 +32,7 @@ def _check_step(distances: Sequence[Distance], schema: Schema | None, problems: 
     if not distances or not all(alright):
         return
     for group in _alike(distances):
-        bounds = [each.bounds(1) for each in group]
+        bounds = [distance.bounds(1) for distance in group]
         low = max(bound.low for bound in bounds)
         high = min((bound.high for bound in bounds if bound.high is not None), default=None)
         in_positions = bounds[0].in_positions

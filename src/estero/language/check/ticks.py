@@ -161,12 +161,12 @@ def _nanoseconds(node: e.Node) -> int | None:
         case e.Literal(Duration(nanoseconds)):
             return nanoseconds
         case e.Negative(operand):
-            found = _nanoseconds(operand)
-            return None if found is None else -found
+            nanoseconds = _nanoseconds(operand)
+            return None if nanoseconds is None else -nanoseconds
         case e.Arithmetic("*", e.Literal(int() as factor), value) | e.Arithmetic(
             "*", value, e.Literal(int() as factor)
         ):
-            found = _nanoseconds(value)
-            return None if found is None else factor * found
+            nanoseconds = _nanoseconds(value)
+            return None if nanoseconds is None else factor * nanoseconds
         case _:
             return None

@@ -62,9 +62,9 @@ def like_for_java(pattern: str) -> str:
             pieces[-1] += JAVA.characters(((point, point),))
     first, *middle = pieces
     last = middle.pop() if middle else None
-    found = "".join(f"(?>{anything}*?{piece})" for piece in middle if piece)
+    between = "".join(f"(?>{anything}*?{piece})" for piece in middle if piece)
     end = "" if last == "" else rf"{'' if last is None else f'{anything}*{last}'}\z"
-    return rf"\A{first}{found}{end}"
+    return rf"\A{first}{between}{end}"
 
 
 # ── Judging ──────────────────────────────────────────────────────────────────────────────────────
@@ -91,8 +91,8 @@ def _ways(part: Part) -> int:
             ways = sum(map(_ways, parts))
         case Row(parts):
             ways = 1
-            for each in parts:
-                ways = min(ways * _ways(each), _MOST_WAYS + 1)
+            for section in parts:
+                ways = min(ways * _ways(section), _MOST_WAYS + 1)
         case Repeated(inner, least, most):
             once, power, ways = _ways(inner), 1, 0
             for times in range((least if most is None else most) + 1):

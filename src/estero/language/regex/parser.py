@@ -80,7 +80,7 @@ class _Reader:
         branches = tuple(self._branch(branch, times, depth) for branch in tree.children)
         if len(branches) == 1:
             return branches[0]
-        sets = [each.ranges for each in branches if isinstance(each, Characters)]
+        sets = [branch.ranges for branch in branches if isinstance(branch, Characters)]
         if len(sets) == len(branches):
             return Characters(united(span for ranges in sets for span in ranges))
         return Choice(branches)
@@ -155,9 +155,9 @@ class _Reader:
 
     def _refused(self, tree: Any, problem: str) -> QueryError:
         span = Span(tree.meta.start_pos, tree.meta.end_pos)
-        found = self.regex[span.start : span.end]
-        message = f"'{found}' at character {span.start + 1} of the regular expression: {problem}"
-        return QueryError(message, span=span, found=found, expected=SHARED, hint=_REMEDIES[problem])
+        piece = self.regex[span.start : span.end]
+        message = f"'{piece}' at character {span.start + 1} of the regular expression: {problem}"
+        return QueryError(message, span=span, found=piece, expected=SHARED, hint=_REMEDIES[problem])
 
 
 def _bounds(quantifier: str) -> tuple[int, int | None]:
@@ -225,15 +225,15 @@ def _outside(regex: str, problem: UnexpectedInput) -> QueryError:
             hint="put a backslash before a special character to match it: \\( \\[ \\\\",
         )
     if rest[0] == "\\" and rest[1:2].isdigit():
-        what, found = "a backreference", rest[:2]
+        what, piece = "a backreference", rest[:2]
     else:
         start, what = next(((start, word) for start, word in _KNOWN if rest.startswith(start)), ("", "this"))
-        found = rest[:2] if start == "\\" else start or rest[0]
+        piece = rest[:2] if start == "\\" else start or rest[0]
     return QueryError(
-        f"'{found}' at character {place + 1} of the regular expression: {what} is not in the syntax "
+        f"'{piece}' at character {place + 1} of the regular expression: {what} is not in the syntax "
         "that all engines share",
-        span=Span(place, place + len(found)),
-        found=found,
+        span=Span(place, place + len(piece)),
+        found=piece,
         expected=SHARED,
         hint="write several simpler tests, joined by AND, OR and NOT",
     )

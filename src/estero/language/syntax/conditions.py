@@ -151,8 +151,8 @@ def aggregate(
     match arguments:
         case (e.Attribute(variable, None),) if function == "count" and not distinct:
             return e.Aggregate(function, variable, span=span)
-        case (operand,) if len(found := _variables(operand)) == 1 and None not in found:
-            of = str(found.pop())
+        case (operand,) if len(variables := _variables(operand)) == 1 and None not in variables:
+            of = str(variables.pop())
             return e.Aggregate(function, of, e.without_variable(operand), distinct, span=span)
         case _:
             pass
@@ -230,15 +230,15 @@ def _cast(children: Children, span: Span) -> e.Node:
             "CAST(… AS a type), or arguments separated by commas",
             "for an integer from a string write CAST(x AS INTEGER)",
         )
-    found = CAST_TYPES.get(name)
-    if found is None:
+    cast_type = CAST_TYPES.get(name)
+    if cast_type is None:
         raise refused(
             wanted,
             f"{wanted} is not a type",
             listed(dict.fromkeys(CAST_TYPES.values())),
             suggestion(name, CAST_TYPES) or "for a number with a fraction write CAST(x AS FLOAT)",
         )
-    return e.Cast(node_of(operand), found, span=span)
+    return e.Cast(node_of(operand), cast_type, span=span)
 
 
 PRODUCTIONS: Final[Mapping[str, Production]] = {

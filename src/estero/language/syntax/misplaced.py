@@ -54,14 +54,14 @@ class Misplaced:
     @property
     def last(self) -> str:
         """The last word or sign before it, in capitals."""
-        found = re.search(r"(\w+|\S)$", self.before)
-        return found[1].upper() if found else ""
+        last = re.search(r"(\w+|\S)$", self.before)
+        return last[1].upper() if last else ""
 
     @property
     def name_before(self) -> str:
         """The name right before it, or ``a``."""
-        found = re.search(r"[^\W\d]\w*$", self.before)
-        return found[0] if found and not is_keyword(found[0]) else "a"
+        name = re.search(r"[^\W\d]\w*$", self.before)
+        return name[0] if name and not is_keyword(name[0]) else "a"
 
     @property
     def next_word(self) -> str:

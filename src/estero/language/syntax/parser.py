@@ -79,14 +79,14 @@ def _parse(text: str, start: str) -> Any:
     try:
         _check_characters(text)
         tree = parser(start).parse(text, start=start)
-        found = tree if isinstance(tree, str) else _built(tree)
-        _check_depth(found)
+        built = tree if isinstance(tree, str) else _built(tree)
+        _check_depth(built)
     except UnexpectedInput as problem:
         raise syntax_error(problem, text, start, parser(start)) from None
     except QueryError as error:
         error.text = text
         raise
-    return found
+    return built
 
 
 def _check_characters(text: str) -> None:
@@ -125,12 +125,12 @@ def _built(tree: Tree[Token]) -> Any:
 _PRODUCTIONS: Final = {**PRODUCTIONS, **CONJUNCTIVE}
 
 
-def _check_depth(found: object) -> None:
+def _check_depth(built: object) -> None:
     """Refuse what a recursive pass could not walk."""
-    roots: list[object] = [found]
-    if isinstance(found, QueryTree):
-        computed = [each.expression for each in found.select or () if isinstance(each, SelectExpression)]
-        roots = [found.pattern, *computed]
+    roots: list[object] = [built]
+    if isinstance(built, QueryTree):
+        computed = [item.expression for item in built.select or () if isinstance(item, SelectExpression)]
+        roots = [built.pattern, *computed]
     for root in roots:
         if isinstance(root, Pattern | Node):
             depth_of(root)

@@ -59,8 +59,8 @@ class Tail:
     @property
     def plain_keys(self) -> list[p.PartitionBy]:
         """The nodes of a PARTITION BY all of whose keys are attributes without a variable; none of others."""
-        found = [node for node in self.nodes if isinstance(node, p.PartitionBy)]
-        return found if all(key.variable is None for node in found for key in node.keys) else []
+        nodes = [node for node in self.nodes if isinstance(node, p.PartitionBy)]
+        return nodes if all(key.variable is None for node in nodes for key in node.keys) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ def _lone_key(children: Children, span: Span) -> p.PartitionBy:
 def _with_variables(node: p.PartitionBy, labels: frozenset[str]) -> p.PartitionBy:
     """Keys with a variable where their first name is one of these labels, and more follow."""
     keys = tuple(
-        replace(key, attribute=found[1], variable=found[0])
-        if (found := variable_in(key.attribute)) is not None and found[0] in labels
+        replace(key, attribute=dotted[1], variable=dotted[0])
+        if (dotted := variable_in(key.attribute)) is not None and dotted[0] in labels
         else key
         for key in node.keys
     )
@@ -224,7 +224,7 @@ def _check_ends(children: Children, span: Span) -> None:
     items = children[::2]
     ends = (("start", _until_part(items)), ("end", _until_part(items[::-1])))
     for end, absent in ends:
-        for item in (each for each in absent if isinstance(each, _Absent)):
+        for item in (child for child in absent if isinstance(child, _Absent)):
             raise QueryError(
                 "NOT(…) goes between two parts of a sequence",
                 span=item.span,
@@ -233,7 +233,7 @@ def _check_ends(children: Children, span: Span) -> None:
                 hint="with a time it may be first or last: NOT(b) FOR 1 HOUR; "
                 "for a pattern that must not happen inside another, write UNLESS",
             )
-    if all(isinstance(each, p.Absence) for each in items):
+    if all(isinstance(item, p.Absence) for item in items):
         raise QueryError(
             "what does not happen needs something that happens before or after it",
             span=span,
@@ -244,7 +244,7 @@ def _check_ends(children: Children, span: Span) -> None:
 
 
 def _until_part(items: Children) -> Children:
-    return list(takewhile(lambda each: isinstance(each, _Absent | p.Absence), items))
+    return list(takewhile(lambda item: isinstance(item, _Absent | p.Absence), items))
 
 
 def _take_operator(chain: _Chain, operator: _Operator, item: object) -> None:

@@ -50,7 +50,7 @@ def refused(token: Token, message: str, expected: str, hint: str) -> QueryError:
 def nodes_of(module: ModuleType) -> dict[str, Production]:
     """For each class of nodes in a module the production that has its name, and that of its negation."""
     defined = [var for var in vars(module).values() if getattr(var, "__module__", "") == module.__name__]
-    kinds = [each for each in defined if isinstance(each, type) and issubclass(each, SyntaxNode)]
+    kinds = [member for member in defined if isinstance(member, type) and issubclass(member, SyntaxNode)]
     named = {_production_of(kind): made(kind) for kind in kinds if names_in_text(kind)}
     return named | {f"not_{name}": _negated(build) for name, build in named.items()}
 

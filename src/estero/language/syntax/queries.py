@@ -49,13 +49,16 @@ class _Clause:
 
 def _clauses(children: Children) -> dict[str, Any]:
     """The fields of a tree that its clauses give."""
-    found = [child for child in children if isinstance(child, _Clause)]
-    return {**{each.field: each.value for each in found}, "places": {each.name: each.span for each in found}}
+    clauses = [child for child in children if isinstance(child, _Clause)]
+    return {
+        **{clause.field: clause.value for clause in clauses},
+        "places": {clause.name: clause.span for clause in clauses},
+    }
 
 
 def _spread(children: Children) -> Children:
     """What is below a query, with the clauses that came together one by one."""
-    return [each for child in children for each in (child if isinstance(child, tuple) else (child,))]
+    return [clause for child in children for clause in (child if isinstance(child, tuple) else (child,))]
 
 
 # ── CEQL ─────────────────────────────────────────────────────────────────────────────────────────
@@ -68,7 +71,9 @@ def _query(children: Children, _span: Span) -> q.QueryTree:
 
 def _with_fields_of_keys(clauses: dict[str, Any]) -> tuple[q.Selected, ...] | None:
     """What SELECT shows, where ``a.b`` is a key of that name unless the pattern has a label a."""
-    keys = {name for each in clauses.get("partition_by", ()) for name in each.alternatives if is_path(name)}
+    keys = {
+        name for bracket in clauses.get("partition_by", ()) for name in bracket.alternatives if is_path(name)
+    }
     labels = label_types(clauses["pattern"]) if keys else ()
 
     def key(node: e.Node) -> e.Node | None:
@@ -179,7 +184,7 @@ def _select_item(children: Children, span: Span) -> q.SelectItem:
     """A label; ``x[a]`` was read as a condition on x."""
     if len(children) > 1:
         label, *attributes = children
-        names = tuple(_shown_name(conditions.of_one_event(node_of(each))) for each in attributes)
+        names = tuple(_shown_name(conditions.of_one_event(node_of(attribute))) for attribute in attributes)
         return q.SelectItem(name_of(label), names, span=span)
     match node_of(children[0]):
         case e.Attribute(label, None):
@@ -221,7 +226,7 @@ def _where(children: Children, span: Span) -> tuple[_Clause, ...]:
     tails: list[Tail] = [tail.over(pattern) for tail in children[1:]]
     partition: tuple[_Clause, ...] = ()
     if tails and (keys := tails[-1].plain_keys):
-        brackets = (q.KeyBracket(tuple(key.attribute for key in each.keys), span=each.span) for each in keys)
+        brackets = (q.KeyBracket(tuple(key.attribute for key in node.keys), span=node.span) for node in keys)
         partition = (_Clause("partition_by", tuple(brackets), "PARTITION BY", tails.pop().span),)
     for tail in tails:
         if tail.plain_keys:
@@ -266,7 +271,7 @@ def _consume(children: Children, span: Span) -> _Clause:
 
 def _limit(children: Children, span: Span) -> tuple[_Clause, ...]:
     most, *per = children[1:]
-    return _Clause("limit", most, "LIMIT", span), *(each for each in per if each.value is not None)
+    return _Clause("limit", most, "LIMIT", span), *(clause for clause in per if clause.value is not None)
 
 
 def _per(children: Children, span: Span) -> _Clause:

@@ -34,9 +34,9 @@ class Reading:
     lost: frozenset[str]
     clauses: tuple[tuple[str, Span], ...]
 
-    def with_checks(self, found: Iterable[QueryError]) -> list[QueryError]:
-        """All errors in order of place: of `found`, what checks of the tree say, those that are believed."""
-        believed = [error for error in found if self._is_believed(error)]
+    def with_checks(self, errors: Iterable[QueryError]) -> list[QueryError]:
+        """All errors in order of place, with those `errors` from checks of the tree that are believed."""
+        believed = [error for error in errors if self._is_believed(error)]
         return sorted((*self.errors, *believed), key=lambda error: (error.span.start, -error.span.end))
 
     def _is_believed(self, error: QueryError) -> bool:
@@ -65,7 +65,7 @@ def read(text: str) -> Reading:
             errors.append(error)
             number = _broken(clauses, error.span.start)
             word = clauses[number][0] if number is not None else ""
-            if number is None or word in lost or "WHERE" not in {each for each, _ in clauses}:
+            if number is None or word in lost or "WHERE" not in {clause for clause, _ in clauses}:
                 break
             lost.add(word)
             place = error.span.start

@@ -95,24 +95,24 @@ def syntax_error(problem: UnexpectedInput, text: str, start: str, grammar: Lark)
 def _unreadable(problem: UnexpectedCharacters, text: str, read: str) -> QueryError:
     start = problem.pos_in_stream or 0
     rest = text[start:]
-    found = next((sign for sign in _SIGNS if rest.startswith(sign)), rest[0])
-    if found == "=" and read == "conjunctive_query":
+    sign = next((known for known in _SIGNS if rest.startswith(known)), rest[0])
+    if sign == "=" and read == "conjunctive_query":
         message = "a conjunctive query has no ="
         expected = "the same variable, or a constant, in both places"
         hint = "T(k: x) names the attribute k, T(k: 5) requires it to be 5, two atoms with x share a value"
-    elif found in _UNCLOSED:
-        what, closing, hint = _UNCLOSED[found]
+    elif sign in _UNCLOSED:
+        what, closing, hint = _UNCLOSED[sign]
         message, expected = f"this {what} is not closed", f"a closing {closing}"
-    elif found in _SIGNS:
-        message, expected = f"{found} is not an operator", _SIGNS[found]
-        hint = f"write {expected}{_ALSO.get(found, '')}"
+    elif sign in _SIGNS:
+        message, expected = f"{sign} is not an operator", _SIGNS[sign]
+        hint = f"write {expected}{_ALSO.get(sign, '')}"
     else:
-        message, expected = f"{found!r} has no meaning here", "a name, a constant or an operator"
+        message, expected = f"{sign!r} has no meaning here", "a name, a constant or an operator"
         hint = _STRANGE.get(
-            found, "names with characters other than letters, digits and _ go in double quotes"
+            sign, "names with characters other than letters, digits and _ go in double quotes"
         )
-    span = Span(start, start + len(found))
-    return QueryError(message, text=text, span=span, found=found, expected=expected, hint=hint)
+    span = Span(start, start + len(sign))
+    return QueryError(message, text=text, span=span, found=sign, expected=expected, hint=hint)
 
 
 def _misplaced(problem: UnexpectedToken, text: str, start: str, grammar: Lark) -> QueryError:
@@ -123,7 +123,7 @@ def _misplaced(problem: UnexpectedToken, text: str, start: str, grammar: Lark) -
     accepted = _accepted_before(token, text, start, grammar) - {"PARAMETER"}  # goes where constants go
     before = text[: span.start].rstrip()
     first = {"pattern": "WHERE", "condition": "FILTER"}.get(start, "")
-    found = Misplaced(token, accepted, before, text[span.start :], clause_at_end(before, first))
+    misplaced = Misplaced(token, accepted, before, text[span.start :], clause_at_end(before, first))
     if not text.strip():
         message = f"there is no {start.replace('_', ' ')} here"
     else:
@@ -131,7 +131,7 @@ def _misplaced(problem: UnexpectedToken, text: str, start: str, grammar: Lark) -
     if start == "conjunctive_query":
         known, hint = None, hints.in_conjunctive
     else:
-        known, hint = _known(found), hints.in_ceql
+        known, hint = _known(misplaced), hints.in_ceql
     return QueryError(
         known.message if known else message,
         text=text,
@@ -139,13 +139,13 @@ def _misplaced(problem: UnexpectedToken, text: str, start: str, grammar: Lark) -
         found=_END if at_end else str(token),
         expected=(known.expected if known else "")
         or _expected_unit(_expected(accepted, grammar), accepted, before),
-        hint=known.hint if known else hint(found),
+        hint=known.hint if known else hint(misplaced),
     )
 
 
-def _known(found: Misplaced) -> Mistake | None:
+def _known(misplaced: Misplaced) -> Mistake | None:
     """The mistake, if it is a known one."""
-    said = (finder(found) for clause, finder in _FINDERS if clause in ("", found.clause))
+    said = (finder(misplaced) for clause, finder in _FINDERS if clause in ("", misplaced.clause))
     return next((mistake for mistake in said if mistake is not None), None)
 
 
@@ -162,10 +162,10 @@ def _accepted_before(token: Token, text: str, start: str, grammar: Lark) -> froz
     The state in which the parser gave up tells less: some reductions are done before it notices.
     """
     reading = grammar.parse_interactive(text, start=start)
-    for each in reading.lexer_thread.lex(reading.parser_state):  # type: ignore[no-untyped-call]
-        if each.start_pos == token.start_pos and token.type != "$END":
+    for earlier in reading.lexer_thread.lex(reading.parser_state):  # type: ignore[no-untyped-call]
+        if earlier.start_pos == token.start_pos and token.type != "$END":
             break
-        reading.feed_token(each)
+        reading.feed_token(earlier)
     return frozenset(str(accept) for accept in reading.accepts())  # type: ignore[no-untyped-call]
 
 
@@ -191,7 +191,9 @@ def _expected(terminals: frozenset[str], grammar: Lark) -> str:
         if group <= left:
             words.append(word)
             left -= group
-    signs = sorted(each for each in left if each in _WORDS or not is_keyword(each.lstrip("_")))
+    signs = sorted(
+        terminal for terminal in left if terminal in _WORDS or not is_keyword(terminal.lstrip("_"))
+    )
     keywords = [keyword for keyword in KEYWORDS if keyword in left or f"_{keyword}" in left]
     words += [_WORDS.get(sign) or _sign(sign, grammar) for sign in signs if sign != "$END"]
     words += keywords

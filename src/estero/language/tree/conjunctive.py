@@ -115,4 +115,6 @@ class ConjunctiveTree:
     def variables(self) -> tuple[str, ...]:
         """The variables of all atoms, each once: those of the head in its order, then the others."""
         used = dict.fromkeys(name for atom in self.atoms for name in atom.variables())
-        return tuple(dict.fromkeys([*(each.name for each in self.head if each.name in used), *used]))
+        return tuple(
+            dict.fromkeys([*(variable.name for variable in self.head if variable.name in used), *used])
+        )

@@ -46,10 +46,10 @@ def integer_text(value: int) -> str:
     return str(value)
 
 
-def _too_long(span: Span, found: str, hint: str) -> QueryError:
+def _too_long(span: Span, digits: str, hint: str) -> QueryError:
     expected = f"an integer from {INT_MIN} to {INT_MAX}"
     return QueryError(
-        "this integer does not fit in 64 bits", span=span, found=found, expected=expected, hint=hint
+        "this integer does not fit in 64 bits", span=span, found=digits, expected=expected, hint=hint
     )
 
 

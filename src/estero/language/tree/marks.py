@@ -39,9 +39,9 @@ def marks_of(pattern: p.Pattern, variable: str | None) -> Marks:
         case p.Disjunction(parts):
             return reduce(Marks.either, (marks_of(part, variable) for part in parts))
         case p.Iteration(inner):
-            each = marks_of(inner, variable)
+            once = marks_of(inner, variable)
             maximum = 2 if pattern.maximum is None else pattern.maximum
-            return Marks(min(each.least * pattern.minimum, 2), min(each.most * maximum, 2))
+            return Marks(min(once.least * pattern.minimum, 2), min(once.most * maximum, 2))
         case p.Optional(inner):
             return marks_of(inner, variable).either(NONE)
         case p.Filter(inner) | p.Start(inner) | p.Strict(inner) | p.PartitionBy(inner) | p.Unless(inner):
@@ -52,7 +52,7 @@ def marks_of(pattern: p.Pattern, variable: str | None) -> Marks:
             return marks_of(inner, None)
         case p.All(parts):
             each_of = [marks_of(part, variable) for part in parts]
-            return Marks(max(each.least for each in each_of), min(sum(each.most for each in each_of), 2))
+            return Marks(max(marks.least for marks in each_of), min(sum(marks.most for marks in each_of), 2))
         case p.Keep() | p.Rename() | p.Conjunction():
             return MANY
         case _:

@@ -17,10 +17,10 @@ def nearest(name: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
     ('volume',)
     """
     spelled: dict[str, list[str]] = {}
-    for each in known:
-        spelled.setdefault(each.casefold(), []).append(each)
+    for spelling in known:
+        spelled.setdefault(spelling.casefold(), []).append(spelling)
     close = get_close_matches(name.casefold(), spelled, n=most, cutoff=0.6)
-    return tuple(each for folded in close for each in spelled[folded])[:most]
+    return tuple(spelling for folded in close for spelling in spelled[folded])[:most]
 
 
 def listed(names: Iterable[str], word: str = "or") -> str:

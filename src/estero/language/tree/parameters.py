@@ -107,16 +107,16 @@ def _filled(tree: Any, change: Callable[[Open], object]) -> object:
         case OpenNumber() | OpenText() | OpenWindow() | e.Parameter():
             return change(tree)
         case e.InList(_, e.ListOf(is_open=True) as values):
-            found = change(values)
+            filled = change(values)
             operand: Any = _filled(tree.operand, change)
-            if isinstance(found, e.ListOf):
-                return replace(tree, operand=operand, values=found)
-            return e.In(operand, found, span=tree.span)  # type: ignore[arg-type]
+            if isinstance(filled, e.ListOf):
+                return replace(tree, operand=operand, values=filled)
+            return e.In(operand, filled, span=tree.span)  # type: ignore[arg-type]
         case SyntaxNode():
-            found = with_changed(tree, lambda item: _filled(item, change))
-            return settled(found) if isinstance(found, Pattern) else found
+            filled = with_changed(tree, lambda item: _filled(item, change))
+            return settled(filled) if isinstance(filled, Pattern) else filled
         case tuple():
-            return tuple(_filled(each, change) for each in tree)
+            return tuple(_filled(child, change) for child in tree)
         case Mapping():
             return {key: _filled(value, change) for key, value in tree.items()}
         case _ if is_dataclass(tree) and not isinstance(tree, type):

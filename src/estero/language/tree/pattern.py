@@ -137,7 +137,9 @@ class Link(SyntaxNode):
         sign = ":" if self.contiguous else ";"
         if self.distances:
             return f" {sign}{conditions_text(self.distances, self.absent)} "
-        return f" {sign} ".join(["", *(f"NOT({each})" for each in self.absent), *map(str, self.lacking), ""])
+        return f" {sign} ".join(
+            ["", *(f"NOT({pattern})" for pattern in self.absent), *map(str, self.lacking), ""]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +287,8 @@ def distances_of(pattern: Pattern) -> Iterator[Distance]:
     match pattern:
         case Sequence(links=links, before=before, after=after):
             yield from (distance for link in links for distance in link.distances)
-            lacking = (each for link in links for each in link.lacking)
-            yield from (each.apart for each in (*before, *lacking, *after))
+            lacking = (absence for link in links for absence in link.lacking)
+            yield from (absence.apart for absence in (*before, *lacking, *after))
         case Iteration(step=step):
             yield from step.distances
         case _:

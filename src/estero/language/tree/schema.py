@@ -163,7 +163,7 @@ class Schema:
         """For each attribute the kind that its column is read as: of both numbers it is floats."""
         kinds: dict[str, Kind] = {}
         for name, kind in (
-            item for each in (*self.types.values(), self.shared or {}) for item in each.items()
+            item for attributes in (*self.types.values(), self.shared or {}) for item in attributes.items()
         ):
             if kinds.get(name, Kind.NULL) is Kind.NULL or kind is Kind.FLOAT:
                 kinds[name] = kind
@@ -172,25 +172,25 @@ class Schema:
     def inside(self, path: str) -> Nested | None:
         """What a path leads to, None where there is no such."""
         column = column_of(path)
-        found = self.nested.get(column) or Nested(self.column_kinds.get(column, Kind.OPAQUE))
+        nested = self.nested.get(column) or Nested(self.column_kinds.get(column, Kind.OPAQUE))
         for step in steps_of(path):
-            inner = found.step(step)
+            inner = nested.step(step)
             if inner is None:
                 return None
-            found = inner
-        return found
+            nested = inner
+        return nested
 
     def reading(self, paths: Iterable[str]) -> Schema:
         """The same schema with those of these paths as attributes that lead to something.
 
         Every type has them whose table has the column.
         """
-        found = {path: inner.kind for path in paths if (inner := self.inside(path)) is not None}
-        if not found:
+        kinds = {path: inner.kind for path in paths if (inner := self.inside(path)) is not None}
+        if not kinds:
             return self
 
         def read(attributes: Attributes) -> Attributes:
-            return {**attributes, **{path: found[path] for path in found if column_of(path) in attributes}}
+            return {**attributes, **{path: kinds[path] for path in kinds if column_of(path) in attributes}}
 
         types = {name: read(attributes) for name, attributes in self.types.items()}
         return replace(self, types=types, shared=None if self.shared is None else read(self.shared))
@@ -211,6 +211,6 @@ class Schema:
         if not known:
             return self.attributes_of(event_type.name)
         attributes: dict[str, Kind] = {}
-        for name, kind in (item for each in known for item in each.items()):
+        for name, kind in (item for attributes in known for item in attributes.items()):
             attributes.setdefault(name, kind)
         return attributes

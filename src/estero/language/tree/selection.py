@@ -70,7 +70,9 @@ class Measure:
 def measures_of(tree: QueryTree) -> tuple[Measure, ...]:
     """The columns that SELECT computes, in order; ``X.a`` is ``first(X.a)``: X marks one event at most."""
     keys = {
-        name: key_name(place) for place, each in enumerate(tree.partition_by) for name in each.alternatives
+        name: key_name(place)
+        for place, bracket in enumerate(tree.partition_by)
+        for name in bracket.alternatives
     }
     times = times_of(tree)
 
@@ -114,19 +116,19 @@ def shown_labels(tree: QueryTree, schema: Schema) -> tuple[Shown, ...]:
     types = label_types(tree.pattern)
 
     def attributes_of(label: str) -> tuple[str, ...]:
-        read = (schema.attributes_read(each, tree.streams) or () for each in types.get(label, ()))
+        read = (schema.attributes_read(event_type, tree.streams) or () for event_type in types.get(label, ()))
         return _once(name for attributes in read for name in attributes if not is_path(name))
 
     chosen: dict[str, tuple[str, ...]] = {}
     for item in (EveryLabel(),) if tree.select is None else tree.select:
         match item:
             case EveryLabel():
-                found = [(label, attributes_of(label)) for label in types]
+                labels = [(label, attributes_of(label)) for label in types]
             case SelectItem(label, attributes):
-                found = [(label, attributes_of(label) if attributes is None else attributes)]
+                labels = [(label, attributes_of(label) if attributes is None else attributes)]
             case SelectExpression():
-                found = []
-        for label, attributes in found:
+                labels = []
+        for label, attributes in labels:
             chosen[label] = _once((*chosen.get(label, ()), *attributes))
     return tuple(Shown(label, attributes) for label, attributes in chosen.items())
 
