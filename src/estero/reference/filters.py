@@ -94,7 +94,7 @@ def _before(attribute: e.Attribute, chosen: Mapping[str, Event], marked: Marked)
 def _set_predicate(node: e.SetPredicate, marked: Marked, predicates: SetPredicates) -> bool | None:
     predicate = predicates.get(node.name) or _BUILT_IN.get(node.name)
     if predicate is None:
-        raise QueryError(f"there is no set predicate {node.name}", span=node.span)
+        raise QueryError(f"unknown set predicate {node.name}", span=node.span)
     return predicate(*(_argument(argument, marked) for argument in node.arguments))
 
 

@@ -30,7 +30,7 @@ def call_function(name: str, arguments: Sequence[Value]) -> Value:
     if name == "coalesce":
         return _coalesce(arguments)
     if name not in _FUNCTIONS:
-        raise QueryError(f"there is no function {name}")
+        raise QueryError(f"unknown function {name}")
     if any(argument is None for argument in arguments):
         return None
     return _FUNCTIONS[name](*arguments)

@@ -54,7 +54,7 @@ def evaluate_measures(
             case e.Attribute("duration"):
                 return arithmetic("-", end.time, start.time)
             case _:
-                raise QueryError(f"{name} is no value of a complex event", span=name.span)
+                raise QueryError(f"{name} is not a column of the answer", span=name.span)
 
     return {
         item.name: evaluate(with_ticks(item, tick).expression, meaning)

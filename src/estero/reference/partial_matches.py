@@ -108,7 +108,7 @@ def _queries(tree: QueryTree) -> list[QueryTree]:
     """For each level the query that finds what reaches it; the last has the whole pattern."""
     tree = with_whole(tree)
     if tree.window is None:
-        raise QueryError("how far a pattern came is told when its window has passed, and it has none")
+        raise QueryError("partial matches need a window: add WITHIN")
     levels = levels_of(tree.pattern)
     if not levels:
         raise QueryError("only a sequence comes some of the way", span=tree.pattern.span)

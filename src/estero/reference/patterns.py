@@ -393,7 +393,9 @@ def _without(candidate: Candidate, unwanted: list[Candidate]) -> Iterator[Candid
 
 def _open_filters(candidate: Candidate) -> frozenset[OpenFilter]:
     if any(debt.forbidden for debt in candidate.debts):
-        raise QueryError("what UNLESS forbids cannot itself forbid something of a variable bound outside")
+        raise QueryError(
+            "a pattern after UNLESS cannot forbid an event that depends on a variable bound outside"
+        )
     return frozenset(filter_owed for debt in candidate.debts for filter_owed in debt.filters)
 
 

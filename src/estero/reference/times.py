@@ -110,7 +110,7 @@ def _in_ticks(sign: ArithmeticOperator, left: Value, right: Value) -> int:
     total = left.nanoseconds + (right.nanoseconds if sign == "+" else -right.nanoseconds)
     ticks, rest = divmod(total, left.tick)
     if rest:
-        raise DataError(f"{right!r} is no whole number of ticks")
+        raise DataError(f"{right!r} is not a whole number of ticks")
     return fit(ticks)
 
 

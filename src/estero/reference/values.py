@@ -257,7 +257,7 @@ def exact(value: Value | Decimal) -> Fraction:
     """A number beside a decimal: a float, which is a constant there, as the decimal that it is written as."""
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         return Fraction(repr(value) if isinstance(value, float) else value)
-    raise DataError(f"{value!r} is no number")
+    raise DataError(f"{value!r} is not a number")
 
 
 def _between(value: Value, low: Value, high: Value) -> bool | None:

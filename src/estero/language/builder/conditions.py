@@ -43,7 +43,7 @@ def attribute(name: str) -> Expression:
 
 def _sound(name: str) -> str:
     if is_path(name):
-        raise ValueError(f"no column has a NUL character in its name, as {name!r} has")
+        raise ValueError(f"a column name cannot contain a NUL character, as {name!r} does")
     return name
 
 
@@ -56,7 +56,7 @@ def param(name: str) -> Expression:
     a[name IN $names]
     """
     if not name.isidentifier():
-        raise ValueError(f"{name!r} is not the name of a parameter: it has letters, digits and _ only")
+        raise ValueError(f"{name!r} is not a parameter name: use letters, digits and _ only")
     return Expression(e.Parameter(None, name))
 
 
@@ -68,7 +68,7 @@ def call(function: str, *arguments: Operand) -> Expression:
     a[length(name) > 3]
     """
     if function not in SCALAR_FUNCTIONS:
-        raise ValueError(f"there is no function {function}; there are {', '.join(SCALAR_FUNCTIONS)}")
+        raise ValueError(f"unknown function {function}; the functions are {', '.join(SCALAR_FUNCTIONS)}")
     return Expression(e.Call(function, tuple(map(_node, arguments))))
 
 
@@ -92,7 +92,9 @@ def case(*whens: tuple[Condition | Expression, Operand], otherwise: Operand = No
 def _in_case(condition: Condition | Expression) -> e.Node:
     """A condition as one part of a larger one: ``X.a`` for each ``a`` in ``X[…]``."""
     if not isinstance(condition, Condition | Expression):
-        raise TypeError(f"the condition of a case is one such as var('x').price > 5, not {shown(condition)}")
+        raise TypeError(
+            f"the condition of a case must be one like var('x').price > 5, not {shown(condition)}"
+        )
     return outside(condition).tree if isinstance(condition, Condition) else condition.tree
 
 
@@ -105,7 +107,7 @@ def cast(value: Operand, type: str) -> Expression:
     """
     name = CAST_TYPES.get(type.upper())
     if name is None:
-        raise ValueError(f"{type!r} is not a type; there are {', '.join(CASTS)}")
+        raise ValueError(f"unknown type {type!r}; the types are {', '.join(CASTS)}")
     return Expression(e.Cast(_node(value), name))
 
 
@@ -119,10 +121,10 @@ def aggregate(function: str, of: Expression | Variable, *, distinct: bool = Fals
     count(DISTINCT a.user) > 3
     """
     if function not in AGGREGATES:
-        raise ValueError(f"there is no aggregate {function}; there are {', '.join(AGGREGATES)}")
+        raise ValueError(f"unknown aggregate {function}; the aggregates are {', '.join(AGGREGATES)}")
     name = typed_as(e.AggregateFunction, function)
     if distinct and function != "count":
-        raise ValueError("distinct values are counted: aggregate('count', …, distinct=True)")
+        raise ValueError("only count takes distinct values: aggregate('count', …, distinct=True)")
     if isinstance(of, Variable):
         return Expression(e.Aggregate(name, of.variable_name))
     variables = {node.variable for node in of.tree.walk() if isinstance(node, e.Attribute)}
@@ -287,14 +289,14 @@ class Expression:
         if isinstance(step, bool) or not isinstance(step, int):
             raise TypeError(f"a field has a name and an element a number, not {step!r}")
         if step < 1:
-            raise ValueError(f"no list has an element {step}: the first one is {self}[1]")
+            raise ValueError(f"there is no element {step}: the first one is {self}[1]")
         return Expression(replace(self.tree, name=element_of(self.tree.name, step)))
 
     __iter__ = None
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
         """Says that there is no such method: any other name is taken for that of a field."""
-        raise TypeError(f"{self} is a value of events, and not a method; there are {', '.join(AGGREGATES)}")
+        raise TypeError(f"{self} is a value of events, not a method; the methods are {', '.join(AGGREGATES)}")
 
     def __str__(self) -> str:
         return str(self.tree)
@@ -541,7 +543,7 @@ def _joined(other: object, sign: str) -> Condition:
     """What is joined with a condition."""
     if not isinstance(other, Condition | Expression):
         raise TypeError(
-            f"{sign} joins conditions, and {shown(other)} is none: comparisons on both sides of it need "
+            f"{sign} joins conditions, and {shown(other)} is not one: comparisons on both sides of it need "
             f"parentheses, (…) {sign} (…)"
         )
     return other.as_filter()
@@ -552,7 +554,7 @@ def _literal(value: object) -> e.Literal:
         raise ValueError("NaN has no literal")
     if isinstance(value, datetime):
         if value != value:  # noqa: PLR0124 - pandas' NaT is a datetime that does not equal itself
-            raise ValueError("NaT is no time: None stands for NULL")
+            raise ValueError("NaT is not a time: use None for NULL")
         return e.Literal(value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC))
     if isinstance(value, timedelta):
         return e.Literal(duration_of(value))

@@ -87,7 +87,7 @@ def unit_named(name: TimeUnit | str) -> TimeUnit:
     name_of_unit = unit_of(name)
     if name_of_unit not in TimeUnit.__members__:
         known = ", ".join(unit.lower() for unit in TimeUnit.__members__)
-        raise ValueError(f"there is no unit {name}; the units are {known}")
+        raise ValueError(f"unknown unit {name}; the units are {known}")
     return TimeUnit[name_of_unit]
 
 

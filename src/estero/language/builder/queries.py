@@ -133,7 +133,7 @@ class PatternBuilder:
         """
         link = p.Link(True, _patterns(without), distances_of(within, after, None, apart))
         if link.absent and link.distances:
-            raise ValueError("what follows directly after events that are left out has no distance")
+            raise ValueError("followed_directly_by takes without=… or a distance, not both")
         return self._followed(others, link)
 
     def _followed(self, others: SequenceOf[PatternLike | AbsenceBuilder], link: p.Link) -> PatternBuilder:
@@ -149,7 +149,7 @@ class PatternBuilder:
                 sequence = replace(sequence, after=(*sequence.after, *other.absences))
                 continue
             if sequence.after and (link.contiguous or link.distances):
-                raise ValueError("what is absent for some time goes between steps without distances")
+                raise ValueError("after absent(…) comes then(…) without within, after, events or apart")
             links = (*sequence.links, replace(link, lacking=sequence.after))
             added.append(_pattern(other))
             sequence = replace(sequence, parts=(*sequence.parts, added[-1]), links=links, after=())
@@ -347,7 +347,7 @@ class AbsenceBuilder:
         while rest and isinstance(rest[0], AbsenceBuilder):
             absences, rest = (*absences, *rest[0].absences), rest[1:]
         if not rest or isinstance(rest[0], AbsenceBuilder):
-            raise ValueError("what does not happen needs something that happens before or after it")
+            raise ValueError("a sequence needs a part that happens, before or after NOT(…)")
         begun = PatternBuilder(p.Sequence((_pattern(rest[0]),), (), before=absences))
         return begun.then(*rest[1:]) if rest[1:] else begun
 
@@ -499,7 +499,7 @@ def _member(words: type[_Word], word: str) -> _Word:
     known = {member.name: member for member in words}
     if word.upper() not in known:
         near = suggestion(word.upper(), list(known))
-        raise ValueError(f"{word!r} is none of {', '.join(known)}" + (f": {near}" if near else ""))
+        raise ValueError(f"{word!r} is not one of {', '.join(known)}" + (f": {near}" if near else ""))
     return known[word.upper()]
 
 

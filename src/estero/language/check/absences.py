@@ -29,7 +29,7 @@ def check_absences(tree: QueryTree, schema: Schema | None, problems: Problems) -
         for absence in node.after:
             if id(absence) not in at_the_end:
                 problems.add(
-                    "what must not happen afterwards goes at the end of the whole pattern",
+                    "NOT(…) FOR behind a part goes at the end of the whole pattern",
                     absence.span,
                     piece="NOT(…) FOR at the end of a part",
                     expected="a pattern that is one sequence, with NOT(…) FOR as its last part",
@@ -41,7 +41,7 @@ def check_absences(tree: QueryTree, schema: Schema | None, problems: Problems) -
             "NOT(…) FOR at the end and CONSUME BY do not go together",
             tree.places.get("CONSUME BY", NOWHERE),
             expected="the query without CONSUME BY",
-            hint="what is forgotten would not be known before the deadline has passed",
+            hint="which events are forgotten would only be known once the deadline has passed",
         )
 
 
@@ -74,10 +74,11 @@ def _check_compared(pattern: p.Pattern, problems: Problems, *, once: bool = True
         for absence in (*pattern.before, *pattern.after):
             for residual in residuals(absence.event):
                 problems.add(
-                    "a part that repeats, is optional or one of several forbids what is compared",
+                    "a part that repeats, is optional or is an alternative "
+                    "cannot compare the event that it forbids",
                     residual.span,
                     expected="conditions on the forbidden event alone: NOT(b AS r FILTER r[x > 1]) FOR …",
-                    hint="where the events agree on an attribute, PARTITION BY says so of all of them",
+                    hint="where all events agree on an attribute, use PARTITION BY",
                 )
     once = once and not isinstance(pattern, p.Iteration | p.Optional | p.Disjunction)
     for part in marking(pattern):
@@ -99,5 +100,5 @@ def _check_window(absence: p.Absence, window: Window | None, problems: Problems)
             "this deadline is as long as the window or longer: nothing can follow",
             length.span,
             expected=f"less than {window}",
-            hint="what follows comes after the deadline and inside the window",
+            hint="the next part comes after the deadline and within the window",
         )

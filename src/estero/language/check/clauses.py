@@ -56,14 +56,14 @@ def _check_interval(per: d.Window, place: Span, schema: Schema | None, problems:
         )
     elif isinstance(per, d.DurationWindow) and per.nanoseconds == 0:
         problems.add(
-            "an interval of PER has to be longer than nothing",
+            "the interval of PER must be longer than zero",
             per.span,
             expected="a duration such as 1 SECOND",
             hint="LIMIT 3 PER END is at each end",
         )
     elif isinstance(per, d.AttributeWindow) and per.ticks == 0:
         problems.add(
-            "an interval of PER has to be longer than nothing",
+            "the interval of PER must be longer than zero",
             per.span,
             expected=f"a whole number from 1 to {INT_MAX}",
             hint="LIMIT 3 PER END is at each end",
@@ -90,7 +90,8 @@ def _check_consumed(tree: q.QueryTree, problems: Problems) -> None:
             expected=f"{late} without CONSUME BY",
             hint="SELECT LONGEST DISJOINT gives complex events that share no events"
             if tree.strategy is not q.Strategy.ALL or tree.per is None
-            else "what is left out would be consumed, too, or not: leave one of the two out",
+            else "it is undefined whether complex events that are left out are consumed: "
+            "use one of the two clauses",
         )
 
 
@@ -162,7 +163,7 @@ def _wrong_length(window: d.Window, problems: Problems, what: str) -> bool:
         message = f"{_NAMED[what]} is at most {most}"
     else:
         message = (
-            "a window has to be longer than 0 events" if length == 0 else f"{_NAMED[what]} cannot be negative"
+            "a window must be longer than 0 events" if length == 0 else f"{_NAMED[what]} cannot be negative"
         )
     problems.add(
         message,
@@ -172,7 +173,7 @@ def _wrong_length(window: d.Window, problems: Problems, what: str) -> bool:
         else f"a whole number from {least} to {largest}",
         hint=_WITHOUT[what]
         if what != "distance" or length > largest
-        else "what follows comes later, so that distances are positive",
+        else "the next part comes later, so distances are positive",
     )
     return True
 
@@ -190,7 +191,7 @@ def _check_duration(window: d.DurationWindow, schema: Schema, problems: Problems
     kinds = _kinds_of(schema.time, schema)
     if schema.time_unit is None and kinds and Kind.TIMESTAMP not in kinds:
         problems.add(
-            f"the time column {schema.time} holds integers, and nothing says how long one tick is",
+            f"the time column {schema.time} holds integers, and the length of a tick is unknown",
             window.span,
             expected=f"{within}n [{quoted(schema.time)}] for n ticks, or the unit of a tick",
             hint='name it where the events are given, for example time_unit="ms"',

@@ -191,7 +191,7 @@ class VariablesChecker(KindChecker):
         if kind is not None and kind not in takes:
             given = str(e.with_variable(node.operand, variable))
             self._problems.add(
-                f"{node.function} takes {'numbers' if takes is SUMMED else 'what can be compared'}, "
+                f"{node.function} takes {'numbers' if takes is SUMMED else 'values that can be compared'}, "
                 f"and {given} is {kind.value}",
                 node.span,
                 expected="integers or floats" if takes is SUMMED else COMPARABLE,
@@ -208,7 +208,7 @@ class VariablesChecker(KindChecker):
         elif predicate is None:
             known = known_predicates()
             self._problems.add(
-                f"there is no predicate {node.name}",
+                f"unknown predicate {node.name}",
                 self._name_of(node),
                 expected=some(known),
                 hint=suggestion(node.name, (*known, *AGGREGATES, *SCALAR_FUNCTIONS))

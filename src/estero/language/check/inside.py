@@ -34,7 +34,7 @@ def note_inside(
 def _note_step(schema: Schema | None, path: str, span: Span, problems: Problems) -> None:
     """Note at which step a path leads to nothing, in a column that is there."""
     here = column_of(path)
-    itself = "the attribute itself is what there is"
+    itself = "use the attribute itself"
     for step in steps_of(path):
         there = None if schema is None else schema.inside(here)
         further = element_of(here, step) if isinstance(step, int) else field_of(here, step)

@@ -12,6 +12,7 @@ from typing import Final
 
 from estero.errors import QueryError, Span
 from estero.language.check.problems import Problems
+from estero.language.check.set_predicates import known_predicates
 from estero.language.check.times import COMPUTED, NAMES, OPERANDS, TIMES, kind_computed, mended
 from estero.language.regex.parser import parse_regex
 from estero.language.tree import expressions as e
@@ -369,8 +370,9 @@ class KindChecker:
         )
 
     def _unknown_function(self, node: e.Node, name: str) -> None:
+        is_known = name in known_predicates()
         self._problems.add(
-            f"there is no function {name} of one event",
+            f"{name} is not a function of one event" if is_known else f"unknown function {name}",
             node.span,
             expected=some(SCALAR_FUNCTIONS, 5),
             hint=suggestion(name, SCALAR_FUNCTIONS)
@@ -458,7 +460,7 @@ class KindChecker:
                 "CASE does not choose among decimals",
                 node.span,
                 expected="values of another kind",
-                hint="CAST(d AS FLOAT) and CAST(d AS STRING) are such",
+                hint="cast them: CAST(d AS FLOAT) or CAST(d AS STRING)",
             )
             return None
         if len(kinds) > 1:

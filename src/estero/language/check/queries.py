@@ -37,7 +37,7 @@ def check_query(tree: QueryTree, schema: Schema | None = None) -> list[QueryErro
 
     >>> from estero.language.syntax.parser import parse_query
     >>> [error.message for error in check_query(parse_query("SELECT x WHERE a AS y WITHIN 0 EVENTS"))]
-    ['no event is marked x', 'a window has to be longer than 0 events']
+    ['no event is marked x', 'a window must be longer than 0 events']
     """
     if not tree.text:
         try:
@@ -143,7 +143,7 @@ class _PatternCheck:
 
     def _lonely_optional(self, node: p.Optional) -> None:
         self.problems.add(
-            "what may be missing has to be part of a sequence",
+            "an optional pattern must be part of a sequence",
             node.span,
             expected="φ? between ; or :",
             hint="a+ is one or more; ? and * go at the end of a part: a ; (b FILTER …)? ; c",

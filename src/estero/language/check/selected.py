@@ -127,21 +127,21 @@ class _SelectChecker(VariablesChecker):
     def kind(self, node: e.Node) -> Kind | None:
         if isinstance(node, e.SetPredicate) and node.name not in known_predicates():
             self._problems.add(
-                f"there is no function {node.name}",
+                f"unknown function {node.name}",
                 self._name_of(node),
                 expected=some((*AGGREGATES, *SCALAR_FUNCTIONS), 5),
                 hint=suggestion(node.name, (*AGGREGATES, *SCALAR_FUNCTIONS))
-                or "what these cannot say is computed from the answer: SELECT the values that it takes",
+                or "for anything else, SELECT the values and compute it from the answer",
             )
             return None
         if isinstance(node, e.EventFilter | e.SetPredicate | e.Previous):
             self._problems.add(
-                "prev(…) is for conditions, which are asked of each event"
+                "prev(…) is for conditions only"
                 if isinstance(node, e.Previous)
-                else "a condition on sets of events is no value",
+                else "a condition on sets of events is not a value",
                 node.span,
                 expected="aggregates such as count(X), attributes X.a, constants and operators",
-                hint="what has to hold goes to FILTER",
+                hint="conditions go in FILTER",
             )
             return None
         return super().kind(node)
@@ -187,7 +187,7 @@ class _SelectChecker(VariablesChecker):
             hint = f"a label is named in the pattern, by WHERE … AS; count({quoted(name)}) counts its events"
         variable = next(iter(self._types), "x")
         self._problems.add(
-            f"{named(name)} is no value of a complex event",
+            f"{named(name)} is not a column of the answer",
             attribute.span,
             expected=f"{some(there)}, or X.a with X a label",
             hint=hint or f"an attribute of the event marked {variable} is {quoted(variable)}.{quoted(name)}",

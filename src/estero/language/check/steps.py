@@ -39,7 +39,7 @@ def _check_step(distances: Sequence[Distance], schema: Schema | None, problems: 
         if high is not None and high <= max(low, int(in_positions)):
             span = Span(group[0].span.start, group[-1].span.end)
             problems.add(
-                "no two events are so far apart: this step is never taken",
+                "no two events are this far apart, so the step is never taken",
                 span,
                 expected="at least 1 EVENTS" if in_positions else "a lower bound below the upper one",
                 hint="what follows is at least one event later"

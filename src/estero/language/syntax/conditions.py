@@ -98,14 +98,14 @@ def _place(index: e.Node) -> int:
         case e.Literal(int() as place) if not isinstance(place, bool) and 1 <= place <= _MOST_ELEMENTS:
             return place
         case e.Literal(int() as place) if not isinstance(place, bool) and place < 1:
-            what, hint = f"no list has an element {place}", "the first element is 1: x.tags[1]"
+            what, hint = f"there is no element {place}", "the first element is 1: x.tags[1]"
         case e.Literal(int() as place) if not isinstance(place, bool):
-            what, hint = "no list has so many elements", "elements are counted from 1: x.tags[1]"
+            what, hint = "this index is too large", "elements are counted from 1: x.tags[1]"
         case _:
-            what = "the place of an element is a whole number"
+            what = "the index of an element must be a whole number"
             hint = "elements are counted from 1, as in x.tags[1]; a field is x.process.name"
     raise QueryError(
-        what, span=index.span, found=str(index), expected="the place of an element, from 1", hint=hint
+        what, span=index.span, found=str(index), expected="the index of an element, from 1", hint=hint
     )
 
 
@@ -140,7 +140,7 @@ def _previous(arguments: tuple[e.Node, ...], span: Span) -> e.Node:
                 span=arguments[0].span if arguments else span,
                 found="something else" if arguments else "no argument",
                 expected="prev(X.a), with X a variable",
-                hint="compute with what it gives, outside of brackets: abs(x.price - prev(x.price)) > 5",
+                hint="compute with its value, outside the brackets: abs(x.price - prev(x.price)) > 5",
             )
 
 
@@ -158,11 +158,11 @@ def aggregate(
             pass
     form = "count(X), count(X.a) or count(DISTINCT X.a)" if function == "count" else f"{function}(X.a)"
     raise QueryError(
-        f"{function} takes one variable's events",
+        f"{function} takes the events of one variable",
         span=arguments[0].span if arguments else span,
         found="something else" if arguments else "no argument",
         expected=f"{form}, with X a variable",
-        hint="count(X) counts events; the others take what is computed of one event of X: sum(X.a * X.b)",
+        hint="count(X) counts events; the others take an expression over one event of X: sum(X.a * X.b)",
     )
 
 
@@ -234,7 +234,7 @@ def _cast(children: Children, span: Span) -> e.Node:
     if cast_type is None:
         raise refused(
             wanted,
-            f"{wanted} is not a type",
+            f"unknown type {wanted}",
             listed(dict.fromkeys(CAST_TYPES.values())),
             suggestion(name, CAST_TYPES) or "for a number with a fraction write CAST(x AS FLOAT)",
         )

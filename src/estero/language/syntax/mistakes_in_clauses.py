@@ -140,7 +140,7 @@ def _in_select(misplaced: Misplaced) -> Mistake | None:
     match misplaced.kind:
         case "STAR" if misplaced.last == "(":
             return Mistake(
-                "* is not what an aggregate takes",
+                "aggregates do not take *",
                 "count(a) counts the events marked a; answer.count() and --count count complex events",
                 "a label, or an attribute X.a",
             )

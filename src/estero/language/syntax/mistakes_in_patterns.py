@@ -117,7 +117,7 @@ def _step(misplaced: Misplaced) -> Mistake | None:
     if "RANGE" in misplaced.accepted and misplaced.last.isalpha():
         return Mistake(
             "a distance says whether it is the most or the least",
-            f"write <= {inside[1].strip()} for at most so much, >= for at least, .. between both",
+            f"write <= {inside[1].strip()} for at most that, >= for at least, and .. for a range",
         )
     if misplaced.last.isdigit() and misplaced.accepted <= {"NAME", "_LSQUARE"}:
         return Mistake(

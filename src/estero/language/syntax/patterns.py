@@ -235,7 +235,7 @@ def _check_ends(children: Children, span: Span) -> None:
             )
     if all(isinstance(item, p.Absence) for item in items):
         raise QueryError(
-            "what does not happen needs something that happens before or after it",
+            "a sequence needs a part that happens, before or after NOT(…)",
             span=span,
             found="a sequence of nothing but NOT(…)",
             expected="a part that happens: a ; NOT(b) FOR 1 HOUR",
@@ -261,7 +261,7 @@ def _take_operator(chain: _Chain, operator: _Operator, item: object) -> None:
             operator.sign,
             "NOT(…) FOR is joined by ; alone",
             ";",
-            "what follows directly leaves no time: a : b has nothing between a and b",
+            "a : b leaves no time between a and b",
         )
     chain.contiguous = contiguous
     if operator.step is not None:
@@ -285,7 +285,7 @@ def _take_step(chain: _Chain, operator: _Operator, before_absent: bool) -> None:
         return
     if before_absent or chain.absent or chain.lacking:
         raise QueryError(
-            "a step leads from one part to the next, and NOT(…) is no part",
+            "a step leads from one part to the next, and NOT(…) is not a part",
             span=step.span,
             found=f"a step {'before' if before_absent else 'behind'} NOT(…)",
             expected="NOT as one of the conditions in the brackets",

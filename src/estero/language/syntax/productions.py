@@ -38,7 +38,7 @@ def name_of(token: Token) -> str:
     """The name that a NAME or QUOTED token writes; raises `QueryError` for one that no column can have."""
     name = unquoted(str(token))
     if is_path(name):
-        raise refused(token, "no name has a NUL character in it", "a name", "leave the character out")
+        raise refused(token, "a name cannot contain a NUL character", "a name", "leave the character out")
     return name
 
 

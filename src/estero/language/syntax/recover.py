@@ -53,7 +53,7 @@ def read(text: str) -> Reading:
     """The tree of a text, of what is left of it where parts cannot be read; never raises.
 
     >>> [error.message for error in read("SELECT * WHERE a FILTER a[x == 1] WITHIN 5 SECUNDS").errors]
-    ['== is not an operator', 'there is no unit SECUNDS']
+    ['== is not an operator', 'unknown unit SECUNDS']
     """
     clauses = tuple(clauses_of(text))
     left, lost, errors = text, set[str](), list[QueryError]()

@@ -17,7 +17,7 @@ def unit_named(word: Token, others: tuple[str, ...] = ()) -> TimeUnit:
     unit = UNITS.get(word.upper())
     if unit is None:
         expected = listed([*others, *TimeUnit.__members__])
-        raise refused(word, f"there is no unit {word}", expected, _instead(word, others))
+        raise refused(word, f"unknown unit {word}", expected, _instead(word, others))
     return unit
 
 

@@ -117,11 +117,13 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
     "sqrt": _of_number(Kind.FLOAT, "the square root; NULL of a negative number", "sqrt"),
     "ln": _of_number(Kind.FLOAT, "the natural logarithm; NULL unless the argument is positive", "ln"),
     "exp": _of_number(Kind.FLOAT, "e to the power of the argument", "exp"),
-    "power": Function((NUMBERS, NUMBERS), Kind.FLOAT, "the first to the power of the second", "power(x, 2)"),
+    "power": Function(
+        (NUMBERS, NUMBERS), Kind.FLOAT, "the first argument to the power of the second", "power(x, 2)"
+    ),
     "greatest": Function(
         (_ORDERED,),
         None,
-        "the largest of several; NULLs do not count",
+        "the largest argument; NULLs do not count",
         "greatest(a, b)",
         repeated=True,
         alike=True,
@@ -129,7 +131,7 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
     "least": Function(
         (_ORDERED,),
         None,
-        "the smallest of several; NULLs do not count",
+        "the smallest argument; NULLs do not count",
         "least(a, b)",
         repeated=True,
         alike=True,
@@ -141,7 +143,7 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
         "each letter in upper case, if that is one letter (ß stays); of Unicode 13",
         "upper",
     ),
-    "trim": _of_string(Kind.STRING, "without the spaces at both ends", "trim"),
+    "trim": _of_string(Kind.STRING, "the string without spaces at its ends", "trim"),
     "substring": Function(
         (_STRING, _INT, _INT),
         Kind.STRING,
@@ -159,7 +161,7 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
         "replace(s, 'a', 'b')",
     ),
     "concat": Function(
-        (_STRING,), Kind.STRING, "the strings, one behind the other", "concat(a, b)", repeated=True
+        (_STRING,), Kind.STRING, "the strings, joined end to end", "concat(a, b)", repeated=True
     ),
     "split_part": Function(
         (_STRING, _STRING, _INT),
@@ -169,10 +171,14 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
         constants={1: _DELIMITER, 2: _ORDINAL},
     ),
     "coalesce": Function(
-        (_CHOSEN,), None, "the first of several that is not NULL", "coalesce(a, b)", repeated=True, alike=True
+        (_CHOSEN,), None, "the first argument that is not NULL", "coalesce(a, b)", repeated=True, alike=True
     ),
     "nullif": Function(
-        (_ORDERED, _ORDERED), None, "the first; NULL where the second equals it", "nullif(a, b)", alike=True
+        (_ORDERED, _ORDERED),
+        None,
+        "the first argument; NULL if the second equals it",
+        "nullif(a, b)",
+        alike=True,
     ),
     "year": _of_time("the year of a timestamp in UTC", "year"),
     "quarter": _of_time("the quarter of a timestamp in UTC, 1 to 4", "quarter"),

@@ -131,9 +131,9 @@ def _of_what_is_bound(pattern: Pattern, outside: set[str]) -> Pattern:
         left = _of_what_is_bound(part, inside)
         if part in negated and left != part:
             raise QueryError(
-                "how far this comes cannot be told: what must be absent depends on a later part",
+                "partial matches of this pattern are undefined: a forbidden event depends on a later part",
                 span=part.span,
-                hint="let it depend on parts before it only",
+                hint="let NOT(…) depend only on the parts before it",
             )
         return left
 

@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 Step = str | int
-"""The name of a field, or the place of an element, from 1."""
+"""The name of a field, or the index of an element, from 1."""
 
 JOINT: Final = "\0"
 """No column has it in its name."""
