@@ -1,4 +1,4 @@
-"""The reference semantics of conjunctive queries: all valuations, found by trying (semantics.md).
+"""The reference semantics of conjunctive queries, by trying all valuations (semantics.md).
 
 A valuation takes each atom to an event, such that one assignment of values to variables makes every atom
 its event: the tuple-homomorphisms of the paper's section 4. Two atoms may have the same event, and equal
@@ -19,7 +19,7 @@ from estero.reference.values import Event, compare, in_utc
 
 Assignment = Mapping[str, Value]
 Valuation = tuple[int, ...]
-"""For each atom the position of its event."""
+"""The position of the event of each atom."""
 
 
 def evaluate_conjunctive(
@@ -49,7 +49,7 @@ def evaluate_conjunctive(
 
 
 def valuations(tree: ConjunctiveTree, events: Sequence[Event]) -> Iterator[Valuation]:
-    """All valuations over a stream, whatever the window."""
+    """All valuations over a stream, without regard to the window."""
     joined = _joined(tree)
 
     def choose(chosen: Valuation, assignment: Assignment) -> Iterator[Valuation]:
@@ -75,7 +75,7 @@ def _joined(tree: ConjunctiveTree) -> frozenset[str]:
 def _assign(
     atom: Atom, event: Event, streams: tuple[str, ...], assignment: Assignment, joined: frozenset[str]
 ) -> Assignment | None:
-    """The assignment with the values of the atom's variables, or None where the event is not of the atom."""
+    """The assignment extended by the atom's variables, or None if the event does not match the atom."""
     if event.type not in names_of_type(atom.relation, streams) or len(atom.arguments) > len(event.attributes):
         return None
     extended = dict(assignment)

@@ -58,7 +58,7 @@ def evaluate_filter(condition: e.Node, marked: Marked, predicates: SetPredicates
 
 
 def _for_all_tuples(comparison: e.Node, marked: Marked) -> bool | None:
-    """The comparison of every tuple of events; without the first of a variable that prev speaks of."""
+    """The comparison over all tuples of events, without the first event of a variable under prev."""
     nodes = list(comparison.walk())
     attributes = [node for node in nodes if isinstance(node, e.Attribute)]
     variables = sorted({node.variable for node in attributes if node.variable is not None})
@@ -83,7 +83,7 @@ def _for_all_tuples(comparison: e.Node, marked: Marked) -> bool | None:
 
 
 def _before(attribute: e.Attribute, chosen: Mapping[str, Event], marked: Marked) -> Value:
-    """The value of the event that its variable marks before the one that is chosen."""
+    """The value of the previous event marked by the variable of a ``prev``."""
     if attribute.variable is None:
         raise QueryError(f"{attribute.name} belongs to no variable", span=attribute.span)
     events = marked[attribute.variable]
@@ -167,7 +167,7 @@ def _computable(values: Sequence[Any]) -> list[Any]:
 
 
 def _sum_of_decimals(values: Sequence[Any]) -> Decimal:
-    """Exact; more than 38 digits are an error."""
+    """The exact sum of decimals; raises `DataError` beyond 38 digits."""
     total = sum(map(Fraction, values), Fraction())
     scale = max(-int(value.as_tuple().exponent) for value in values)
     units = total * 10**scale
@@ -203,7 +203,7 @@ def _sample_deviation(values: Sequence[Value]) -> float | None:
 
 
 def _different(values: Sequence[Value]) -> list[Value]:
-    """The values of which none equals one before it."""
+    """The values without duplicates, in order of first occurrence."""
     distinct: list[Value] = []
     for value in values:
         if not any(compare("=", value, other) for other in distinct):
@@ -212,7 +212,7 @@ def _different(values: Sequence[Value]) -> list[Value]:
 
 
 def _median(values: Sequence[Value]) -> float | None:
-    """The value in the middle in ascending order; of an even number the mean of the two there."""
+    """The median: the middle value in ascending order, or the mean of the two middle ones."""
     if not values:
         return None
     numbers = sorted(

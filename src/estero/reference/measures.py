@@ -1,4 +1,4 @@
-"""The reference meaning of what SELECT computes of one complex event (semantics-2.md, "What is shown")."""
+"""The reference meaning of the columns that SELECT computes from a complex event."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from estero.reference.values import Event, arithmetic, evaluate
 def evaluate_measures(
     tree: QueryTree, complex_event: ComplexEvent, events: Sequence[Event], *, tick: int = 1
 ) -> dict[str, Any]:
-    """The values that SELECT names, of one complex event of the query over `events`; `list` gives lists.
+    """The values of the columns of SELECT for one complex event over `events`; `list` gives lists.
 
     Times are in ticks of `tick` nanoseconds.
 

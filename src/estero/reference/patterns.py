@@ -1,7 +1,7 @@
 """The reference meaning of patterns: all complex events of φ over a finite stream, by structural recursion.
 
-A `Candidate` is one way to read φ. Filters that speak of variables bound further out (FO-CEL) are carried
-along as debts and settled at the smallest pattern around them that binds those variables.
+A `Candidate` is one way to match φ. Filters on variables bound further out (FO-CEL) are carried
+along as debts and settled at the smallest enclosing pattern that binds those variables.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ Marks = frozenset[tuple[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A finite stream with what is known around it: streams of FROM, set predicates, positions, units."""
+    """A finite stream with its context: the streams of FROM, set predicates, positions and the tick."""
 
     events: tuple[Event, ...]
     names: tuple[str, ...] = ()
     predicates: SetPredicates = field(default_factory=dict)
     positions: Sequence[int] = ()
-    """The places of the events in the whole stream, of which this may be a part; empty: it is the whole."""
+    """The positions of the events in the whole stream if this is a part of it, otherwise empty."""
     tick: int = 1
     """The nanoseconds in a tick of time."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFilter:
-    """A filter of which some variables are not bound yet; `bound` are the others."""
+    """A filter with unbound variables; `bound` holds the bound ones."""
 
     condition: Node
     bound: frozenset[tuple[str, Positions]] = frozenset()
@@ -54,14 +54,14 @@ class OpenFilter:
         return frozenset(variables_of(self.condition)) - {variable for variable, _ in self.bound}
 
     def bind(self, bindings: Mapping[str, Positions]) -> OpenFilter:
-        """This filter with those of `bindings` that it still needs."""
+        """The filter with the bindings of its unbound variables added."""
         new = {(variable, positions) for variable, positions in bindings.items() if variable in self.unbound}
         return replace(self, bound=self.bound | new)
 
 
 @dataclass(frozen=True, slots=True)
 class Debt:
-    """Filters that must all be true; or, if `forbidden`, that must not all be true."""
+    """Filters that must all be true or, if `forbidden`, must not all be true."""
 
     filters: frozenset[OpenFilter]
     forbidden: bool = False
@@ -69,7 +69,7 @@ class Debt:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The first and the last position read, the (label, position) pairs marked, and the filters owed."""
+    """A candidate complex event: first and last position, (label, position) marks and owed filters."""
 
     start: int
     end: int
@@ -86,7 +86,7 @@ class Candidate:
         return frozenset(position for name, position in self.marks if name == label)
 
     def union(self, other: Candidate) -> Candidate:
-        """Both together."""
+        """The union of two candidates."""
         return Candidate(
             min(self.start, other.start),
             max(self.end, other.end),
@@ -96,7 +96,7 @@ class Candidate:
 
 
 def find(pattern: p.Pattern, stream: Stream) -> frozenset[Candidate]:
-    """All complex events of `pattern` over `stream`, whatever their start and end."""
+    """All complex events of `pattern` over `stream`, with any start and end."""
     labels = frozenset(label_types(pattern))
     return frozenset(
         settled for candidate in _find(pattern, stream) for settled in _settle(candidate, labels, stream)
@@ -140,7 +140,7 @@ def _find(pattern: p.Pattern, stream: Stream) -> Iterable[Candidate]:  # noqa: C
 
 
 def names_of_type(event_type: p.EventType, streams: tuple[str, ...]) -> set[str]:
-    """Type R of stream S is called ``S>R``, or R alone if S is the only stream; R is that of any stream."""
+    """The names of type R: ``S>R`` in stream S, also R if S is the only one; without S those of any stream."""
     if event_type.stream is None:
         return {event_type.name, *(f"{stream}>{event_type.name}" for stream in streams)}
     full_name = f"{event_type.stream}>{event_type.name}"
@@ -173,7 +173,7 @@ def _keep(candidate: Candidate, labels: tuple[str, ...]) -> Candidate:
 
 
 def is_interval(positions: AbstractSet[int]) -> bool:
-    """Whether the positions have no gap; none at all have none."""
+    """Whether the positions have no gap; true for an empty set."""
     return not positions or max(positions) - min(positions) + 1 == len(positions)
 
 
@@ -181,7 +181,7 @@ def is_interval(positions: AbstractSet[int]) -> bool:
 
 
 def _sequence(sequence: p.Sequence, stream: Stream) -> Iterable[Candidate]:
-    """From the left: ``a ; b?`` is ``(a ; b) OR a``; with nothing before, ``b? ; c`` is ``(b ; c) OR c``."""
+    """Joins parts from the left: ``a ; b?`` is ``(a ; b) OR a``, a leading ``b? ; c`` is ``(b ; c) OR c``."""
     so_far: Iterable[Candidate] = ()
     may_be_empty = True
     for part, link in zip(sequence.parts, (p.Link(), *sequence.links), strict=True):
@@ -224,9 +224,9 @@ def _too_close(
     ends: Callable[[int], tuple[int, int]],
     stream: Stream,
 ) -> list[Candidate]:
-    """What must be absent and is at one of `places`, less far from an end than the deadline says.
+    """The forbidden matches at one of `places` that are closer to an end than their deadline.
 
-    `ends` are the two events whose distance counts.
+    `ends` gives the two events whose distance is compared.
     """
     return [
         bad
@@ -240,7 +240,7 @@ def _too_close(
 def _join(
     before: Iterable[Candidate], link: p.Link, after: Iterable[Candidate], stream: Stream
 ) -> Iterator[Candidate]:
-    """Every one of `before` followed by every one of `after`, as the link allows."""
+    """Every candidate of `before` followed by every candidate of `after`, as the link allows."""
     absent = [_at_positions(find(pattern, stream)) for pattern in link.absent]
     lacking = [(absence, _at_positions(find(absence.event, stream))) for absence in link.lacking]
     distances = (*link.distances, *(absence.apart for absence in link.lacking))
@@ -259,7 +259,7 @@ def _join(
 
 
 def _are_apart(first: Candidate, second: Candidate, distances: Sequence[Distance], stream: Stream) -> bool:
-    """Whether the end of the first and the start of the second are as far apart as all `distances` say."""
+    """Whether the end of the first and the start of the second satisfy all `distances`."""
     return all(_is_apart(distance, first.end, second.start, stream) for distance in distances)
 
 
@@ -278,7 +278,7 @@ _COMPARED = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operat
 
 
 def _measured(length: Window, end: int, start: int, stream: Stream) -> tuple[int, int]:
-    """How far the events at two places are apart, and the length, in the unit of the length."""
+    """The distance of two events and the length it is compared with, in the unit of the length."""
     if isinstance(length, EventWindow):
         positions = stream.positions or range(len(stream.events))
         return positions[start] - positions[end], length.events
@@ -295,7 +295,7 @@ def _measured(length: Window, end: int, start: int, stream: Stream) -> tuple[int
 def _successions(
     before: Iterable[Candidate], after: Iterable[Candidate], between: int | None
 ) -> Iterator[tuple[Candidate, Candidate]]:
-    """The pairs of which the second comes after the first, with `between` events between them unless None."""
+    """The pairs in succession, with exactly `between` events between them unless that is None."""
     starting = _at_positions(after)
     for first in before:
         for start, seconds in starting.items():
@@ -312,7 +312,7 @@ def _at_positions(candidates: Iterable[Candidate]) -> Mapping[int, list[Candidat
 
 
 def _iterate(iteration: p.Iteration, once: frozenset[Candidate], stream: Stream) -> Iterable[Candidate]:
-    """φ `minimum` times; then φ after each of what there is, up to `maximum` or until nothing new comes."""
+    """Repeats φ `minimum` times, then up to `maximum` times or until nothing new is added."""
     step = iteration.step
     link = p.Link(iteration.contiguous, () if iteration.contiguous else step.absent, step.distances)
 
@@ -354,9 +354,9 @@ def _unless(wanted: Iterable[Candidate], forbidden: Iterable[Candidate]) -> Iter
 
 
 def _agree(candidate: Candidate, keys: tuple[p.PartitionKey, ...], stream: Stream) -> bool:
-    """Whether ``X.a`` of all events marked X, for all keys, are one value, which is not NULL.
+    """Whether the keys ``X.a`` of all events marked X have one common value that is not NULL.
 
-    Keys without a variable are alternatives: of each marked event, the first that it has.
+    Keys without a variable are alternatives: each marked event contributes the first one it has.
     """
     values = [
         stream.events[position].value(key.attribute)
@@ -378,7 +378,7 @@ def _first_value(event: Event, names: Iterable[str]) -> Value:
 
 
 def _owing(condition: Node, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
-    """Each candidate owes the filter; `find` settles at once what this pattern binds."""
+    """The candidates with the filter as a debt, which `find` settles at once if this pattern binds it."""
     debt = Debt(frozenset({OpenFilter(condition)}))
     for candidate in candidates:
         yield replace(candidate, debts=candidate.debts | {debt})
@@ -400,7 +400,7 @@ def _open_filters(candidate: Candidate) -> frozenset[OpenFilter]:
 
 
 def _settle(candidate: Candidate, labels: frozenset[str], stream: Stream) -> Iterator[Candidate]:
-    """`candidate` with its debts bound to `labels` of this pattern, if those that are then due are paid."""
+    """The candidate with its debts bound to `labels` of this pattern, unless a debt that is now due fails."""
     bindings = {label: candidate.positions(label) for label in labels} if candidate.debts else {}
     bindings |= {START_OF: frozenset({candidate.start}), END_OF: frozenset({candidate.end})}
     open_debts: set[Debt] = set()
@@ -422,6 +422,6 @@ def _is_true(filter_owed: OpenFilter, stream: Stream) -> bool:
 
 
 def unbound_variables(candidates: Iterable[Candidate]) -> list[str]:
-    """The variables that filters speak of and nothing binds, in alphabetical order."""
+    """The variables of filters that nothing binds, in alphabetical order."""
     debts = {debt for candidate in candidates for debt in candidate.debts}
     return sorted({name for debt in debts for filter_owed in debt.filters for name in filter_owed.unbound})

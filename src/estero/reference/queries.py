@@ -1,7 +1,7 @@
-"""The reference semantics: what a query means, executable, obviously right and slow (semantics.md).
+"""The reference semantics: an executable definition of queries, obviously right and slow (semantics.md).
 
-Everything fast is compared with this. It enumerates all complex events of a finite stream as sets, so
-it is for tens of events. `values` holds the meaning of expressions, `filters` of
+All engines are compared with it. It enumerates the complex events of a finite stream as sets, so
+it is for tens of events. `values` holds the meaning of expressions, `filters` that of
 filters over complex events, `patterns` of patterns; here they become answers to queries.
 """
 
@@ -38,7 +38,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ComplexEvent:
-    """The first and the last position read, and for each label the positions it marks (never none)."""
+    """A complex event: its first and last position, and the nonempty set of positions of each label."""
 
     start: int
     end: int
@@ -150,13 +150,13 @@ def evaluate_query(
 
 
 def undecided(tree: QueryTree, events: Sequence[Event], *, tick: int = 1, until: float | None = None) -> int:
-    """How many complex events would be answers if nothing came any more, and are not decided yet."""
+    """The number of undecided complex events that become answers if the stream ends here."""
     answers = evaluate_query(tree, events, tick=tick, until=math.inf)
     return sum(len(answers[end]) for end in answers if not _is_decided(tree, end, events, tick, until))
 
 
 def _is_decided(tree: QueryTree, end: int, events: Sequence[Event], tick: int, until: float | None) -> bool:
-    """Whether all deadlines of an end have passed at time `until`, at the last event's where it is None."""
+    """Whether all deadlines behind an end have passed by `until`, by default the time of the last event."""
     for absence in ending(tree.pattern):
         (length,) = absence.apart.lengths
         ended, known = events[end].time, events[-1].time if until is None else until
@@ -174,7 +174,7 @@ def _is_decided(tree: QueryTree, end: int, events: Sequence[Event], tick: int, u
 
 
 def wait_of(tree: QueryTree, tick: int) -> int | None:
-    """How many ticks what ends waits until all its deadlines have passed; None where it does not wait."""
+    """The ticks from an end until all deadlines behind it have passed; None without deadlines."""
     lengths = [length for absence in ending(tree.pattern) for length in absence.apart.lengths]
     waits = (
         length.nanoseconds // tick if isinstance(length, DurationWindow) else length.ticks
@@ -185,12 +185,12 @@ def wait_of(tree: QueryTree, tick: int) -> int | None:
 
 
 def decided_at(time: int | None, wait: int | None) -> int | None:
-    """When what ends at a time is decided: 64 bits hold it, or the greatest integer stands for it."""
+    """The time at which a complex event with this end time is decided, at most the largest 64-bit integer."""
     return None if time is None or wait is None else min(time + wait, 2**63 - 1)
 
 
 def _with_deadline(event: Event, wait: int | None) -> Event:
-    """The event with the attribute that `decided_time` stands for where a complex event ends with it."""
+    """The event with the attribute `decided_time` that a complex event ending there has."""
     if wait is None:
         return event
     return replace(event, attributes={**event.attributes, DEADLINE: decided_at(event.time, wait)})
@@ -199,9 +199,10 @@ def _with_deadline(event: Event, wait: int | None) -> Event:
 def given_at(
     tree: QueryTree, events: Sequence[Event], answers: Answer, *, tick: int = 1
 ) -> dict[int, tuple[int, int]]:
-    """Of all complex events by end position, the ends where some are given under ``LIMIT n PER d``.
+    """The end positions at which ``LIMIT n PER d`` lets complex events through, with two counts for each.
 
-    How many, and how many of the partition were left out since the one given before. Without PER all are.
+    They count the complex events given and those of the partition left out since the last one given;
+    without PER all are given.
     """
     if tree.per is None or tree.limit is None:
         return {end: (len(answers[end]), 0) for end in sorted(answers)}
@@ -231,7 +232,7 @@ def given_at(
 
 
 def _is_before_end(per: Window, passed: int, tick: int) -> bool:
-    """Whether an interval is not over when so much time has passed, in ticks of `tick` nanoseconds."""
+    """Whether an interval is still running after `passed` ticks of `tick` nanoseconds."""
     if isinstance(per, DurationWindow):
         return passed * tick < per.nanoseconds
     if isinstance(per, EventWindow):
@@ -242,7 +243,7 @@ def _is_before_end(per: Window, passed: int, tick: int) -> bool:
 def is_answer(
     tree: QueryTree, events: Sequence[Event], answer: Answer, *, tick: int = 1, until: float | None = None
 ) -> bool:
-    """Whether `answer` is right: all complex events, or under LIMIT any that are as many at each end."""
+    """Whether `answer` is right: all complex events, or under LIMIT a choice of the right size at each end."""
     unlimited = evaluate_query(replace(tree, limit=None, per=None), events, tick=tick, until=until)
     if tree.limit is None:
         return dict(answer) == unlimited
@@ -277,7 +278,7 @@ _Key = tuple[str, Value]
 
 
 def _key(bracket: KeyBracket, event: Event) -> _Key | None:
-    """The first alternative that the event has, such that keys are the same just when ``=`` says so."""
+    """The first alternative that the event has, in a form that is the same exactly where ``=`` holds."""
     value = next((event.value(name) for name in bracket.alternatives if event.has(name)), None)
     match in_utc(value):
         case None:
@@ -309,7 +310,7 @@ def is_within(window: Window, complex_event: ComplexEvent, events: Sequence[Even
 
 
 def _choose(strategy: Strategy, candidates: set[ComplexEvent], rank: Mapping[int, int]) -> set[ComplexEvent]:
-    """What is left of complex events with one end in one partition; `rank` are places in the substream."""
+    """The complex events of one end and partition that a strategy keeps; `rank` is by place in the substream."""
     match strategy:
         case Strategy.ALL | Strategy.LONGEST | Strategy.SHORTEST:
             return candidates
@@ -336,10 +337,10 @@ def _choose(strategy: Strategy, candidates: set[ComplexEvent], rank: Mapping[int
 def _one_for_each_start(
     tree: QueryTree, by_end: Mapping[int, set[ComplexEvent]], part_of: Mapping[int, int]
 ) -> defaultdict[int, set[ComplexEvent]]:
-    """LONGEST and SHORTEST: of each start the complex events with the last or first end, and of these NEXT's.
+    """The choice of LONGEST and SHORTEST: for each start the last or first end, and NEXT among those.
 
-    DISJOINT takes starts in ascending order, in each partition for itself, and leaves out what starts at or
-    before the end of the last one kept.
+    DISJOINT goes through the starts of each partition in ascending order and skips those at or
+    before the end of the last complex event kept.
     """
     by_start: defaultdict[int, set[ComplexEvent]] = defaultdict(set)
     for candidates in by_end.values():
@@ -359,17 +360,17 @@ def _one_for_each_start(
 
 
 def earliest_difference(support: frozenset[int]) -> tuple[int, ...]:
-    """Orders supports by which of two has the smallest position on which they differ."""
+    """A sort key: of two supports the larger one has the smallest position on which they differ."""
     return tuple(-position for position in sorted(support))
 
 
 def latest_difference(support: frozenset[int]) -> tuple[int, ...]:
-    """Orders supports by which of two has the largest position on which they differ."""
+    """A sort key: of two supports the larger one has the largest position on which they differ."""
     return tuple(sorted(support, reverse=True))
 
 
 def limited(candidates: set[ComplexEvent], limit: int | None) -> set[ComplexEvent]:
-    """The first `limit` in the order of `str`; all of them where it is None."""
+    """The first `limit` candidates in the order of `str`; all of them if it is None."""
     return candidates if limit is None else set(sorted(candidates, key=str)[:limit])
 
 

@@ -43,11 +43,11 @@ class Event:
     time: int | None = None
 
     def has(self, name: str) -> bool:
-        """Whether there is such an attribute, or the column that it is inside of."""
+        """Whether the event has the attribute, or the column that the path leads into."""
         return name in self.attributes or column_of(name) in self.attributes
 
     def value(self, name: str) -> Value:
-        """An attribute, a field or an element: NULL where there is no such, or what it is in is NULL.
+        """The value of an attribute, field or element; NULL if it is missing or inside a NULL.
 
         >>> from estero.language.tree.paths import element_of
         >>> print(Event("A", {"tags": ["x", "y"]}).value(element_of("tags", 3)))
@@ -113,7 +113,7 @@ def evaluate(node: e.Node, lookup: Lookup) -> Value:
 
 
 def _case(node: e.Case, lookup: Lookup) -> Value:
-    """The value of the first condition that is true; what comes after it is not evaluated."""
+    """The value of the first true condition; the rest is not evaluated."""
     for when in node.whens:
         if as_truth(evaluate(when.condition, lookup)):
             return evaluate(when.value, lookup)
@@ -138,12 +138,12 @@ def _called(name: str, values: Sequence[Value]) -> Value:
 
 
 def _any(value: Any) -> Any:
-    """The value, which is none of those that literals have where it is a list."""
+    """The value, typed as anything, since a list is not a value of literals."""
     return value
 
 
 def _extreme(sign: e.ComparisonOperator, known: Sequence[Value]) -> Value:
-    """The value that none of the others precedes; NULL if there is none."""
+    """The greatest or least value; NULL if there is none."""
     best = known[0] if known else None
     for value in known:
         if compare(sign, value, best):
@@ -202,7 +202,7 @@ def not_true(truth: bool | None) -> bool | None:
 
 
 def as_truth(value: Value) -> bool | None:
-    """`value` as a truth value; anything but one is an error."""
+    """The value as a truth value; raises `DataError` for anything else."""
     if value is None or isinstance(value, bool):
         return value
     raise DataError(f"{value!r} is not a truth value")
@@ -254,7 +254,7 @@ def _order(left: Value | Decimal, right: Value | Decimal) -> int:
 
 
 def exact(value: Value | Decimal) -> Fraction:
-    """A number beside a decimal: a float, which is a constant there, as the decimal that it is written as."""
+    """A number beside a decimal; a float, always a constant there, is the decimal that it was written as."""
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         return Fraction(repr(value) if isinstance(value, float) else value)
     raise DataError(f"{value!r} is not a number")
