@@ -1,7 +1,7 @@
-"""Numbers of NumPy → arrays of Arrow, and back, without a copy.
+"""Conversions between NumPy numbers and Arrow arrays without a copy.
 
 `pyarrow.array`, `to_numpy` and tables without rows ask pandas whether it knows their values, and so import it
-where it is installed: 0.2 s. What a first query runs goes by these instead.
+where it is installed: 0.2 s. A first query uses these functions instead.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def numbers_in(array: pa.Array) -> NDArray[Any]:
 
 
 def known_in(array: pa.Array) -> NDArray[np.bool_]:
-    """Which values are there, and not NULL.
+    """A mask of the values that are not NULL.
 
     >>> known_in(pa.array([1, None])).tolist()
     [True, False]

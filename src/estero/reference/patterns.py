@@ -140,7 +140,7 @@ def _find(pattern: p.Pattern, stream: Stream) -> Iterable[Candidate]:  # noqa: C
 
 
 def names_of_type(event_type: p.EventType, streams: tuple[str, ...]) -> set[str]:
-    """The names of type R: ``S>R`` in stream S, also R if S is the only one; without S those of any stream."""
+    """The names of type R: ``S>R`` in stream S, also R if S is the only one; without S in any stream."""
     if event_type.stream is None:
         return {event_type.name, *(f"{stream}>{event_type.name}" for stream in streams)}
     full_name = f"{event_type.stream}>{event_type.name}"

@@ -201,8 +201,8 @@ def given_at(
 ) -> dict[int, tuple[int, int]]:
     """The end positions at which ``LIMIT n PER d`` lets complex events through, with two counts for each.
 
-    They count the complex events given and those of the partition left out since the last one given;
-    without PER all are given.
+    They count the complex events given and those of the partition left out since the last one given.
+    Without PER all are given.
     """
     if tree.per is None or tree.limit is None:
         return {end: (len(answers[end]), 0) for end in sorted(answers)}
@@ -243,7 +243,7 @@ def _is_before_end(per: Window, passed: int, tick: int) -> bool:
 def is_answer(
     tree: QueryTree, events: Sequence[Event], answer: Answer, *, tick: int = 1, until: float | None = None
 ) -> bool:
-    """Whether `answer` is right: all complex events, or under LIMIT a choice of the right size at each end."""
+    """Whether `answer` is right: all complex events, or under LIMIT as many as it asks at each end."""
     unlimited = evaluate_query(replace(tree, limit=None, per=None), events, tick=tick, until=until)
     if tree.limit is None:
         return dict(answer) == unlimited
@@ -310,7 +310,7 @@ def is_within(window: Window, complex_event: ComplexEvent, events: Sequence[Even
 
 
 def _choose(strategy: Strategy, candidates: set[ComplexEvent], rank: Mapping[int, int]) -> set[ComplexEvent]:
-    """The complex events of one end and partition that a strategy keeps; `rank` is by place in the substream."""
+    """The complex events of one end and partition that a strategy keeps; `rank` gives substream places."""
     match strategy:
         case Strategy.ALL | Strategy.LONGEST | Strategy.SHORTEST:
             return candidates

@@ -1,6 +1,6 @@
-"""What the classify stage computes of an event (`plan.Classification`), of a single row in Python.
+"""The classify stage (`plan.Classification`) for a single row in Python.
 
-It gives what DuckDB's statement gives of the same event (`classify.classify_sql`), or leaves it to that
+It gives the same as DuckDB's statement for the event (`classify.classify_sql`), or leaves it to that
 statement: as a whole where `NotInPythonError` says why, and for single events where `AskSqlError` does.
 """
 
@@ -24,11 +24,11 @@ from estero.plan.plan import Classification
 
 _UNSIGNED: Final = 2**64 - 1
 _ITSELF: Final = frozenset({Kind.INT, Kind.BOOL, Kind.TIMESTAMP})
-"""Kinds of which a single key is itself."""
+"""Kinds whose single key is the value itself."""
 
 
 class _Asked(NamedTuple):
-    """What is asked of events of one type: bits that are always set, of strings looked up, and of tests."""
+    """The bits of one type: those always set, those looked up by a string, and those of tests."""
 
     always: int
     looked_up: tuple[tuple[int, Mapping[str, int]], ...]
@@ -38,7 +38,7 @@ class _Asked(NamedTuple):
 class RowClassifier:
     """Classifies rows one by one; `columns` says where the attributes are in a row, `ask` runs DuckDB.
 
-    Raises `NotInPythonError` where only SQL can say what is asked.
+    Raises `NotInPythonError` if only SQL can evaluate the query's conditions.
     """
 
     def __init__(self, classification: Classification, columns: Mapping[str, RowColumn], ask: Ask) -> None:
@@ -67,7 +67,7 @@ class RowClassifier:
         return 0 if self._time is None else self._time(row)
 
     def classified(self, row: Row, time: int) -> ClassifiedRow | None:
-        """The event, None where it is not relevant; raises `AskSqlError` where only SQL can say."""
+        """The classified event, None if irrelevant; raises `AskSqlError` if only SQL can tell."""
         asked = self._by_type.get(row[self._type] if self._only is None else self._only, self._nothing)
         bits = asked.always
         for place, masks in asked.looked_up:
@@ -111,7 +111,7 @@ class RowClassifier:
     # ----------------------------------------------------------------------------------------- values
 
     def _value_function(self, value: Value, typed: Typed, *, nanos: bool) -> Function:
-        """The value in the form in which it crosses from DuckDB; None for events of other types."""
+        """The value in the transfer form of DuckDB; None for events of other types."""
         function = typed.function
         if typed.kind is Kind.STRING:
             which, hashes = value.hashed, self._string
@@ -131,7 +131,7 @@ class RowClassifier:
 def _by_type(
     classification: Classification, columns: Mapping[str, RowColumn], writer: FunctionWriter
 ) -> dict[str, _Asked]:
-    """What is asked of each type; equalities of one column of strings are one look-up."""
+    """The bits of each type; equalities on one column of strings become one look-up."""
     strings = {name for name, column in columns.items() if column.kind is Kind.STRING}
     always: dict[str, int] = {}
     looked_up: dict[str, dict[int, dict[str, int]]] = {}
@@ -166,7 +166,7 @@ def _key_itself(column: RowColumn) -> Callable[[Row], Key | None]:
 
 
 def _key_form(column: RowColumn) -> Function:
-    """A column as its hash reads it."""
+    """The form of a column that is hashed."""
     read: Function = itemgetter(column.place)
     if column.kind is Kind.BOOL:
         return of_one(read, int)

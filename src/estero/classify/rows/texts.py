@@ -1,4 +1,4 @@
-"""Tests of strings in Python that find what the engines find, and take no longer than linear time allows.
+"""Tests of strings in Python with the results of the engines, in linear time.
 
 Python's regular expressions go back and try again where RE2 does not, up to exponentially often. So only
 those are asked here that vary in a few places, and of short strings; the others are asked in SQL.
@@ -17,7 +17,7 @@ from estero.language.regex.tree import Characters, Choice, Part, Repeated, Row
 Test = Callable[[str], bool]
 
 MOST_LETTERS: Final = 200
-"""Strings up to this length are asked for a regular expression in Python."""
+"""The longest string tested for a regular expression in Python."""
 _MOST_VARYING: Final = 2
 _MOST_REPEATED: Final = 100
 
@@ -25,7 +25,7 @@ _MOST_REPEATED: Final = 100
 def like_test(pattern: str) -> Test:
     r"""Whether a string is LIKE the pattern; a backslash escapes ``% _ \`` and nothing else.
 
-    Parts between two ``%`` are looked for from left to right: the first place is always a good one.
+    Parts between two ``%`` are searched from left to right; the first place always suffices.
 
     >>> test = like_test("a%b_")
     >>> test("a and bc"), test("ab")
@@ -57,7 +57,7 @@ def like_test(pattern: str) -> Test:
 
 
 def _parts(pattern: str) -> list[list[str]]:
-    """What is between the ``%`` of a pattern: a regular expression for each character."""
+    """The pieces between the ``%`` of a pattern: a regular expression for each character."""
     parts: list[list[str]] = [[]]
     characters = iter(pattern)
     for character in characters:
@@ -79,7 +79,7 @@ def _equal_to(part: list[str]) -> Test | None:
 
 
 def regex_test(regex: str) -> Test | None:
-    """Whether a string of at most `MOST_LETTERS` has a part that matches; None where SQL must say it.
+    """The test that a string of at most `MOST_LETTERS` has a match; None if it is left to SQL.
 
     >>> regex_test("^a.*b$")("a or b"), regex_test("(a|ab)*c")
     (True, None)
@@ -91,7 +91,7 @@ def regex_test(regex: str) -> Test | None:
 
 
 def _is_quick(part: Part) -> bool:
-    """Whether there are few ways to match, each of few steps."""
+    """Whether the expression has few ways to match, each with few steps."""
     repeated = [node for node in _walk(part) if isinstance(node, Repeated)]
     varying = [node for node in repeated if node.least != node.most]
     inside = [below for node in repeated for below in _walk(node.part)]

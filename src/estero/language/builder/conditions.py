@@ -395,7 +395,7 @@ class Expression:
         return _condition(e.In(self.tree, tuple(map(_member, members))))
 
     def between(self, low: Operand, high: Operand) -> Condition:
-        """From `low` to `high`, both included."""
+        """``value BETWEEN low AND high``, both ends included."""
         return _condition(e.Between(self.tree, _beside(self.tree, low), _beside(self.tree, high)))
 
     def like(self, pattern: str | Expression) -> Condition:
