@@ -44,7 +44,7 @@ MATCHER = "estero_matches"
 """The function for expressions that Java cannot match; it takes a text and an expression for RE2."""
 
 _MOST_LOOPS_OF_LIKE = 2
-"""LIKE patterns with several ``%``: Spark makes regular expressions of them, on which Java backtracks."""
+"""The most ``%`` that Spark's LIKE may go through, since Java tries all ways through ``%a%b%c%``."""
 _PLAIN = re.compile(r"[\w !#%&()*+,./:;<=>?@^|~\-]*")
 """Strings that are literal in every setting."""
 _OVERFLOW = "estero: 64-bit overflow"

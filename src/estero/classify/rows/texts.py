@@ -1,7 +1,7 @@
 """Tests of strings in Python with the results of the engines, in linear time.
 
 Python's regular expressions go back and try again where RE2 does not, up to exponentially often. So only
-those are asked here that vary in a few places, and of short strings; the others are asked in SQL.
+expressions that vary in a few places are tested here, on short strings; the others are left to SQL.
 """
 
 from __future__ import annotations

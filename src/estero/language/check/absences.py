@@ -1,4 +1,4 @@
-"""What did not happen, ``NOT(R) FOR d``: where it may stand, its length, and what does not go with it."""
+"""Checks of absences with a deadline, ``NOT(R) FOR d``: their place, their length and their combinations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from estero.language.tree.selection import marking
 
 
 def check_absences(tree: QueryTree, schema: Schema | None, problems: Problems) -> None:
-    """Note what is wrong with the absences of a pattern that have a deadline."""
+    """Notes errors of the absences with a deadline in a pattern."""
     _check_compared(tree.pattern, problems)
     at_the_end = {id(absence) for absence in p.ending(tree.pattern)}
     for node in tree.pattern.walk():
@@ -86,7 +86,7 @@ def _check_compared(pattern: p.Pattern, problems: Problems, *, once: bool = True
 
 
 def _check_window(absence: p.Absence, window: Window | None, problems: Problems) -> None:
-    """Notes a deadline after which the window is over: what follows comes later still."""
+    """Notes a deadline as long as the window, after which nothing can follow."""
     (length,) = absence.apart.lengths
     match length, window:
         case DurationWindow(), DurationWindow():

@@ -1,4 +1,4 @@
-"""Filters: variables that are bound, attributes that exist, kinds that fit, predicates that are known."""
+"""Checks of filters: bound variables, existing attributes, kinds that fit, known predicates."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from estero.language.tree.words import named, quoted
 AT_THE_END: Final = (
     "a query whose pattern ends with NOT(…) FOR d has it, in SELECT and in a FILTER behind the whole pattern"
 )
-"""Where ``decided_time`` may stand."""
+"""The hint for a misplaced ``decided_time``."""
 
 
 def check_filter(node: Filter, bound: tuple[str, ...], known: KnownTypes, problems: Problems) -> None:
-    """Note what is wrong with the condition of one FILTER; `bound` are all labels of the whole pattern."""
+    """Notes errors of the condition of one FILTER; `bound` are all labels of the whole pattern."""
     VariablesChecker(label_types(node.pattern), bound, known, problems).truth(node.condition)
 
 
 class VariablesChecker(KindChecker):
-    """Kinds of conditions that speak of variables."""
+    """A checker of the kinds in conditions on variables."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class VariablesChecker(KindChecker):
         return self._kind_of_marked(attribute.variable, attribute.name, attribute.span)
 
     def _of_an_end(self, attribute: e.Attribute) -> Kind | None:
-        """The kind of what the first or the last event of a complex event has: its time, or a key."""
+        """The kind of a time or a key of the first or last event of a complex event."""
         schema = self._known.schema
         if schema is None:
             return None
@@ -112,9 +112,9 @@ class VariablesChecker(KindChecker):
         return None
 
     def _kind_of_marked(self, variable: str, name: str, span: Span) -> Kind | None:
-        """The kind of an attribute of a variable's events, if it exists and all types that have it agree.
+        """The kind of an attribute of a variable's events, if it exists with one kind in all types.
 
-        None, too, where the variable is bound outside of the filtered pattern.
+        Also None if the variable is bound outside of the filtered pattern.
         """
         types = self._types.get(variable)
         kinds = None if types is None else self._known.together(types)
@@ -201,7 +201,7 @@ class VariablesChecker(KindChecker):
         return function.gives or kind
 
     def _set_predicate(self, node: e.SetPredicate) -> None:
-        """Note it where a predicate is not known, or does not take these arguments."""
+        """Notes an unknown predicate, or one with wrong arguments."""
         predicate = registered(node.name)
         if node.name in SET_PREDICATES:
             self._built_in(node)
@@ -230,7 +230,7 @@ class VariablesChecker(KindChecker):
             )
 
     def _name_of(self, node: e.SetPredicate) -> Span:
-        """Where the text has the name of a predicate."""
+        """The span of the name of a predicate in the text."""
         text = self._problems.text[node.span.start : node.span.end]
         return Span(node.span.start, node.span.start + len(text.partition("(")[0].rstrip()))
 

@@ -1,4 +1,4 @@
-"""What a query says that readers often take otherwise: a line each. None of it is wrong."""
+"""Notes on parts of a correct query that readers often misread, one line each."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.selection import label_types
 
 _OF_ONE_EVENT = Arithmetic | Call | Case | Cast | Negative | When
-"""What is computed of the values of one event has them below it; an aggregate has those of others, too."""
+"""The nodes computed from values of one event, unlike aggregates."""
 
 
 def notes(tree: QueryTree) -> Iterator[str]:
-    """What a checked query says that is easily misread, in the order of its clauses."""
+    """The notes on a checked query, in the order of its clauses."""
     if tree.strategy is Strategy.MAX:
         yield (
             "MAX compares only complex events with the same end: "
@@ -63,7 +63,7 @@ def notes(tree: QueryTree) -> Iterator[str]:
 
 
 def leaving_out(tree: QueryTree) -> Iteration | None:
-    """The first repetition of a query that may leave out any number of events; None where there is none."""
+    """The first repetition of a query that may skip any number of events; None if there is none."""
     return next((iteration for iteration, _ in _leaving_out(tree.pattern)), None)
 
 
@@ -88,7 +88,7 @@ def _comparisons_with_itself(pattern: Pattern) -> Iterator[str]:
 
 
 def _values(node: Node) -> Iterator[Attribute]:
-    """The values of events marked by a variable that `node` is computed of."""
+    """The attributes of marked events from which `node` is computed."""
     if isinstance(node, Attribute) and node.variable is not None:
         yield node
     elif isinstance(node, _OF_ONE_EVENT):
@@ -97,7 +97,7 @@ def _values(node: Node) -> Iterator[Attribute]:
 
 
 def _leaving_out(pattern: Pattern) -> Iterator[tuple[Iteration, set[str]]]:
-    """The iterations without an end that may leave out events, each with the labels of what it takes."""
+    """The unbounded iterations that may skip events, each with the labels of its events."""
     if isinstance(pattern, Strict):
         return
     if isinstance(pattern, Iteration) and not pattern.contiguous and pattern.maximum is None:
@@ -126,7 +126,7 @@ def _relabelled(pattern: Pattern, labels: set[str]) -> set[str]:
 
 
 def _takes_all(iteration: Iteration) -> bool:
-    """Whether each round is of the next event of its type: none such lies between two rounds."""
+    """Whether each round takes the next event of its type, with none between two rounds."""
     absent = {event_type.name for event_type in iteration.step.absent if isinstance(event_type, EventType)}
     taken = {node.name for node in iteration.pattern.walk() if isinstance(node, EventType)}
     return taken <= absent

@@ -1,4 +1,4 @@
-"""A query and what is known of its events → everything that is wrong, all at once, in order of place.
+"""The check of a query against the schema: all its errors at once, in order of place.
 
 `check_query` gathers what the checks note: of the pattern's shape and types (here), the filters (filters.py),
 where their variables are bound (scopes.py), the keys (keys.py), and the clauses (clauses.py).
@@ -31,7 +31,7 @@ from estero.language.tree.words import quoted
 
 
 def check_query(tree: QueryTree, schema: Schema | None = None) -> list[QueryError]:
-    """All errors of a query, in order of place; the empty list if there is none.
+    """The errors of a query, in order of place; an empty list if there are none.
 
     A tree without a text is checked as its canonical text, so that every error has a place.
 

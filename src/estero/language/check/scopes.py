@@ -1,4 +1,4 @@
-"""Where the variables of filters are bound: in the filtered pattern, or in one around it (FO-CEL).
+"""Checks of the scopes of variables: bound in the filtered pattern, or in one around it (FO-CEL).
 
 A label that is dropped or renamed before it gets to the filter is not bound there. What UNLESS forbids
 may speak of events outside of it only where it is one event.
@@ -18,7 +18,7 @@ from estero.language.tree.words import quoted
 
 
 def check_scopes(pattern: p.Pattern, problems: Problems) -> None:
-    """Note variables that no pattern around their filter binds, and keys that do not cover their pattern."""
+    """Notes variables not bound around their filter, and keys that do not cover their pattern."""
     _ScopeCheck(problems, set(bound_names(pattern))).visit(pattern, ())
 
 

@@ -1,4 +1,4 @@
-"""What SELECT shows: labels with their attributes, and the values of expressions under names of their own."""
+"""Checks of the list of SELECT: labels with their attributes, and named expressions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Types = Mapping[str, tuple[EventType, ...]]
 
 
 def check_selected(tree: q.QueryTree, known: KnownTypes, problems: Problems) -> None:
-    """Note what is wrong with the list of SELECT."""
+    """Notes errors of the list of SELECT."""
     types = label_types(tree.pattern)
     names: set[str] = set()
     for item in tree.select or ():
@@ -66,7 +66,7 @@ def _check_item(
 
 
 def _of_the_whole(name: str, tree: q.QueryTree) -> str:
-    """What to write for a value of the complex event where a label is expected; empty for other names."""
+    """The hint for a value of the complex event in place of a label; empty for other names."""
     shown = quoted(name)
     if name in times_of(tree):
         return f"every answer with a time has a column {shown}: leave it out"
@@ -82,7 +82,7 @@ def _of_the_whole(name: str, tree: q.QueryTree) -> str:
 def _check_name(
     item: q.SelectExpression, tree: q.QueryTree, types: Types, names: set[str], problems: Problems
 ) -> None:
-    """Note it where another column has the name of an expression; it is among the `names` from then on."""
+    """Notes an expression with the name of another column, and adds its name to `names`."""
     name = item.name
     keys = [named(bracket.alternatives[0]) for bracket in tree.partition_by]
     what = (
@@ -114,7 +114,7 @@ class _SelectChecker(VariablesChecker):
         self._tree = tree
 
     def of_a_column(self, expression: e.Node) -> None:
-        """Note what is wrong with the expression of a column."""
+        """Notes errors of the expression of a column."""
         self.as_it_comes(expression, self.kind(expression))
         if expression == e.Literal(None):
             self._problems.add(
@@ -195,7 +195,7 @@ class _SelectChecker(VariablesChecker):
         return None
 
     def _kind_of_key(self, name: str) -> Kind | None:
-        """The kind of a key; None where its alternatives differ."""
+        """The kind of a key; None if its alternatives differ."""
         schema = self._known.schema
         names = next(
             bracket.alternatives for bracket in self._tree.partition_by if name in bracket.alternatives

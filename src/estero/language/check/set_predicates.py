@@ -1,7 +1,7 @@
 """Predicates over sets of events: the built-in ones, and those that users register.
 
-A registered predicate is data here: its name, how many arguments it takes, and the function. Who evaluates
-queries looks functions up when a query runs, so a predicate that is defined anew is the new one from then on.
+A registered predicate is data here: its name, its numbers of arguments, and the function. The evaluator of
+queries looks functions up when a query runs, so a predicate that is defined anew replaces the old one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RegisteredPredicate:
 
     @property
     def arguments(self) -> str:
-        """How many arguments it takes, as a phrase.
+        """The number of arguments, as a phrase.
 
         >>> RegisteredPredicate("near", print, 2, 2).arguments
         '2 arguments'
@@ -56,7 +56,7 @@ class RegisteredPredicate:
         return f"({', '.join(names)})"
 
     def takes(self, count: int) -> bool:
-        """Whether it can be called with so many arguments."""
+        """Whether it can be called with this number of arguments."""
         return self.least <= count and (self.most is None or count <= self.most)
 
 
@@ -64,10 +64,10 @@ _REGISTERED: Final[dict[str, RegisteredPredicate]] = {}
 
 
 def register(function: Function, name: str | None = None) -> RegisteredPredicate:
-    """Registers `function` under `name`, or its own; one of that name that was there before is replaced.
+    """Registers `function` under `name` or its own name, and replaces an earlier one of that name.
 
-    Raises ValueError for a name that a query cannot say or that is built in, and TypeError for what cannot be
-    called with positional arguments alone.
+    Raises ValueError for a name that a query cannot write or that is built in, and TypeError for a function
+    that cannot be called with positional arguments alone.
     """
     called = name if name is not None else getattr(function, "__name__", "")
     if not callable(function):

@@ -1,4 +1,4 @@
-"""The distances of steps: their lengths, and whether any two events are so far apart."""
+"""Checks of the distances of steps: their lengths, and whether two events can be that far apart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from estero.language.tree.schema import Schema
 
 
 def check_steps(pattern: p.Pattern, schema: Schema | None, problems: Problems) -> None:
-    """Note what is wrong with the distances of the steps of a pattern."""
+    """Notes errors of the distances of the steps of a pattern."""
     for node in pattern.walk():
         steps: Iterable[p.Link | p.Step] = ()
         match node:
@@ -49,7 +49,7 @@ def _check_step(distances: Sequence[Distance], schema: Schema | None, problems: 
 
 
 def _check_distance(distance: Distance, schema: Schema | None, problems: Problems) -> bool:
-    """Notes what is wrong with a distance; whether nothing is."""
+    """Notes errors of a distance; returns whether there are none."""
     lengths = distance.lengths
     alright = [check_length(length, schema, problems, what="distance") for length in lengths]
     if len({_unit(length) for length in lengths}) > 1:
@@ -74,7 +74,7 @@ def _unit(length: Window) -> str:
 
 
 def _alike(distances: Iterable[Distance]) -> list[list[Distance]]:
-    """Distances measured in one unit, together."""
+    """The distances grouped by unit."""
     groups: dict[str, list[Distance]] = {}
     for distance in distances:
         groups.setdefault(_unit(distance.lengths[0]), []).append(distance)
