@@ -19,8 +19,8 @@ def check_steps(pattern: p.Pattern, schema: Schema | None, problems: Problems) -
         match node:
             case p.Sequence(links=links):
                 steps = links
-            case p.Iteration(step=step):
-                steps = (step,)
+            case p.Iteration(step=between):
+                steps = (between,)
             case _:
                 pass
         for step in steps:

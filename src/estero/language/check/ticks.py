@@ -161,12 +161,12 @@ def _nanoseconds(node: e.Node) -> int | None:
         case e.Literal(Duration(nanoseconds)):
             return nanoseconds
         case e.Negative(operand):
-            nanoseconds = _nanoseconds(operand)
-            return None if nanoseconds is None else -nanoseconds
+            length = _nanoseconds(operand)
+            return None if length is None else -length
         case e.Arithmetic("*", e.Literal(int() as factor), value) | e.Arithmetic(
             "*", value, e.Literal(int() as factor)
         ):
-            nanoseconds = _nanoseconds(value)
-            return None if nanoseconds is None else factor * nanoseconds
+            length = _nanoseconds(value)
+            return None if length is None else factor * length
         case _:
             return None

@@ -1,4 +1,4 @@
-"""The productions of conditions: Lark's parse tree → expressions, filters and predicates."""
+"""The productions of conditions, from Lark's parse tree to expressions, filters and predicates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _event_filter(children: Children, span: Span) -> e.EventFilter:
 
 
 def of_one_event(condition: e.Node) -> e.Node:
-    """What stands in ``X[…]``: there, ``a.b`` is a field of the attribute a, and ``a[1]`` is an element."""
+    """The content of ``X[…]``, where ``a.b`` is a field of the attribute a, and ``a[1]`` is an element."""
 
     def inside(part: e.Node) -> e.Node | None:
         match part:
@@ -68,7 +68,7 @@ def _element(children: Children, span: Span) -> e.Attribute:
 
 
 def _attribute_in(node: e.Node, step: str) -> e.Attribute:
-    """What a step leads into: an attribute, or what could be an element of one in ``X[…]``."""
+    """The attribute that a step leads into, which in ``X[…]`` may look like an element."""
     match node:
         case e.Attribute():
             return node
@@ -93,7 +93,7 @@ def _attribute_in(node: e.Node, step: str) -> e.Attribute:
 
 
 def _place(index: e.Node) -> int:
-    """The place of an element that stands in brackets; raises `QueryError` for what is none."""
+    """The index of an element in brackets; raises `QueryError` for anything else."""
     match index:
         case e.Literal(int() as place) if not isinstance(place, bool) and 1 <= place <= _MOST_ELEMENTS:
             return place
@@ -147,7 +147,7 @@ def _previous(arguments: tuple[e.Node, ...], span: Span) -> e.Node:
 def aggregate(
     function: e.AggregateFunction, arguments: tuple[e.Node, ...], span: Span, *, distinct: bool = False
 ) -> e.Aggregate:
-    """The aggregate of what one variable's events have."""
+    """The aggregate of an expression over the events of one variable."""
     match arguments:
         case (e.Attribute(variable, None),) if function == "count" and not distinct:
             return e.Aggregate(function, variable, span=span)
@@ -258,4 +258,4 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "negative_constant": constant,
     "typed_literal": typed_literal,
 }
-"""Those that have no class of their own, or say more than the fields of it."""
+"""The productions without a node class of their own, or that need more than its fields."""

@@ -1,4 +1,4 @@
-"""How to mend what is in the wrong place, where no known mistake explains it."""
+"""Hints for a misplaced word or sign that no known mistake explains."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _on_words(misplaced: Misplaced) -> str:
 
 
 def _advice(misplaced: Misplaced) -> str:
-    """What is written there."""
+    """The hint on what is written in this place."""
     accepted = misplaced.accepted
     if "SELECT" in accepted:
         return "the shortest query is SELECT * WHERE and an event type"

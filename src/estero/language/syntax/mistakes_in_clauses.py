@@ -1,4 +1,4 @@
-"""Clauses that are out of order, twice, or written as in other languages."""
+"""Mistakes in clauses: out of order, repeated, or written as in other languages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LABELS: Final = "labels, with some of their attributes if wanted: a, b[price]"
 
 
 def _clause(misplaced: Misplaced) -> Mistake | None:
-    """A clause in the wrong place."""
+    """The mistake of a clause in the wrong place."""
     word = misplaced.word
     if word not in ORDER or misplaced.kind in ("NAME", "QUOTED", "STRING"):
         return None
@@ -104,7 +104,7 @@ def _last_semicolon(misplaced: Misplaced) -> Mistake | None:
 
 
 def _too_early(misplaced: Misplaced) -> Mistake | None:
-    """Texts that break off after a word."""
+    """The mistake of a text that ends after a word."""
     if misplaced.kind != "$END" or unclosed(misplaced.before) is not None:
         return None
     last = f"{misplaced.clause} BY" if misplaced.last == "BY" else misplaced.last
@@ -136,7 +136,7 @@ _AFTER: Final[Mapping[str, str]] = {
 
 
 def _in_select(misplaced: Misplaced) -> Mistake | None:
-    """What SELECT lists of SQL have."""
+    """The mistakes of SELECT lists written as in SQL."""
     match misplaced.kind:
         case "STAR" if misplaced.last == "(":
             return Mistake(
@@ -160,7 +160,7 @@ def _in_select(misplaced: Misplaced) -> Mistake | None:
 
 
 def _in_clause(misplaced: Misplaced) -> Mistake | None:
-    """What follows PARTITION BY, WITHIN, CONSUME BY and LIMIT."""
+    """The mistakes behind PARTITION BY, WITHIN, CONSUME BY and LIMIT."""
     if misplaced.accepted == {"BY"}:
         return Mistake(
             f"BY is missing after {misplaced.last}", f"write {misplaced.last} BY {misplaced.token}"
@@ -205,7 +205,7 @@ def _window(misplaced: Misplaced) -> Mistake | None:
 
 
 def _window_of_a_part(misplaced: Misplaced) -> Mistake | None:
-    """A window that is meant for a part of the pattern."""
+    """The mistake of a window for a part of the pattern."""
     inside = misplaced.word == "WITHIN" and is_nested(misplaced.before, misplaced.after)
     if not inside and not (misplaced.clause == "WITHIN" and misplaced.kind in ("SEMICOLON", "COLON")):
         return None

@@ -1,4 +1,4 @@
-"""Patterns and conditions that are written as in other languages."""
+"""Mistakes in patterns and conditions written as in other languages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from estero.language.tree.words import is_keyword, quoted
 
 
 def _foreign_word(misplaced: Misplaced) -> Mistake | None:
-    """Words that other languages have, and this one has not."""
+    """The mistake of a word from another language."""
     word = misplaced.word
     if misplaced.kind != "NAME" or word not in _FOREIGN or "NAME" in misplaced.accepted:
         return None
@@ -65,7 +65,7 @@ _FOREIGN: Final[Mapping[str, tuple[str, str]]] = {
     "ILIKE": ("ILIKE", "LIKE is case-sensitive; ~ is not with (?i): x ~ '(?i)a.b'"),
     "EXISTS": ("EXISTS", "write x IS NOT NULL"),
 }
-"""A word → what it belongs to there, and what is written here."""
+"""Words of other languages, with what they are for and what to write instead."""
 
 
 def _not_without_parentheses(misplaced: Misplaced) -> Mistake | None:
@@ -83,7 +83,7 @@ def _not_without_parentheses(misplaced: Misplaced) -> Mistake | None:
 
 
 def _condition_in_pattern(misplaced: Misplaced) -> Mistake | None:
-    """``WHERE a.x = 1`` and ``a[x > 1]`` in the pattern."""
+    """The mistakes ``WHERE a.x = 1`` and ``a[x > 1]`` in a pattern."""
     kind = misplaced.kind
     if misplaced.accepted == {"_ARROW"} or (kind == "INT" and misplaced.last == ">"):
         inside = re.search(r"([^\W\d]\w*|[\"`][^\"`]+[\"`])\s*\[([^\[\]]*)$", misplaced.before)
@@ -104,7 +104,7 @@ def _condition_in_pattern(misplaced: Misplaced) -> Mistake | None:
 
 
 def _step(misplaced: Misplaced) -> Mistake | None:
-    """In the brackets of a step."""
+    """The mistakes in the brackets of a step."""
     if {"AT_MOST", "INT", "NOT"} <= misplaced.accepted:
         return Mistake(
             "a step says how far apart its ends are, or what is not between them",
@@ -128,7 +128,7 @@ def _step(misplaced: Misplaced) -> Mistake | None:
 
 
 def _sequence(misplaced: Misplaced) -> Mistake | None:
-    """Arrows, commas and words in a row, for sequences; doubled separators."""
+    """The mistakes in sequences: arrows, commas, words in a row, doubled separators."""
     kind = misplaced.kind
     if kind in ("SEMICOLON", "COLON") and misplaced.last in (";", ":"):
         return Mistake(
@@ -168,7 +168,7 @@ def _repetition(misplaced: Misplaced) -> Mistake | None:
 
 
 def _names(misplaced: Misplaced) -> Mistake | None:
-    """Strings where a name belongs."""
+    """The mistake of a string in place of a name."""
     if (
         misplaced.kind != "STRING"
         or "NAME" not in misplaced.accepted
@@ -184,7 +184,7 @@ def _names(misplaced: Misplaced) -> Mistake | None:
 
 
 def _in_condition(misplaced: Misplaced) -> Mistake | None:
-    """Operators of other languages, and what is missing between two conditions."""
+    """The mistakes in conditions: foreign operators, and missing words between two conditions."""
     kind, after = misplaced.kind, misplaced.after
     pair = misplaced.last + str(misplaced.token)
     if pair in _OPERATORS or after[:2] in _OPERATORS:
@@ -273,7 +273,7 @@ def _nothing_inside(misplaced: Misplaced) -> Mistake | None:
 
 
 def _case(misplaced: Misplaced) -> Mistake | None:
-    """A CASE that is not written as one."""
+    """The mistakes in a CASE."""
     if misplaced.last == "CASE" and {"_AND", "_OR"} <= misplaced.accepted:
         return Mistake("CASE is followed by WHEN", "write CASE WHEN x = 1 THEN 'one' ELSE 'more' END")
     if misplaced.kind != "NAME" and "_END" in misplaced.accepted:

@@ -1,4 +1,4 @@
-"""The productions of queries: Lark's parse tree → a query with its clauses, in either language."""
+"""The productions of queries, from Lark's parse tree to a query with its clauses, in either language."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Clause:
 
 
 def _clauses(children: Children) -> dict[str, Any]:
-    """The fields of a tree that its clauses give."""
+    """The fields of a query given by its clauses."""
     clauses = [child for child in children if isinstance(child, _Clause)]
     return {
         **{clause.field: clause.value for clause in clauses},
@@ -57,7 +57,7 @@ def _clauses(children: Children) -> dict[str, Any]:
 
 
 def _spread(children: Children) -> Children:
-    """What is below a query, with the clauses that came together one by one."""
+    """The children of a query, with grouped clauses one by one."""
     return [clause for child in children for clause in (child if isinstance(child, tuple) else (child,))]
 
 
@@ -70,7 +70,7 @@ def _query(children: Children, _span: Span) -> q.QueryTree:
 
 
 def _with_fields_of_keys(clauses: dict[str, Any]) -> tuple[q.Selected, ...] | None:
-    """What SELECT shows, where ``a.b`` is a key of that name unless the pattern has a label a."""
+    """The items of SELECT, where ``a.b`` is a key of that name unless the pattern has a label a."""
     keys = {
         name for bracket in clauses.get("partition_by", ()) for name in bracket.alternatives if is_path(name)
     }
@@ -100,7 +100,7 @@ def _not_too_deep(expression: e.Node) -> e.Node:
 
 
 def _strategy_and_list(children: Children, _span: Span) -> tuple[_Clause, ...]:
-    """The strategy, one word or two, and what is shown."""
+    """The strategy, one word or two, and the items shown."""
     token, *further, shown = children
     word = token.upper()
     word = "ALL" if word == "ANY" else word
@@ -123,7 +123,7 @@ def _strategy_and_list(children: Children, _span: Span) -> tuple[_Clause, ...]:
 
 
 def _check_disjoint(word: Token, strategy: q.Strategy) -> None:
-    """Raises unless a word behind a strategy is DISJOINT, behind one of those that it goes with."""
+    """Raises `QueryError` unless a word behind a strategy is DISJOINT, and the strategy allows it."""
     if word.upper() != "DISJOINT":
         raise refused(
             word,
@@ -146,7 +146,7 @@ _INSTEAD: Final = {
     "TOP": "LIMIT 5 after the pattern keeps 5 at each end",
     "DISJOINT": "write SELECT LONGEST DISJOINT or SELECT SHORTEST DISJOINT",
 }
-"""What is written for words of other languages."""
+"""The replacements for words of other languages."""
 
 
 def _select_list(children: Children, span: Span) -> _Clause:
@@ -205,7 +205,7 @@ def _select_item(children: Children, span: Span) -> q.SelectItem:
 
 
 def _likely_name(expression: e.Node) -> str:
-    """A name that someone might give to the value of an expression."""
+    """A likely name for the value of an expression."""
     match expression:
         case e.Aggregate(function, variable):
             return quoted(f"{function}_{variable}" if variable.isidentifier() else function)
@@ -221,7 +221,7 @@ def _select_expression(children: Children, span: Span) -> q.SelectExpression:
 
 
 def _where(children: Children, span: Span) -> tuple[_Clause, ...]:
-    """WHERE, and PARTITION BY where its last tail is the query's clause."""
+    """The clause WHERE, and PARTITION BY if the last tail is the query's clause."""
     pattern = children[0]
     tails: list[Tail] = [tail.over(pattern) for tail in children[1:]]
     partition: tuple[_Clause, ...] = ()
@@ -241,7 +241,7 @@ def _where(children: Children, span: Span) -> tuple[_Clause, ...]:
 
 
 def _whole_number(signs: Children, span: Span) -> int:
-    """A number, or what stands for one."""
+    """A number, or an open one."""
     if signs[0].type == "PARAMETER":
         return OpenNumber.of(signs[0][1:], span)
     return integer_value("".join(signs), span)
@@ -275,7 +275,7 @@ def _limit(children: Children, span: Span) -> tuple[_Clause, ...]:
 
 
 def _per(children: Children, span: Span) -> _Clause:
-    """The length of an interval, or None for each end."""
+    """The length of an interval, or None for PER END."""
     _, length = children
     if not isinstance(length, str):
         return _Clause("per", length, "PER", span)
@@ -354,7 +354,7 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "limit_clause": _limit,
     "per": _per,
 }
-"""What each production of ceql.lark and shared.lark that builds something builds."""
+"""The builders of the productions of ceql.lark and shared.lark."""
 
 CONJUNCTIVE: Final[Mapping[str, Production]] = {
     **nodes_of(c),
@@ -364,4 +364,4 @@ CONJUNCTIVE: Final[Mapping[str, Production]] = {
     "variable": _variable,
     "constant": constant,
 }
-"""What the further productions of conjunctive.lark build."""
+"""The builders of the further productions of conjunctive.lark."""

@@ -1,4 +1,4 @@
-"""A text that cannot be parsed → all that is wrong with it, not only the first mistake.
+"""Recovery from syntax errors: all errors of a text that cannot be parsed, not only the first.
 
 The parser stops at the first thing that it has no place for. Here the clause around that place is
 blanked, so that the rest keeps its offsets, and the text is parsed again, until it can be read or the
@@ -23,7 +23,7 @@ _LEAST: Final = "SELECT*WHERE _"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What could be read of a text: the tree of the rest, what was wrong, and what was left out.
+    """The readable part of a text: its tree, the errors, and the clauses left out.
 
     `tree` is None where nothing could be read. `lost` are the first words of the clauses left out;
     `clauses` are all of them with their places.
@@ -50,7 +50,7 @@ class Reading:
 
 
 def read(text: str) -> Reading:
-    """The tree of a text, of what is left of it where parts cannot be read; never raises.
+    """The reading of a text, without the parts that cannot be parsed; it never raises.
 
     >>> [error.message for error in read("SELECT * WHERE a FILTER a[x == 1] WITHIN 5 SECUNDS").errors]
     ['== is not an operator', 'unknown unit SECUNDS']
@@ -78,7 +78,7 @@ def read(text: str) -> Reading:
 
 
 def _broken(clauses: tuple[tuple[str, Span], ...], place: int) -> int | None:
-    """The clause to leave out for an error: the one it is in, or that which ends too early just before it."""
+    """The clause to leave out for an error: its own, or one that ends too early just before it."""
     for number, (_, span) in enumerate(clauses):
         if span.start == place:
             return number - 1 if number else None
@@ -88,7 +88,7 @@ def _broken(clauses: tuple[tuple[str, Span], ...], place: int) -> int | None:
 
 
 def _without(text: str, word: str, place: Span) -> str:
-    """The text with one clause blanked, or filled with the least that has to be there."""
+    """The text with one clause blanked, or filled with the least that is required."""
     end = min(place.end, len(text))
     if word == "SELECT":
         return text[: place.start] + "SELECT*" + _blank(text[place.start + 7 : end]) + text[end:]

@@ -1,4 +1,4 @@
-"""What Lark could not read → a `QueryError` in the words of the language."""
+"""Lark's errors as `QueryError` in the words of the language."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _GROUPS: Final = (
     (frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}), "+ - * / %"),
     (frozenset({"PLUS", "COLON_PLUS", "_LBRACE", "_COLON_LBRACE", "QUESTION", "STAR"}), "a repetition"),
 )
-"""Terminals that occur together, and what they are together. The first that fits wins."""
+"""Groups of terminals with a common name; the first that fits wins."""
 
 _NAMES: Final = {"QUOTED", "_CASE", "_DISTINCT", "STRATEGY"}
-"""What is a name as well, or begins like one."""
+"""Terminals that are names as well, or begin like one."""
 
 _WORDS: Final = {
     "NAME": "a name",
@@ -61,7 +61,7 @@ _SIGNS: Final = {
     "−": "-",
     "×": "*",
 }
-"""Signs that no token begins with, and what is written instead; of two that begin alike the longer first."""
+"""Signs that begin no token, with what to write instead; a longer one comes before its prefix."""
 _ALSO: Final = {"!": ", and in a pattern NOT(…)", "||": ", or concat(a, b) to join strings"}
 _UNCLOSED: Final = {
     "'": ("string", "single quote", "a single quote inside a string is written twice: 'it''s'"),
@@ -70,7 +70,7 @@ _UNCLOSED: Final = {
         for mark in ('"', "`")
     },
 }
-"""What a quote without its counterpart begins, what closes it, and how to mend it."""
+"""What an unclosed quote begins, what closes it, and a hint."""
 _STRANGE: Final = {
     **dict.fromkeys("“”‘’", "strings are written in single quotes: 'INTC'"),
     "$": "a parameter is $ and a name: $least; its value is given to query.bind",
@@ -82,7 +82,7 @@ _STRANGE: Final = {
 
 
 def syntax_error(problem: UnexpectedInput, text: str, start: str, grammar: Lark) -> QueryError:
-    """The error of a text that is read as a `start` and that the grammar has no place for."""
+    """The error for a text that cannot be parsed from `start`."""
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
     if isinstance(problem, UnexpectedCharacters):
@@ -144,22 +144,22 @@ def _misplaced(problem: UnexpectedToken, text: str, start: str, grammar: Lark) -
 
 
 def _known(misplaced: Misplaced) -> Mistake | None:
-    """The mistake, if it is a known one."""
+    """The known mistake, if there is one."""
     said = (finder(misplaced) for clause, finder in _FINDERS if clause in ("", misplaced.clause))
     return next((mistake for mistake in said if mistake is not None), None)
 
 
 _FINDERS: Final = (*mistakes_in_clauses.FINDERS, *mistakes_in_patterns.FINDERS)
-"""What is known of mistakes: the first that knows one wins.
+"""The finders of known mistakes, of which the first result wins.
 
-tests/hostile/words.txt is the index of what was typed and what is said.
+tests/hostile/words.txt is the index of the texts and their messages.
 """
 
 
 def _accepted_before(token: Token, text: str, start: str, grammar: Lark) -> frozenset[str]:
-    """The terminals that could be where `token` is: those that the parser accepts after all before it.
+    """The terminals that the parser accepts in place of `token`, after all tokens before it.
 
-    The state in which the parser gave up tells less: some reductions are done before it notices.
+    The state in which the parser stopped says less, since it makes some reductions first.
     """
     reading = grammar.parse_interactive(text, start=start)
     for earlier in reading.lexer_thread.lex(reading.parser_state):  # type: ignore[no-untyped-call]
@@ -174,13 +174,13 @@ def _shown(token: Token) -> str:
 
 
 def _expected_unit(words: str, accepted: frozenset[str], before: str) -> str:
-    """Behind a number a name can only be a unit."""
+    """The expected phrase, where a name behind a number can only be a unit."""
     behind_number = re.search(r"\d\s*$", before) is not None and "NAME" in accepted
     return words.replace("a name", "a unit", 1) if behind_number else words
 
 
 def _expected(terminals: frozenset[str], grammar: Lark) -> str:
-    """What could be there, as one phrase, the likely things first."""
+    """The phrase for what could be there, the likely first."""
     left = set(terminals) - _NAMES if "NAME" in terminals else set(terminals)
     if "NAME" not in terminals and len(terminals) > 3:
         left -= {"_LPAR", "STRING"}  # START( and TIMESTAMP '' are what they could continue

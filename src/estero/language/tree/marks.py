@@ -1,4 +1,4 @@
-"""How many events a variable can mark in the complex events of a pattern."""
+"""Bounds on the number of events that a variable marks in complex events of a pattern."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from estero.language.tree import pattern as p
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """At least `least` and at most `most` events; `most` 2 stands for two or more."""
+    """Bounds of `least` and `most` events; `most` 2 stands for two or more."""
 
     least: int
     most: int
 
     def then(self, other: Marks) -> Marks:
-        """Both, one after the other."""
+        """The bounds of both together."""
         return Marks(min(self.least + other.least, 2), min(self.most + other.most, 2))
 
     def either(self, other: Marks) -> Marks:
-        """One of the two."""
+        """The bounds of one of the two."""
         return Marks(min(self.least, other.least), max(self.most, other.most))
 
 

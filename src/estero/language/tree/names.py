@@ -1,4 +1,4 @@
-"""The nearest known names of a name that is not known."""
+"""Suggestions of known names for an unknown one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Final
 
 SPELLING: Final = "names must match the events' columns, including case"
-"""The hint on a name that is not known and looks like none that is."""
+"""The hint on an unknown name without a similar known one."""
 
 
 def nearest(name: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
@@ -46,6 +46,6 @@ def some(names: Iterable[str], most: int = 8, word: str = "or") -> str:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """A hint that names what was probably meant, or the empty string."""
+    """A hint with the name that was probably meant, or the empty string."""
     close = nearest(name, known)
     return f"did you mean {listed(close)}?" if close else ""

@@ -1,6 +1,6 @@
-"""Queries that ask less: what a query would find without one of its conditions.
+"""Relaxed queries, which lack one of the conditions of a query.
 
-Pure changes of trees, for answers to "why not": each is a query of its own, planned and counted as any.
+They answer "why not" by changes of trees: each is a query of its own, planned and counted as any other.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from estero.language.tree.selection import DECIDED_TIME, label_types, marking
 from estero.language.tree.whole import ENDS
 
 EARLIER: Final = "part before"
-"""Labels what is before the link that is relaxed; no label of a text has a blank unless it is quoted."""
+"""The label of the part before a relaxed link; labels of a text have a blank only if quoted."""
 LATER: Final = "part behind"
-"""Labels what is behind it."""
+"""The label of the part behind a relaxed link."""
 
 Kind = Literal["window", "key", "distance", "contiguity", "absence", "repetition", "place"]
 
@@ -38,7 +38,7 @@ class Relaxation:
 
 
 def in_single_conjuncts(pattern: p.Pattern) -> p.Pattern:
-    """The same with ``X[p] AND X[q]`` for ``X[p AND q]``.
+    """The query with ``X[p] AND X[q]`` for ``X[p AND q]``.
 
     >>> from estero.language.syntax.parser import parse_pattern
     >>> print(in_single_conjuncts(parse_pattern("a FILTER a[k > 1 AND n < 2]")))
@@ -59,7 +59,7 @@ def _single(condition: Node) -> Iterator[Node]:
 
 
 def conditions_on(pattern: p.Pattern, labels: set[str]) -> list[Node]:
-    """The conjuncts of the filters of a pattern that speak of some of these labels, from the outside in."""
+    """The conjuncts of the filters of a pattern on some of these labels, from the outside in."""
     own: list[Node] = []
     if isinstance(pattern, p.Filter):
         own = [
@@ -85,7 +85,7 @@ def with_conditions(pattern: p.Pattern, labels: set[str], kept: Node | None = No
 
 
 def _spoken_of(condition: Node, around: p.Pattern) -> set[str]:
-    """The variables of a condition; of one on the whole complex event, or on no event, all of the pattern."""
+    """The variables of a condition; all those of the pattern if it is on the whole complex event or none."""
     return variables_of(condition).difference(ENDS) or set(label_types(around))
 
 
@@ -203,13 +203,13 @@ def without_structure(tree: QueryTree) -> QueryTree:
 
 
 def _with_pattern(tree: QueryTree, pattern: p.Pattern) -> QueryTree:
-    """The query with another pattern; where that waits no longer, nothing is asked of when it is decided."""
+    """The query with another pattern; without its deadlines, no filter refers to ``decided_time``."""
     waits_no_longer = p.ending(tree.pattern) and not p.ending(pattern)
     return replace(tree, pattern=_undecided(pattern) if waits_no_longer else pattern)
 
 
 def _undecided(pattern: p.Pattern) -> p.Pattern:
-    """The pattern whose filters, behind all of it, do not speak of ``decided_time``."""
+    """The pattern without filters on ``decided_time`` behind it."""
     if not isinstance(pattern, p.Filter | p.Keep | p.PartitionBy):
         return pattern
     inner = replace(pattern, pattern=_undecided(pattern.pattern))
