@@ -56,7 +56,7 @@ class Distance(SyntaxNode):
     """A condition of a step on the distance from the end of one part to the start of the next."""
 
     def bounds(self, tick: int | None) -> Bounds:
-        """The allowed distances in ticks of `tick` nanoseconds; raises ValueError if it is None but needed."""
+        """The allowed distances in ticks of `tick` nanoseconds; raises ValueError without a needed tick."""
         raise NotImplementedError
 
     @property
