@@ -66,7 +66,7 @@ class DuckDB(Dialect):
     }
 
     def column_type(self, engine_type: str) -> ColumnType:
-        """How expressions read a column of a type as DESCRIBE names it."""
+        """The column type for a type as DESCRIBE names it."""
         if engine_type.startswith("ENUM("):
             return ColumnType(Kind.STRING, "VARCHAR")
         if engine_type.endswith("]"):

@@ -86,7 +86,7 @@ class Spark(Dialect):
     }
 
     def column_type(self, engine_type: str) -> ColumnType:
-        """How expressions read a column of a type as ``df.dtypes`` names it."""
+        """The column type for a type as ``df.dtypes`` names it."""
         if engine_type.startswith(("char(", "varchar(", "string collate ")):
             return ColumnType(Kind.STRING, "STRING")
         return super().column_type(engine_type)

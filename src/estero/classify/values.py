@@ -59,7 +59,7 @@ class ValueWriter(Writer):
         """Name → column, in order.
 
         A value that may be an error (an overflow, an unsigned integer of more than 63 bits) is only computed
-        for events of which `asked` is true.
+        for events where `asked` is true.
         """
         values = zip(self._classification.values, self._typed, strict=True)
         return {value_name(n): self._column(value, typed, asked) for n, (value, typed) in enumerate(values)}

@@ -34,7 +34,7 @@ def evaluate_conjunctive(
 
     >>> from estero.language.syntax.parser import parse_conjunctive
     >>> events = [Event("S", {"a": 2, "b": 1}), Event("T", {"k": 3}), Event("T", {"k": 2})]
-    >>> [str(each) for each in evaluate_conjunctive(parse_conjunctive("Q(x) <- T(x), S(x, _)"), events)[2]]
+    >>> list(map(str, evaluate_conjunctive(parse_conjunctive("Q(x) <- T(x), S(x, _)"), events)[2]))
     ['[0, 2] {S: [0], T: [2]}']
     """
     by_end: defaultdict[int, set[ComplexEvent]] = defaultdict(set)

@@ -36,7 +36,7 @@ def evaluate_levels(
 def evaluate_funnel(
     tree: QueryTree, events: Sequence[Event], *, tick: int = 1, chosen: bool = False
 ) -> list[int]:
-    """How many starts reach at least each level; see `evaluate_levels`."""
+    """The numbers of starts that reach at least each level; see `evaluate_levels`."""
     reached = evaluate_levels(tree, events, tick=tick, chosen=chosen).values()
     return [sum(level >= least for level in reached) for least in range(1, len(_queries(tree)) + 1)]
 

@@ -102,7 +102,7 @@ def evaluate_query(
     at the end leaves undecided is no answer. With infinity nothing comes any more.
 
     `events` are in stream order, their times in ticks of `tick` nanoseconds. All labels are in the
-    answer, whatever SELECT shows. With LIMIT these are the first n in the order of `str`; any other n
+    answer, regardless of SELECT. With LIMIT these are the first n in the order of `str`; any other n
     are as right: compare with `is_answer`.
     """
     pattern = with_ticks(with_whole(tree).pattern, tick)

@@ -1,7 +1,7 @@
 """The reference meaning of arithmetic with timestamps and durations.
 
-A duration is a whole number of microseconds of 64 bits, or of nanoseconds where it has some. Beside integers,
-which are then times of the stream or differences of them, it is so many ticks.
+A duration is a 64-bit number of microseconds, or of nanoseconds if it has some. Beside integers, which
+are then times of the stream or differences of them, it is a number of ticks.
 """
 
 from __future__ import annotations

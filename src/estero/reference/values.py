@@ -26,7 +26,7 @@ from estero.reference.functions import alike, as_number, call_function, converte
 from estero.reference.times import absolute, negated, of_times, seconds, ticked
 
 Lookup = Callable[[e.Attribute | e.Aggregate | e.Previous], Value]
-"""What the names in an expression stand for."""
+"""A function from the names in an expression to their values."""
 
 
 @dataclass(frozen=True, slots=True)

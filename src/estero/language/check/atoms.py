@@ -66,7 +66,7 @@ def unnamed_atoms(tree: ConjunctiveTree, schema: Schema, type_column: str | None
 def attributes_in_order(
     atom: Atom, streams: tuple[str, ...], schema: Schema | None, type_column: str | None
 ) -> tuple[str, ...] | None:
-    """What the arguments of an atom stand for by place: the attributes of its type in the order of the table.
+    """The attributes that the arguments by place of an atom stand for, in the order of its type's table.
 
     The columns of type and time do not count. None if the attributes are unknown.
     """
@@ -83,7 +83,7 @@ def _kept(atom: Atom, known: tuple[str, ...] | None) -> Iterator[tuple[str, Vari
 
 
 def arguments_by_name(atom: Atom, known: tuple[str, ...] | None) -> Iterator[tuple[str, Term, Span]]:
-    """Each argument of an atom with the name of its attribute and its place in the text.
+    """The arguments of an atom with the names of their attributes and their spans in the text.
 
     Arguments by place beyond the known attributes, or beside named ones, are left out.
     """

@@ -124,7 +124,7 @@ _WITHOUT: Final = {
     "deadline": "NOT(b) between two parts needs no deadline",
 }
 _INSTEAD: Final = {"interval": "LIMIT n, or a time column", "deadline": "a time column"}
-"""For a length: its name, the text before it, and the replacements for it and for a time."""
+"""The words for a length: its name, the text before it, and the replacements for it and for a time."""
 
 
 def check_length(

@@ -85,7 +85,7 @@ def registered(name: str) -> RegisteredPredicate | None:
 
 
 def registered_among(names: Iterable[str]) -> dict[str, RegisteredPredicate]:
-    """Those of `names` that are registered, by name."""
+    """The registered predicates among `names`, by name."""
     return {name: _REGISTERED[name] for name in names if name in _REGISTERED}
 
 
@@ -108,7 +108,7 @@ def _check_name(name: str) -> None:
 
 
 def _positional(function: Function, name: str) -> tuple[int, int | None]:
-    """How many positional arguments a function takes, at least and at most."""
+    """The least and the greatest number of positional arguments of a function."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:  # some functions written in C do not tell

@@ -9,7 +9,7 @@ from estero.language.tree.expressions import ArithmeticOperator
 from estero.language.tree.schema import NUMBERS, Kind
 
 TIMES: Final = frozenset({Kind.TIMESTAMP, Kind.DURATION})
-"""Kinds of which arithmetic takes some, and not as numbers."""
+"""The kinds of times: arithmetic takes some of them, but not as numbers."""
 
 _TIMESTAMP, _DURATION = Kind.TIMESTAMP, Kind.DURATION
 COMPUTED: Final[Mapping[tuple[ArithmeticOperator, Kind, Kind], Kind]] = {

@@ -22,7 +22,7 @@ _VALUE_FOLLOWS: Final = re.compile(r"(?:[\[(,=<>+-]|\b(?:AND|OR|NOT))$", re.IGNO
 
 
 def clauses_of(text: str) -> list[tuple[str, Span]]:
-    """Each clause's first word in capitals, and its place up to the next one.
+    """The first words of the clauses in capitals, with their spans up to the next clause.
 
     >>> [word for word, _ in clauses_of("select * where (a filter a[limit = 1]) within 5 events")]
     ['SELECT', 'WHERE', 'WITHIN']

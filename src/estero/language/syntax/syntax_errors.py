@@ -70,7 +70,7 @@ _UNCLOSED: Final = {
         for mark in ('"', "`")
     },
 }
-"""What an unclosed quote begins, what closes it, and a hint."""
+"""The thing that an unclosed quote begins, the sign that closes it, and a hint."""
 _STRANGE: Final = {
     **dict.fromkeys("“”‘’", "strings are written in single quotes: 'INTC'"),
     "$": "a parameter is $ and a name: $least; its value is given to query.bind",

@@ -223,8 +223,8 @@ CASTS: Final[Mapping[CastType, tuple[Kind, Kinds]]] = {
 """The kinds of the types of CAST, and the kinds that they take.
 
 A float or a decimal becomes an integer towards zero; a decimal becomes the nearest float, and a string
-without zeros at its end. A string becomes a number where it is one, written with digits, a sign, a point and
-an exponent, and without spaces. What is no number of the type is NULL. Engines write floats and timestamps
+without zeros at its end. A string becomes a number if it is written as one, with digits, a sign, a point and
+an exponent, and without spaces. Anything else becomes NULL. Engines write floats and timestamps
 differently, so they do not become strings.
 """
 

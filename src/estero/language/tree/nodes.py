@@ -74,7 +74,7 @@ class SyntaxNode:
 
     @property
     def level(self) -> int:
-        """How tightly this node binds; larger is tighter."""
+        """The binding strength of this node; larger is tighter."""
         return self.LEVEL
 
     def __str__(self) -> str:

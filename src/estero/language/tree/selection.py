@@ -46,8 +46,8 @@ class Shown:
 class Measure:
     """A column with a value of each complex event, by its name.
 
-    Its expression speaks of aggregates, and of columns of the answer: attributes without a variable, of which
-    keys are called as `key_name` says.
+    Its expression refers to aggregates and to columns of the answer: attributes without a variable, where
+    keys have the names given by `key_name`.
     """
 
     name: str
