@@ -87,14 +87,14 @@ def test_values_are_shown_shortly_and_without_control_characters() -> None:
 
 def test_words_and_joins_of_the_builder_that_are_none_are_refused_with_those_there_are() -> None:
     built = estero.select(estero.event("A"))
-    with pytest.raises(ValueError, match=r"'longst' is none of ALL, .*LONGEST.*: did you mean LONGEST"):
+    with pytest.raises(ValueError, match=r"'longst' is not one of ALL, .*LONGEST.*: did you mean LONGEST"):
         built.strategy("longst")
-    with pytest.raises(ValueError, match=r"'some' is none of NONE, ANY, PARTITION"):
+    with pytest.raises(ValueError, match=r"'some' is not one of NONE, ANY, PARTITION"):
         built.consume_by("some")
     with pytest.raises(TypeError) as caught:
         any_of((estero.var("a").k > 1).__and__, 5)
     assert str(caught.value) == (
-        "& joins conditions, and 5 is none: comparisons on both sides of it need parentheses, (…) & (…)"
+        "& joins conditions, and 5 is not one: comparisons on both sides of it need parentheses, (…) & (…)"
     )
     with pytest.raises(TypeError) as caught:
         any_of(estero.var("a").__getitem__, 5)

@@ -375,7 +375,7 @@ def test_check_compares_with_the_events_and_says_everything_at_once(night: Path)
     closed = [*LAYOUT, "--types", "Wind,Humidity", "--types", "Temperature"]
     result = estero("check", night / "unknown.ceql", "--events", night / "events.parquet", *closed)
     assert result.exit_code == 2
-    for message in ("there are no events of type Wnd", "no event is marked v", "a window has to be longer"):
+    for message in ("there are no events of type Wnd", "no event is marked v", "a window must be longer"):
         assert message in result.stderr
     kinds = estero("check", night / "kinds.ceql", "--events", night / "events.parquet", *LAYOUT)
     assert kinds.exit_code == 2
@@ -393,7 +393,7 @@ def test_check_goes_on_behind_what_it_cannot_read(night: Path) -> None:
         "no event is marked v",
         "no events of type Wnd",
         "== is not an operator",
-        "no unit SECUNDS",
+        "unknown unit SECUNDS",
         "LIMIT keeps",
     ]
     places = [result.stderr.index(message) for message in said]

@@ -34,7 +34,7 @@ errors = estero.check("SELECT b WHERE SELL AS a FILTER a[price == 5] WITHIN 0 EV
 assert [error.message for error in errors] == [
     "no event is marked b",
     "== is not an operator",
-    "a window has to be longer than 0 events",
+    "a window must be longer than 0 events",
 ]
 assert errors[0].expected == "SELL or a" and errors[0].hint == "bind it in the pattern with AS b"
 ```

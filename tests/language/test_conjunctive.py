@@ -94,7 +94,7 @@ def test_spans_are_places_in_the_text() -> None:
         ("Q(x) <- T(x > 5)", "'>' is not expected here", ">", "variables, constants and _"),
         ("Q(x) <- T(x) LIMIT 5 FROM S", "FROM is not expected here", "FROM", "FROM, WITHIN, LIMIT"),
         ("Q(x) <- T(x), LIMIT 5", "LIMIT is not expected here", "LIMIT", "arguments in parentheses"),
-        ("Q(x) <- T(x) WITHIN 5 SECUNDS", "there is no unit SECUNDS", "SECUNDS", "did you mean SECONDS"),
+        ("Q(x) <- T(x) WITHIN 5 SECUNDS", "unknown unit SECUNDS", "SECUNDS", "did you mean SECONDS"),
         ("Q(_) <- T(x)", "_ stands for any value", "_", "leave it out of the head"),
         ("Q(x) <- T('x)", "this string is not closed", "'", "written twice"),
     ],
@@ -144,7 +144,7 @@ def test_what_cannot_be_read_is_explained(text: str, message: str, found: str, h
         ),
         ("Q(x) <- R(l: x) AS a, R(l: x) AS b", "x joins values that cannot be compared", "l: x", "cast"),
         ("Q(x) <- T(x) WITHIN 5 SECONDS", "a duration needs a time column", "5 SECONDS", "time="),
-        ("Q(x) <- T(x) WITHIN 0 EVENTS", "a window has to be longer than 0 events", "0 EVENTS", "WITHIN"),
+        ("Q(x) <- T(x) WITHIN 0 EVENTS", "a window must be longer than 0 events", "0 EVENTS", "WITHIN"),
         ("Q(x) <- T(x) LIMIT 0", "LIMIT keeps at least one complex event", "LIMIT 0", "leave LIMIT out"),
     ],
 )

@@ -41,7 +41,7 @@ def test_each_broken_clause_has_an_error_and_the_rest_is_checked() -> None:
         "no event is marked x",
         "== is not an operator",
         "no event is marked c",
-        "there is no unit SECUNDS",
+        "unknown unit SECUNDS",
         "LIMIT keeps at least one complex event for each position",
     ]
 
@@ -55,7 +55,7 @@ def test_nothing_is_said_of_what_depends_on_a_part_that_cannot_be_read() -> None
 def test_a_clause_may_be_broken_where_the_next_one_starts() -> None:
     assert said("SELECT * WHERE a FILTER WITHIN 0 EVENTS") == [
         "there is nothing between FILTER and WITHIN",
-        "a window has to be longer than 0 events",
+        "a window must be longer than 0 events",
     ]
 
 

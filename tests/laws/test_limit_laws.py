@@ -155,5 +155,5 @@ def test_an_interval_needs_a_time() -> None:
     events = pa.table({"type": ["A"], "time": [1]})
     with pytest.raises(estero.QueryError, match="needs a time column"):
         estero.query("SELECT * WHERE A LIMIT 1 PER 5 [time]").run(events, type="type")
-    with pytest.raises(estero.QueryError, match="nothing says how long one tick is"):
+    with pytest.raises(estero.QueryError, match="the length of a tick is unknown"):
         estero.query("SELECT * WHERE A LIMIT 1 PER 5 SECONDS").run(events, type="type", time="time")

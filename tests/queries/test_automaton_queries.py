@@ -293,7 +293,7 @@ def test_too_many_alternatives_in_one_text_are_refused() -> None:
 def test_a_wrong_clause_is_shown_in_the_query() -> None:
     with pytest.raises(estero.QueryError, match="no event is marked c"):
         pairs(select="a, c")
-    with pytest.raises(estero.QueryError, match="a window has to be longer than 0 events"):
+    with pytest.raises(estero.QueryError, match="a window must be longer than 0 events"):
         pairs(within="0 EVENTS")
 
 

@@ -129,7 +129,7 @@ def test_a_query_that_lacks_values_does_not_run() -> None:
         ("WITHIN $v", {"v": timedelta(seconds=-1)}, "cannot be negative"),
         ("WITHIN $v EVENTS", {"v": 1.5}, "cannot be 1.5 here"),
         ("WITHIN $v EVENTS", {"v": True}, "cannot be True here"),
-        ("WITHIN $v EVENTS", {"v": 0}, "a window has to be longer than 0 events"),
+        ("WITHIN $v EVENTS", {"v": 0}, "a window must be longer than 0 events"),
         ("LIMIT $v", {"v": -1}, "LIMIT keeps at least one"),
     ],
 )
@@ -242,7 +242,7 @@ def test_the_builder_has_parameters() -> None:
     assert starts(bound) == [0]
     texts = select(event("A").where(a.s.like(param("p")) & a.s.matches(param("q")))).within(param("w"))
     assert str(texts) == "SELECT * WHERE A FILTER a[s LIKE $p] AND a[s ~ $q] WITHIN $w"
-    with pytest.raises(ValueError, match="not the name of a parameter"):
+    with pytest.raises(ValueError, match="not a parameter name"):
         param("a b")
 
 

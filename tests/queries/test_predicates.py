@@ -247,13 +247,13 @@ def said(text: str, schema: Schema | None = None) -> str:
 def test_a_predicate_that_is_not_registered() -> None:
     estero.predicate(name="spread")(lambda _: True)
     assert said("SELECT * WHERE a AS x FILTER spred(x.p) AND Spread(x)") == lines(
-        "there is no predicate spred",
+        "unknown predicate spred",
         "  1 | SELECT * WHERE a AS x FILTER spred(x.p) AND Spread(x)",
         "    |                              ^^^^^",
         "    expected: increasing, decreasing or spread",
         "    hint: did you mean spread?",
         "",
-        "there is no predicate Spread",
+        "unknown predicate Spread",
         "  1 | SELECT * WHERE a AS x FILTER spred(x.p) AND Spread(x)",
         "    |                                             ^^^^^^",
         "    expected: increasing, decreasing or spread",

@@ -101,7 +101,7 @@ def test_check_says_everything_at_once() -> None:
         "there are no events of type BYU",
         "SELL (a) has no attribute prize",
         "a float cannot be compared with a string",
-        "the time column ts holds integers, and nothing says how long one tick is",
+        "the time column ts holds integers, and the length of a tick is unknown",
     ]
     assert [error.found for error in errors] == ["nope", "BYU", "prize", "price > 'x'", "2 SECONDS"]
 

@@ -201,7 +201,7 @@ def test_filters_still_open_meet_in_all() -> None:
 def test_a_variable_that_nothing_binds_is_an_error() -> None:
     with pytest.raises(QueryError, match="nothing binds the variable z"):
         evaluate_pattern(Filter(A, each("z", "n", "=", 1)), stream("A", n=[1]))
-    with pytest.raises(QueryError, match="no set predicate steady"):
+    with pytest.raises(QueryError, match="unknown set predicate steady"):
         evaluate_pattern(Filter(A, SetPredicate("steady", (of("A"),))), stream("A", n=[1]))
     with pytest.raises(QueryError, match="n belongs to no variable"):
         evaluate_pattern(Filter(A, holds("n", "=", 1)), stream("A", n=[1]))

@@ -89,7 +89,7 @@ def test_keys_are_funnels_of_their_own() -> None:
 
 
 def test_only_sequences_with_windows_have_levels() -> None:
-    with pytest.raises(QueryError, match="it has none"):
+    with pytest.raises(QueryError, match="partial matches need a window"):
         evaluate_levels(replace(FUNNEL, window=None), [])
     with pytest.raises(QueryError, match="only a sequence"):
         evaluate_levels(parse_query("SELECT * WHERE A+ WITHIN 3 EVENTS"), [])

@@ -289,7 +289,7 @@ def test_functions(name: str, arguments: tuple[Value, ...], expected: Value) -> 
 
 
 def test_a_function_that_does_not_exist_is_an_error() -> None:
-    with pytest.raises(QueryError, match="no function sinus"):
+    with pytest.raises(QueryError, match="unknown function sinus"):
         value_of(Call("sinus", (Literal(1),)))
 
 

@@ -1,4 +1,4 @@
-"""A plan's predicates, keys and times → SQL text for an engine (algorithms.md, "Classify").
+"""The predicates, keys and times of a plan as SQL text for an engine.
 
 The statement gives each event its position, drops what no operator needs to see, and computes one bit
 per predicate, two 64-bit hashes per partition and the values that registers compare. DuckDB runs it
@@ -31,7 +31,7 @@ from estero.plan.plan import Classification
 
 
 class Clauses:
-    """What a statement that classifies is made of, as texts of SQL in one dialect.
+    """The parts of a classifying statement as SQL texts in one dialect.
 
     `columns` says how to read the attributes (columns.py); by default each is in its kind's own form.
     """
@@ -50,7 +50,7 @@ class Clauses:
         self._values = ValueWriter(classification, dialect, self.columns)
 
     def computed(self, screened: Sequence[Node | None] | None = None) -> dict[str, str]:
-        """What is computed of each event: its time, if there is one, its keys, bits and values, by name.
+        """The columns computed for each event by name: its time, if it has one, its keys, bits and values.
 
         `screened` is as in `classify_sql`.
         """
@@ -82,11 +82,11 @@ class Clauses:
         return {name: self._dialect.text(word, copy=False) for name, word in words.items()}
 
     def values(self, asked: SQL | None = None) -> dict[str, str]:
-        """The values that registers compare, by name, in the form in which they cross (values.py)."""
-        return {name: self._dialect.text(each.sql) for name, each in self._values.columns(asked).items()}
+        """The values that registers compare, by name, in their transfer form (values.py)."""
+        return {name: self._dialect.text(column.sql) for name, column in self._values.columns(asked).items()}
 
     def relevance(self) -> str:
-        """The condition that keeps relevant events: some bit is set (or `keep_all`), and the key is known.
+        """The condition on relevant events: a bit is set (or `keep_all`), and the key is known.
 
         Its first part is a plain condition over columns, for pushdown into scans; it lets all relevant events
         pass, and where arithmetic may overflow the exact bits decide after it.
@@ -94,7 +94,7 @@ class Clauses:
         return self._dialect.text(exp.and_(*self._keys.known(), self._bits.relevance()))
 
     def relevance_by_bits(self) -> str:
-        """The same where the bits are columns: half the work where nothing can be pushed into a scan."""
+        """The condition on relevant events with bits as columns: half the work without pushdown."""
         some = [] if self.classification.keep_all else [exp.paren(exp.or_(*_some(self._bits.words())))]
         return self._dialect.text(exp.and_(*self._keys.known(), *some, exp.true()))
 
@@ -103,7 +103,7 @@ class Clauses:
         return self._dialect.text(exp.and_(*self._keys.known(), exp.true()))
 
     def order(self) -> list[str]:
-        """What the stream is sorted by before arrival: the time, then the columns of `order`."""
+        """The sort keys of the stream before arrival: the time, then the columns of `order`."""
         time, columns = self.classification.schema.time, self.columns
         first = [] if time is None or time not in columns else [self._dialect.as_read(time, columns[time])]
         names = [name for name in self.classification.order if name in columns]
@@ -130,7 +130,7 @@ def classify_sql(
     With `screened`, `source` is screened (screening.py) and has its positions: predicate k is true where
     bit k of ``__screen…`` is set and `screened[k]` is true, and rows without any bit are left in.
 
-    The last statements are remembered: to write one takes some milliseconds.
+    The last statements are remembered, since writing one takes some milliseconds.
     """
     read = None if columns is None else dict(columns)
     rests = None if screened is None else tuple(screened)
@@ -150,7 +150,7 @@ def _statement(
     in_memory: bool,
     screened: Sequence[Node | None] | None,
 ) -> str:
-    """See `classify_sql`."""
+    """DuckDB's statement, without a memory; see `classify_sql`."""
     clauses = Clauses(classification, DUCKDB, columns)
     if not ordered and (ordering := ", ".join(clauses.order())):
         arrival = f"SELECT *, row_number() OVER () AS {ARRIVAL} FROM {source}"
@@ -172,12 +172,12 @@ def _statement(
 
 
 def _some(words: Iterable[str]) -> list[exp.Expr]:
-    """Of each of these columns, that it has some bit."""
+    """The conditions that each of these columns has some bit."""
     return [compared("!=", exp.column(word, quoted=True), number(0)) for word in words]
 
 
 def spark_text(classification: Classification, source: str = "events") -> str:
-    """What Spark computes, as one statement over `source` for people; needs no session.
+    """Spark's computation as one statement over `source`, for people; needs no session.
 
     On Spark these are column expressions of a DataFrame, and `SORT BY` is a sort within each task. It is
     written for columns of Spark's own types (BIGINT, DOUBLE, TIMESTAMP, …).
@@ -199,18 +199,18 @@ def spark_text(classification: Classification, source: str = "events") -> str:
 def columns_of(classification: Classification) -> dict[str, ColumnType]:
     """The attributes of all types in the schema, each in its kind's own form."""
     schema = classification.schema
-    found: dict[str, ColumnType] = {}
+    kinds: dict[str, ColumnType] = {}
     for attributes in (*schema.types.values(), schema.shared or {}):
-        found.update({name: canonical(kind) for name, kind in attributes.items()})
+        kinds.update({name: canonical(kind) for name, kind in attributes.items()})
     if classification.type_column is not None:
-        found.setdefault(classification.type_column, canonical(Kind.STRING))
-    return found
+        kinds.setdefault(classification.type_column, canonical(Kind.STRING))
+    return kinds
 
 
 def columns_read(
     classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType] | None
 ) -> Mapping[str, ColumnType]:
-    """How all attributes are read that a classification may speak of, those inside of `columns` among them.
+    """The form in which each attribute of a classification is read, also inside of `columns`.
 
     Without `columns` each is in its kind's own form.
     """
@@ -224,7 +224,7 @@ def columns_read(
 
 
 def _written(path: str, dialect: Dialect) -> SQL:
-    """A column, or what is inside of it, by their names."""
+    """The SQL of a column, or of a part of it, by name."""
     value: SQL = exp.column(column_of(path), quoted=True)
     for step in steps_of(path):
         value = dialect.stepped(value, step)

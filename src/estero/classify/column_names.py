@@ -1,4 +1,4 @@
-"""Names of columns: all those that Estero makes, and what those of the events are called beside them."""
+"""Names of columns: those that Estero makes, and those of the events beside them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ BITS: Final = "__bits"
 WORD: Final = 63
 """Predicates per word: the sign bit stays free."""
 VALUES: Final = "__value"
-"""What registers and joins compare."""
+"""The values that registers and joins compare."""
 SCREENED: Final = "__screen"
-"""Words of bits: which predicates the strings of an event do not rule out (screening.py)."""
+"""The words of bits of the predicates that the strings of an event do not rule out (screening.py)."""
 ARRIVAL: Final = "__arrival"
 """The place of an event before sorting."""
 MAPPED_TYPE: Final = "__type"
@@ -39,29 +39,29 @@ HELD_RELEVANT: Final = "__held_relevant"
 
 # Rows of a relation that numbers them have these as well (relations.py).
 RELATION_UNSURE: Final = "__relation_unsure"
-"""Whether a row is not known to be after the one before it."""
+"""Whether a row is not known to follow the previous one."""
 RELATION_LAST: Final = "__relation_last"
-"""Whether it is the last row."""
+"""Whether a row is the last one."""
 
 # Spark only. There columns of events go by their places, so that no name of a user is in any SQL (frames.py).
 COLUMN: Final = "__column"
 """The columns of events while Spark computes."""
 PAYLOAD: Final = "__payload"
-"""What is shown of events, on its way to Python: PySpark stumbles over names with dots."""
+"""The shown attributes of events on the way to Python: PySpark stumbles over names with dots."""
 EVENT: Final = "__event"
-"""Whole events, on the same way."""
+"""Whole events on the way to Python."""
 ORDER: Final = "__order"
-"""What the stream is sorted by."""
+"""The sort key of the stream."""
 RELEVANT: Final = "__relevant"
-"""Whether an event is relevant, where irrelevant ones are there as well."""
+"""Whether an event is relevant, in tables that also hold irrelevant ones."""
 KEYED: Final = "__keyed"
-"""Whether an event has a partition key, likewise."""
+"""Whether an event has a partition key, in tables that also hold events without one."""
 CLOCK: Final = "__clock"
-"""The times that Spark follows as the watermark, where Estero makes them."""
+"""The times made by Estero that Spark follows as the watermark."""
 HOME: Final = "__home"
-"""The range of time that an event is in."""
+"""The range of time that contains an event."""
 TASK: Final = "__task"
-"""The range whose task gets an event: its own, or one that has it in its halo."""
+"""The range whose task gets an event: its own, or one with the event in its halo."""
 SHARE: Final = "__share"
 """The number of a task's share, where tasks share an enumeration."""
 
@@ -72,7 +72,7 @@ _NOT_KEPT: Final = re.compile("__(key|bits|value)[0-9]+")
 _STANDING_IN: Final = "__own"
 _INSIDE: Final = "__inside"
 _JOINT: Final = "\x1f"
-"""What stands for the joint of a path in the name of its column: DuckDB reads no name with a NUL."""
+"""The stand-in for the joint of a path in a column name: DuckDB cannot read a NUL."""
 # DuckDB has no empty names, and takes names that differ in case only for one.
 _STOOD_IN_FOR: Final = re.compile(f"|({_STANDING_IN}|{_INSIDE}).*|{_WORKING}", re.IGNORECASE | re.DOTALL)
 
@@ -83,7 +83,7 @@ def bits_name(word: int) -> str:
 
 
 def word_names(predicates: int) -> list[str]:
-    """The names of the columns that hold the words of bits of so many predicates; there is at least one."""
+    """The names of the columns with the words of bits for a number of predicates; at least one."""
     return list(map(bits_name, range(max(1, -(-predicates // WORD)))))
 
 
@@ -98,12 +98,12 @@ def value_name(number: int) -> str:
 
 
 def payload_name(place: int) -> str:
-    """The name under which an attribute of the payload crosses; PySpark stumbles over names with dots."""
+    """The transfer name of an attribute of the payload; PySpark stumbles over names with dots."""
     return f"{PAYLOAD}{place}"
 
 
 def event_column(name: str) -> str:
-    """What a column of the events is called in tables with working columns: its own name, if that is free.
+    """The name of a column of events in tables with working columns: its own if it is free.
 
     >>> event_column("price"), event_column("__Time"), event_column("")
     ('price', '__own__Time', '__own')
@@ -114,14 +114,14 @@ def event_column(name: str) -> str:
 
 
 def attribute_in(column: str) -> str:
-    """The attribute in a column of such a table: the inverse of `event_column`."""
+    """The attribute in a column of a table with working columns: the inverse of `event_column`."""
     if column.startswith(_INSIDE):
         return column.removeprefix(_INSIDE).replace(_JOINT, JOINT)
     return column.removeprefix(_STANDING_IN)
 
 
 def is_working(name: str) -> bool:
-    """Whether a column of a classified table is one that Estero makes."""
+    """Whether a column of a classified table is made by Estero."""
     return re.fullmatch(_WORKING, name) is not None
 
 
@@ -131,20 +131,20 @@ def is_kept(name: str) -> bool:
 
 
 def numbered(prefix: str, names: Iterable[str]) -> list[str]:
-    """Those of the names that are the prefix and a number, in their order."""
+    """The names that consist of the prefix and a number, in numeric order."""
     return [name for name in names if name.startswith(prefix) and name[len(prefix) :].isdecimal()]
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
-    """The name, with underscores added until no column is called so, whatever the case of its letters."""
-    lower = {each.lower() for each in taken}
+    """The name, with underscores added until no column has it in any case."""
+    lower = {name.lower() for name in taken}
     while name.lower() in lower:
         name += "_"
     return name
 
 
 def check_names(names: Sequence[str], file: str | None) -> None:
-    """Raises `DataError` for no columns, and for names that engines do not tell apart or cannot read.
+    """Raises `DataError` for no columns, and for names that engines cannot distinguish or read.
 
     They ignore case, and DuckDB reads a name up to a NUL.
     """
@@ -165,7 +165,7 @@ def check_names(names: Sequence[str], file: str | None) -> None:
 
 
 def check_names_together(tables: Mapping[str, Iterable[str]]) -> None:
-    """Raises `DataError` where tables of several types have names that differ in case only."""
+    """Raises `DataError` if tables of several types have names that differ only in case."""
     known: dict[str, tuple[str, str]] = {}
     for table, names in tables.items():
         for name in names:
@@ -179,7 +179,7 @@ def check_names_together(tables: Mapping[str, Iterable[str]]) -> None:
 
 
 def alike(one: str, other: str, file: str | None) -> DataError:
-    """The error for two columns whose names engines do not tell apart."""
+    """The error for two columns whose names engines cannot distinguish."""
     return DataError(
         f"the columns {one!r} and {other!r} differ in case only", file=file, hint="rename one of them"
     )

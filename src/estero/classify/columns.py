@@ -1,4 +1,4 @@
-"""How expressions read a column: its kind, and the form in which its values are compared.
+"""Kinds of columns, and the form in which expressions read and compare their values.
 
 Expressions know six kinds of values: BIGINT, DOUBLE, strings, truth values and instants, each with one form
 per engine, and decimals, whose `cast` is their type. A column in another form (a small integer, a zoned
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 MOST_DIGITS: Final = 38
-"""Decimals have at most so many digits."""
+"""The largest number of digits of a decimal."""
 
 Tick = OneOf["us", "ns"]
 """The resolution in which timestamps are compared: microseconds, or nanoseconds where a column has them."""
@@ -44,17 +44,17 @@ class ColumnType:
 
     @property
     def scale(self) -> int:
-        """How many digits a decimal has behind its point."""
+        """The number of digits of a decimal after its point."""
         return decimal_digits(self.cast)[1] if self.cast and self.kind is Kind.DECIMAL else 0
 
     @property
     def nested(self) -> Nested:
-        """What is inside, as the language checks it."""
-        fields = None if self.fields is None else {name: each.nested for name, each in self.fields}
+        """The nested fields and elements, as the language checks them."""
+        fields = None if self.fields is None else {name: field.nested for name, field in self.fields}
         return Nested(self.kind, fields, None if self.element is None else self.element.nested)
 
     def step(self, step: str | int) -> ColumnType | None:
-        """How expressions read what a step leads to; None where there is no such."""
+        """The column type at the end of a step; None if there is none."""
         if self.kind is Kind.NULL:
             return self
         return self.element if isinstance(step, int) else dict(self.fields or ()).get(step)
@@ -71,7 +71,7 @@ def decimal_digits(engine_type: str) -> tuple[int, int]:
 
 
 def common_decimal(types: Iterable[str]) -> str | None:
-    """The type of decimals that has all values of several; None where that takes more than 38 digits.
+    """The decimal type with all values of several; None if it needs more than 38 digits.
 
     >>> common_decimal(["DECIMAL(10,2)", "DECIMAL(5,4)"])
     'DECIMAL(12,4)'

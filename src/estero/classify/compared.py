@@ -16,7 +16,7 @@ _LARGEST = np.int64(GREATEST)
 
 
 def as_integer(value: float | None) -> int:
-    """A value as an integer of 64 bits that compares as it does; see `as_integers`.
+    """A value as a 64-bit integer in the same order; see `as_integers`.
 
     >>> as_integer(2**64 - 1), as_integer(-0.0), as_integer(None)
     (-1, 0, 0)
@@ -32,7 +32,7 @@ def as_integer(value: float | None) -> int:
 
 
 def as_integers(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """A column of values as int64, and which of them are there (where not, the integer is any).
+    """A column of values as int64 and a mask of the known ones (any integer stands for the others).
 
     They compare as the values do: NaN is the largest float and equal to itself, 0.0 and -0.0 are equal.
     Hashes, unsigned from DuckDB, keep their bits. What need not be changed is read where Arrow has it.

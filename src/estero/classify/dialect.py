@@ -1,4 +1,4 @@
-"""What the engines say differently in SQL: each dialect is a class, in a file of its own.
+"""Differences of SQL between the engines: each dialect is a class in a file of its own.
 
 ===========================  ================================  =========================================
 semantics.md says            engines                           here
@@ -43,23 +43,23 @@ LAST = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH + timedelta(days=1)) // time
 
 
 class Dialect(ABC):
-    """How one engine writes what all expressions are made of."""
+    """A dialect: how one engine writes the parts of all expressions."""
 
     name: ClassVar[str]
-    """What sqlglot calls the dialect."""
+    """The name of the dialect in sqlglot."""
     types: ClassVar[Mapping[str, ColumnType]]
-    """How columns of the engine's types are read; columns of other types are opaque."""
+    """The column types of the engine's types; columns of other types are opaque."""
     text_type: ClassVar[str]
     hash_type: ClassVar[str]
     """The type of a hash of a string."""
     starts_with: ClassVar[str]
     ends_with: ClassVar[str]
-    """What the engine calls these functions."""
+    """The engine's names of these functions."""
 
     # ---------------------------------------------------------------------------------- columns
 
     def column_type(self, engine_type: str) -> ColumnType:
-        """How expressions read a column of the engine's type.
+        """The column type of an engine's type.
 
         >>> from estero.classify.duckdb_dialect import DUCKDB
         >>> DUCKDB.column_type("DECIMAL(10,2)").kind
@@ -70,35 +70,35 @@ class Dialect(ABC):
         return self.types.get(engine_type, canonical(Kind.OPAQUE))
 
     def inside(self, columns: Mapping[str, ColumnType], path: str) -> ColumnType | None:
-        """How expressions read what a path leads to; None where these columns have no such."""
-        found = columns.get(column_of(path))
-        if found is None:
+        """The column type at the end of a path; None if these columns do not have it."""
+        column = columns.get(column_of(path))
+        if column is None:
             return None
-        value = reference(column_of(path), found)
+        value = reference(column_of(path), column)
         for step in steps_of(path):
-            _refuse_alike(found, step)
-            found = found.step(step)
-            if found is None:
+            _refuse_alike(column, step)
+            column = column.step(step)
+            if column is None:
                 return None
             value = self.stepped(value, step)
-        return replace(found, stands=exp.Null() if found.kind is Kind.NULL else value)
+        return replace(column, stands=exp.Null() if column.kind is Kind.NULL else value)
 
     def with_paths(self, columns: Mapping[str, ColumnType], names: Iterable[str]) -> dict[str, ColumnType]:
-        """These columns, and those of the names that lead inside of one."""
+        """The columns, with the paths among the names that lead inside of one."""
         inner = {name: self.inside(columns, name) for name in names if name not in columns and is_path(name)}
         return {**columns, **{name: column for name, column in inner.items() if column is not None}}
 
     @abstractmethod
     def stepped(self, value: SQL, step: Step) -> SQL:
-        """A field of a struct, NULL where that is NULL; or an element of a list, NULL beyond its end."""
+        """A field of a struct, NULL if the struct is; or an element of a list, NULL beyond its end."""
 
     @abstractmethod
     def any_element(self, whole: SQL, item: exp.Column, condition: SQL) -> SQL:
-        """Whether the condition, which is never NULL, is true of some `item` of a list; NULL for NULL."""
+        """The test whether some `item` of a list satisfies a condition that is never NULL; NULL for NULL."""
 
     @abstractmethod
     def let(self, name: exp.Column, value: SQL, result: SQL) -> SQL:
-        """`result`, in which `name` stands for `value`, which is computed once."""
+        """`result` with `name` bound to `value`, which is computed once."""
 
     def as_read(self, name: str, column: ColumnType) -> SQL:
         """The column as expressions read it: in its kind's own form, timestamps as the engine's instants.
@@ -110,7 +110,7 @@ class Dialect(ABC):
         return value if column.cast is None else cast(value, column.cast)
 
     def as_sorted(self, name: str, column: ColumnType) -> SQL:
-        """The column as it breaks ties: as it is, because a decimal or a large integer would lose by a cast.
+        """The column as a tie-breaker: uncast, because a cast would lose digits of large numbers.
 
         Strings of other types (enumerations, collations) are in the order of their code points.
         """
@@ -138,7 +138,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def _float_text(self, digits: str) -> str:
-        """What marks digits as a float and not a decimal."""
+        """The text of digits, marked as a float and not a decimal."""
 
     @abstractmethod
     def instant(self, moment: datetime) -> SQL:
@@ -147,9 +147,9 @@ class Dialect(ABC):
     # -------------------------------------------------------------------------------- operations
 
     def listed(self, value: SQL, values: Sequence[int | float | str], kind: Kind) -> SQL:
-        """Whether a value is one of many: integers and instants, floats, or strings; NULL for NULL.
+        """The test whether a value is one of many integers, instants, floats or strings; NULL for NULL.
 
-        They are one text in JSON, which no parser of SQL has to take apart, and looked up by a join.
+        They are one JSON text, which the parser of SQL need not take apart, and are looked up by a join.
         """
         element = {Kind.FLOAT: "DOUBLE", Kind.STRING: self.text_type}.get(kind, "BIGINT")
         items = exp.Select(expressions=[self.from_json(text(json.dumps(values)), element)])
@@ -188,7 +188,7 @@ class Dialect(ABC):
         """Microseconds, or nanoseconds, since the epoch of an instant of this resolution, of 64 bits."""
 
     def nanoseconds_of(self, value: SQL, tick: Tick) -> SQL:
-        """What instants of different resolutions are compared by, if need be in more than 64 bits."""
+        """The nanoseconds of an instant, to compare different resolutions, in more than 64 bits if needed."""
         return self.ticks_of(value, tick)
 
     @abstractmethod
@@ -230,7 +230,7 @@ class Dialect(ABC):
         """Two independent hashes of values of these kinds: unsigned in DuckDB, signed in Spark."""
 
     def text_of_decimal(self, value: SQL, scale: int) -> SQL:
-        """The text that equal decimals of any scale share: without zeros at the end of a fraction."""
+        """The common text of equal decimals of any scale, without trailing zeros of the fraction."""
         shown = cast(value, self.text_type)
         return call("regexp_replace", shown, text("[.]?0+$"), text("")) if scale else shown
 
@@ -241,7 +241,7 @@ class Dialect(ABC):
     # -------------------------------------------------------------------------------------- text
 
     def text(self, tree: SQL, *, copy: bool = True) -> str:
-        """The text of a tree that the engine reads as it is meant; without `copy` the tree may be changed."""
+        """The SQL text of a tree for the engine; without `copy` the tree may be changed."""
         return tree.sql(dialect=self.name, copy=copy)
 
     def quoted(self, name: str) -> str:
@@ -249,7 +249,7 @@ class Dialect(ABC):
         return exp.to_identifier(name, quoted=True).sql(self.name)
 
     def readable(self, statement: str) -> str:
-        """The same statement for people: on several lines, its strings as they are.
+        """The statement for people: on several lines, with strings as they are.
 
         It stays as it is where it is nested too deeply to be read again: the parser descends through some
         ten functions for each level, so it meets Python's limit of 1,000 before the engines meet theirs.
@@ -266,7 +266,7 @@ class Dialect(ABC):
             return statement
 
     def _plain(self, tree: SQL) -> SQL:
-        """A node of a statement as people read it."""
+        """The readable form of a node of a statement."""
         return tree
 
 

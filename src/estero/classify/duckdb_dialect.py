@@ -32,12 +32,12 @@ _STRUCT = "STRUCT("
 _SALT = "\u2021estero"
 _SALT_BITS = 0x5851F42D4C957F2D
 _SORTED = frozenset({"BLOB", "TIME", "TIME_NS", "INTERVAL"})
-"""Types that expressions do not know, and that have an order nevertheless."""
+"""Types unknown to expressions that still have an order."""
 _SHORTER = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
 _LONGER = ("UBIGINT", "HUGEINT", "UHUGEINT")
 _INSTANTS = ("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP WITH TIME ZONE", "DATE")
 _ONLY_LONGER = "[ß\u1f80-\u1f87\u1f90-\u1f97\u1fa0-\u1fa7\u1fb3\u1fc3\u1ff3]"
-"""Letters whose upper case has several letters, of which DuckDB knows a single one."""
+"""Letters whose upper case has several letters, where DuckDB uses a single one."""
 _CHECKED = {"+": "add", "-": "subtract", "*": "multiply"}
 
 
@@ -66,7 +66,7 @@ class DuckDB(Dialect):
     }
 
     def column_type(self, engine_type: str) -> ColumnType:
-        """How expressions read a column of a type as DESCRIBE names it."""
+        """The column type for a type as DESCRIBE names it."""
         if engine_type.startswith("ENUM("):
             return ColumnType(Kind.STRING, "VARCHAR")
         if engine_type.endswith("]"):
@@ -91,7 +91,7 @@ class DuckDB(Dialect):
         return call("list_extract", call("list_transform", call("list_value", value), body), number(1))
 
     def has_order(self, engine_type: str, column: ColumnType) -> bool:
-        """Whether values of this type break ties, the same way on every engine."""
+        """Whether values of this type order ties in the same way on every engine."""
         return column.kind is not Kind.OPAQUE or engine_type in _SORTED
 
     def integer(self, value: int) -> SQL:
@@ -157,11 +157,11 @@ class DuckDB(Dialect):
     def upper(self, value: SQL) -> SQL:
         letter = exp.column("__letter")
         kept = call("regexp_matches", letter, text(_ONLY_LONGER))
-        each = exp.Lambda(
+        in_upper_case = exp.Lambda(
             this=either(kept, letter.copy(), call("upper", letter.copy())), expressions=[letter]
         )
         letters = call("string_split", value.copy(), text(""))
-        by_letter = call("array_to_string", call("list_transform", letters, each), text(""))
+        by_letter = call("array_to_string", call("list_transform", letters, in_upper_case), text(""))
         has_some = call("regexp_matches", value.copy(), text(_ONLY_LONGER))
         return either(has_some, by_letter, call("upper", value))
 
@@ -186,7 +186,7 @@ DUCKDB: Final = DuckDB()
 
 
 def _salted(value: SQL, kind: Kind) -> SQL:
-    """Another value for another value, so that its hash says nothing about the first one."""
+    """A distinct value for each value, whose hash is independent of that of the original."""
     if kind in (Kind.STRING, Kind.FLOAT):
         shown = value.copy() if kind is Kind.STRING else cast(value.copy(), "VARCHAR")
         return call("concat", shown, text(_SALT))
@@ -194,7 +194,7 @@ def _salted(value: SQL, kind: Kind) -> SQL:
 
 
 def _microsecond_of(nanoseconds: SQL) -> SQL:
-    """The timestamp of the microsecond that has begun (a cast takes the nearest)."""
+    """The timestamp rounded down to the microsecond (a cast rounds to the nearest)."""
     beyond = call("mod", nanoseconds.copy(), number(1000))
     whole = exp.Sub(this=nanoseconds.copy(), expression=beyond)
     micros = exp.IntDiv(this=exp.paren(whole), expression=number(1000))

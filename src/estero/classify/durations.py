@@ -1,4 +1,4 @@
-"""Arithmetic with timestamps and durations as SQL of a dialect (reference/times.py says what it means).
+"""Arithmetic with timestamps and durations as SQL of a dialect (semantics in reference/times.py).
 
 A duration is a 64-bit integer of microseconds, or of nanoseconds where some take part: intervals of the
 engines know months, and compare as each engine sees fit.
@@ -20,7 +20,7 @@ TIMES = frozenset({Kind.TIMESTAMP, Kind.DURATION})
 
 
 def computed(of: Operations, operator: ArithmeticOperator, left: Typed, right: Typed) -> Typed:
-    """``left operator right`` of values that were checked (language/check/times.py)."""
+    """``left operator right`` of checked values (language/check/times.py)."""
     kinds = (left.kind, right.kind)
     if None in kinds or not TIMES.intersection(kinds):
         return of.arithmetic(operator, left, right)
@@ -45,7 +45,7 @@ def seconds(of: Operations, value: Typed) -> Typed:
 
 
 def _sum(of: Operations, operator: ArithmeticOperator, left: Typed, right: Typed) -> Typed:
-    """Two ticks; with one timestamp a timestamp, else a duration."""
+    """The sum of two ticks: with one timestamp a timestamp, else a duration."""
     tick, known = finest(left, right), of.all_known(left, right)
     ticks = of.dialect.checked(operator, of.ticks(left, tick), of.ticks(right, tick), known)
     if [left.kind, right.kind].count(Kind.TIMESTAMP) == 1:
@@ -71,7 +71,8 @@ def _part(of: Operations, value: Typed, number: Typed) -> Typed:
 def _ratio(of: Operations, left: Typed, right: Typed) -> Typed:
     tick = finest(left, right)
     one, other = (
-        Typed(cast(of.ticks(each, tick), "DOUBLE"), Kind.FLOAT, of.all_known(each)) for each in (left, right)
+        Typed(cast(of.ticks(operand, tick), "DOUBLE"), Kind.FLOAT, of.all_known(operand))
+        for operand in (left, right)
     )
     return of.arithmetic("/", one, other)
 

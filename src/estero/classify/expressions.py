@@ -1,4 +1,4 @@
-"""Expressions over one event → SQL of a dialect, with the same meaning in each (dialect.py)."""
+"""Expressions over one event as SQL of a dialect, with the same meaning in each (dialect.py)."""
 
 from __future__ import annotations
 
@@ -90,12 +90,12 @@ class ExpressionWriter:
     # -------------------------------------------------------------------------------- operands
 
     def _of(self, operands: Sequence[e.Node], write: Callable[[Operations, Sequence[Typed]], Typed]) -> Typed:
-        """What is written of operands, each of which is computed once."""
+        """The result of `write` on operands, each of which is computed once."""
         values = [self.value(operand) for operand in operands]
         return with_names(self._dialect, values, lambda named: write(self._operations, named))
 
     def _test(self, operands: Sequence[e.Node], write: Callable[[Operations, Sequence[Typed]], SQL]) -> SQL:
-        """A condition that is written of operands, each of which is computed once."""
+        """A condition written on operands, each of which is computed once."""
         return self._of(operands, lambda of, values: Typed(write(of, values), Kind.BOOL)).sql
 
     # ---------------------------------------------------------------------------------- leaves

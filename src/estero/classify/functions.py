@@ -1,4 +1,4 @@
-"""Calls of the language's functions → SQL of a dialect (language/tree/functions.py says what they mean)."""
+"""Function calls as SQL of a dialect (semantics in language/tree/functions.py)."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from estero.language.tree.functions import CASTS
 from estero.language.tree.schema import NUMBERS, Kind
 
 _LONGEST: Final = 2**31 - 2
-"""Strings have fewer characters than this."""
+"""An upper bound on the length of strings."""
 
 Writer: TypeAlias = Callable[[Operations, Sequence[Typed]], Typed]
 
 
 def called(operations: Operations, name: str, arguments: Sequence[Typed]) -> Typed:
-    """A function of arguments that were checked (language/check/kinds.py)."""
+    """A function call on checked arguments (language/check/kinds.py)."""
     if name in _CHOOSING:
         return _CHOOSING[name](operations, arguments)
     if any(argument.kind is None for argument in arguments):
@@ -47,15 +47,15 @@ def called(operations: Operations, name: str, arguments: Sequence[Typed]) -> Typ
 
 
 def _in_list(operations: Operations, whole: SQL, element: ColumnType, value: Typed) -> Typed:
-    """Whether some element equals the value: those that are NULL do not; unknown in NULL."""
+    """The test whether an element equals the value: NULL elements do not, and in NULL it is unknown."""
     dialect, item = operations.dialect, exp.column("item")
     if element.kind is Kind.NULL:
         equal: SQL = exp.false()
     else:
         one = Typed(dialect.as_read("item", replace(element, stands=item)), element.kind, tick=element.tick)
         equal = operations.compare("=", one, value)
-    found = dialect.any_element(whole, item, call("coalesce", equal, exp.false()))
-    return Typed(either(is_not_null(exp.paren(value.sql.copy())), found, exp.Null()), Kind.BOOL)
+    contained = dialect.any_element(whole, item, call("coalesce", equal, exp.false()))
+    return Typed(either(is_not_null(exp.paren(value.sql.copy())), contained, exp.Null()), Kind.BOOL)
 
 
 # -------------------------------------------------------------------------------- choosing among arguments
@@ -66,7 +66,7 @@ def _coalesce(operations: Operations, arguments: Sequence[Typed]) -> Typed:
 
 
 def _chosen(operations: Operations, function: str, arguments: Sequence[Typed]) -> Typed:
-    """A function of the engine that gives one of its arguments, which are alike."""
+    """A call of an engine function that chooses among arguments of one kind."""
     typed = [argument for argument in arguments if argument.kind is not None]
     if not typed:
         return operations.literal(None)
@@ -80,7 +80,7 @@ def _chosen(operations: Operations, function: str, arguments: Sequence[Typed]) -
     tick = finest(*typed)
     if kinds == {Kind.DURATION}:
         return Typed(
-            call(function, *(operations.ticks(each, tick) for each in typed)), Kind.DURATION, tick=tick
+            call(function, *(operations.ticks(operand, tick) for operand in typed)), Kind.DURATION, tick=tick
         )
     return Typed(call(function, *(argument.sql for argument in typed)), typed[0].kind, tick=tick)
 
@@ -134,11 +134,11 @@ def chosen(operations: Operations, cases: Sequence[tuple[SQL, Typed]], default: 
 
 _NOT_IN_INTEGERS: Final = "[^0-9+-]|[+-][+-]"
 _NOT_IN_FLOATS: Final = "[^0-9.eE+-]|[+-][+-]"
-"""Engines agree on numbers without these, and not on spaces, two signs, hexadecimal digits and names."""
+"""Characters that no number may have: engines disagree on spaces, double signs, hexadecimals and names."""
 
 
 def converted(operations: Operations, value: Typed, wanted: CastType) -> Typed:
-    """``CAST(value AS wanted)``; NULL where the value is none of that type."""
+    """``CAST(value AS wanted)``; NULL if the value is not one of that type."""
     kind, _ = CASTS[wanted]
     if value.kind is None:
         return value
@@ -148,7 +148,7 @@ def converted(operations: Operations, value: Typed, wanted: CastType) -> Typed:
 
 
 def _float_to_integer(operations: Operations, value: Typed) -> SQL:
-    """Towards zero; engines round otherwise, or not."""
+    """The integer part of a float, which engines would round otherwise or not at all."""
     dialect = operations.dialect
     whole = either(
         compared("<", value.sql, dialect.floating(0.0)),
@@ -161,7 +161,7 @@ def _float_to_integer(operations: Operations, value: Typed) -> SQL:
 
 
 def _decimal_to_integer(operations: Operations, value: Typed) -> SQL:
-    """Towards zero, by the text before its point: engines round otherwise."""
+    """The integer part of a decimal, by the text before its point: engines round otherwise."""
     shown = cast(value.sql.copy(), operations.dialect.text_type)
     whole = call("regexp_replace", shown, text("[.].*"), text("")) if value.scale else shown
     return exp.TryCast(**cast(whole, "BIGINT").args, safe=True)
@@ -180,12 +180,12 @@ def _text_to_float(operations: Operations, value: Typed) -> SQL:
 
 
 def _has_none(operations: Operations, value: Typed, characters: str) -> SQL:
-    """Whether a string has none of these characters."""
+    """The test that a string has none of these characters."""
     return exp.Not(this=exp.paren(operations.dialect.matches(value.sql.copy(), characters)))
 
 
 def _truth_to(one: SQL, other: SQL, value: SQL) -> SQL:
-    """One value for true, another for false."""
+    """The conversion of a truth value to one value for true and another for false."""
     return exp.Case(ifs=[exp.If(this=value, true=one), exp.If(this=exp.Not(this=bound(value)), true=other)])
 
 
@@ -250,7 +250,7 @@ def _whole(function: str) -> Writer:
 
 
 def _round(operations: Operations, arguments: Sequence[Typed]) -> Typed:
-    """Beyond 2**53 all floats are whole, and Spark's ``round`` would overflow."""
+    """The rounded number: beyond 2**53 all floats are whole, and Spark's ``round`` would overflow."""
     value, *digits = arguments
     if value.kind is Kind.INT:
         return value
@@ -262,7 +262,7 @@ def _round(operations: Operations, arguments: Sequence[Typed]) -> Typed:
 
 
 def _defined(function: str, operator: ComparisonOperator | None) -> Writer:
-    """A function of a float that is NULL unless the argument compares so with zero."""
+    """A function of a float that is NULL unless the argument has this comparison with zero."""
 
     def write(operations: Operations, arguments: Sequence[Typed]) -> Typed:
         (value,) = arguments
@@ -286,7 +286,7 @@ def _power(operations: Operations, arguments: Sequence[Typed]) -> Typed:
 
 
 def _of_strings(kind: Kind, write: Callable[..., SQL]) -> Writer:
-    """What `write` makes of the SQL of the arguments."""
+    """A function of strings whose SQL `write` builds from that of the arguments."""
 
     def written(operations: Operations, arguments: Sequence[Typed]) -> Typed:
         result = write(operations.dialect, *(argument.sql.copy() for argument in arguments))
@@ -296,7 +296,7 @@ def _of_strings(kind: Kind, write: Callable[..., SQL]) -> Writer:
 
 
 def _concat(operations: Operations, arguments: Sequence[Typed]) -> Typed:
-    """By ``||``: DuckDB's ``concat`` leaves NULLs out."""
+    """Concatenation by ``||``, because DuckDB's ``concat`` ignores NULLs."""
     parts = [argument.sql for argument in arguments]
     while len(parts) > _MOST_JOINED:
         parts = [_joined(parts[first : first + _MOST_JOINED]) for first in range(0, len(parts), _MOST_JOINED)]
@@ -304,7 +304,7 @@ def _concat(operations: Operations, arguments: Sequence[Typed]) -> Typed:
 
 
 _MOST_JOINED: Final = 100
-"""How many strings one expression joins; DuckDB reads no more than 1,000 levels, of which each is one."""
+"""The number of strings that one expression joins, each a level; DuckDB reads at most 1,000 levels."""
 
 
 def _joined(parts: Sequence[SQL]) -> SQL:
@@ -316,9 +316,9 @@ def _joined(parts: Sequence[SQL]) -> SQL:
 
 
 def _substring(operations: Operations, arguments: Sequence[Typed]) -> Typed:
-    """Engines differ in places before the first character, so those are left out beforehand.
+    """A substring; places before the first character, on which engines differ, are removed beforehand.
 
-    NULL is asked for by itself, because ``greatest`` and ``least`` leave it out.
+    NULL is tested separately, because ``greatest`` and ``least`` ignore it.
     """
     value, start, *length = arguments
     first = _clipped(start, 1)

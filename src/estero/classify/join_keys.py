@@ -1,4 +1,4 @@
-"""Values of classified events → the 128-bit keys by which an automaton joins them.
+"""The 128-bit keys by which an automaton joins classified events.
 
 A single value is its own key, and so are two integers. Other keys are two independent hashes of their
 values; a float that is an integer is hashed as that integer, so that 1 and 1.0 join. In a query with
@@ -29,7 +29,7 @@ _NULLS: Final = (
     np.array([0x8CB92BA72F3D8DD7, 0xAEF17502108EF2D9], np.uint64),
     np.array([0xD6E8FEB86659FD93, 0xCA5A826395121157], np.uint64),
 )
-"""What stands for NULL on the left side and on the right side of a comparison that it makes true."""
+"""The stand-ins for NULL on the left and right side of a comparison that NULL makes true."""
 
 
 def join_keys(
@@ -51,10 +51,10 @@ def join_keys(
     known = np.ones((count, len(columns)), np.bool_)
     parts: dict[KeyPart, tuple[Bits, Bits, Known]] = {}
     for number, column in enumerate(columns):
-        found = [_part(part, classified, parts) for part in column.parts]
-        for _, _, part_known in found:
+        key_parts = [_part(part, classified, parts) for part in column.parts]
+        for _, _, part_known in key_parts:
             known[:, number] &= part_known
-        pairs = [(low, high) for low, high, _ in found]
+        pairs = [(low, high) for low, high, _ in key_parts]
         if partition is not None:
             pairs.append((partition[:, 0], partition[:, 1]))
         if len(pairs) == 1 or (column.exact and partition is None):
@@ -79,7 +79,7 @@ def _exact(parts: Sequence[tuple[Bits, Bits]]) -> tuple[Bits, ...]:
 def _part(
     part: KeyPart, classified: pa.RecordBatch, parts: dict[KeyPart, tuple[Bits, Bits, Known]]
 ) -> tuple[Bits, Bits, Known]:
-    """Both halves of a value, and where it is known."""
+    """Both halves of the key of a value, and a mask of the known values."""
     if part not in parts:
         low, high, known = _value(part.values[0], classified)
         for numbers in part.values[1:]:
@@ -102,7 +102,7 @@ def _value(numbers: tuple[int, ...], classified: pa.RecordBatch) -> tuple[Bits, 
 
 
 def _number(column: pa.Array) -> tuple[Bits, Bits, Known]:
-    """A float as the integer that it is, beside 0, or as its bits, beside 1; every NaN is the same."""
+    """The halves of a float: an integer and 0, or its bits and 1; all NaNs are the same."""
     known, floats = known_in(column), numbers_in(without_nulls(column)).astype(np.float64)
     whole = (floats >= -(2.0**63)) & (floats < 2.0**63) & (floats == np.floor(floats))
     integers = np.where(whole, floats, 0.0).astype(np.int64).view(np.uint64)

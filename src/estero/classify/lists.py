@@ -1,4 +1,4 @@
-"""Long lists behind IN, in the form in which values of an expression are looked up in them."""
+"""Long lists behind IN, in the form for looking up values of an expression."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def in_form(values: Sequence[Value], kind: Kind | None, tick: Tick) -> list[int | float | str]:
-    """The values that one of a kind can equal, as it is looked up: instants as ticks since the epoch.
+    """The values of a list that a value of this kind can equal, in lookup form: instants as ticks.
 
-    An integer equals a float where both are one number exactly. Decimals are texts, as in
+    An integer equals a float if both are exactly the same number. Decimals are texts, as in
     `Dialect.text_of_decimal`.
 
     >>> in_form([1.0, 2.5, 3.0], Kind.INT, "us")

@@ -21,18 +21,20 @@ from estero.classify.operations import Typed
 from estero.classify.sql_trees import SQL, closed
 
 _LONG: Final = 50
-"""Operands of fewer nodes are repeated: engines compute a short one twice in less time than a name takes."""
+"""The size below which operands are repeated: computing a short one twice is faster than naming it."""
 
 
 def with_names(
     dialect: Dialect, operands: Sequence[Typed], write: Callable[[Sequence[Typed]], Typed]
 ) -> Typed:
-    """What `write` makes of operands, in SQL that repeats no long one of them."""
+    """The result of `write` on operands, in SQL that repeats no long operand."""
     long = {f"__operand{n}": operand for n, operand in enumerate(operands) if _is_long(operand)}
     if not long:
         return write(operands)
     names = (f"__operand{n}" for n in range(len(operands)))
-    result = write([_named(n, each) if n in long else each for n, each in zip(names, operands, strict=True)])
+    result = write(
+        [_named(n, operand) if n in long else operand for n, operand in zip(names, operands, strict=True)]
+    )
     known = result.known
     if known is not None and any(_places(long, known).values()):
         known = None  # the names mean nothing outside of the operation
@@ -58,7 +60,7 @@ def _is_long(operand: Typed) -> bool:
 
 
 def _named(name: str, operand: Typed) -> Typed:
-    """An operand as its name; where it takes long to say when it is known, the name is asked."""
+    """An operand as its name, which is also tested for NULL if the operand's own test is long."""
     known = operand.known
     if known is not None and sum(1 for condition in known for _ in condition.walk()) >= _LONG:
         known = None
@@ -66,7 +68,7 @@ def _named(name: str, operand: Typed) -> Typed:
 
 
 def _places(names: Mapping[str, Typed], trees: Iterable[SQL]) -> dict[str, list[exp.Column]]:
-    """Where each of the names stands."""
+    """The nodes that each name occurs in."""
     places: dict[str, list[exp.Column]] = {name: [] for name in names}
     for tree in trees:
         for column in tree.find_all(exp.Column):

@@ -1,4 +1,4 @@
-"""Values with their kinds, and what is computed and compared of them, as SQL of a dialect."""
+"""Typed values, and operations and comparisons on them, as SQL of a dialect."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Typed:
 
 
 class Operations:
-    """Writes operations on values for `dialect`, as semantics.md means them."""
+    """Writes operations on values for `dialect`, with the semantics of semantics.md."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
@@ -81,7 +81,7 @@ class Operations:
     # ------------------------------------------------------------------------------ comparisons
 
     def compare(self, operator: e.ComparisonOperator, left: Typed, right: Typed) -> SQL:
-        """``left operator right`` as semantics.md means it."""
+        """``left operator right`` with the semantics of semantics.md."""
         kinds = (left.kind, right.kind)
         if None in kinds:
             return UNKNOWN.copy()
@@ -99,7 +99,7 @@ class Operations:
         return compared(operator, left.sql, right.sql)
 
     def _compare_exactly(self, operator: e.ComparisonOperator, whole: Typed, broken: Typed) -> SQL:
-        """An integer against a float, as numbers: 2**53 + 1 is not 2.0**53.
+        """Compares an integer with a float as numbers: 2**53 + 1 is not 2.0**53.
 
         Rounding keeps the order, so it decides where the rounded integer differs from the float. Where they
         are equal the float is an integer, and integers are compared. 2.0**63 is the only such float that is
@@ -122,9 +122,9 @@ class Operations:
         )
 
     def _compare_decimals(self, operator: e.ComparisonOperator, left: Typed, right: Typed) -> SQL:
-        """A decimal against a decimal or an integer; a constant is the decimal that it is written as.
+        """Compares a decimal with a decimal or an integer; a constant is the decimal as written.
 
-        Engines widen both sides to one type, where no digit is lost: what needs more than 38 is an error.
+        Engines widen both sides to one type without losing digits; more than 38 are an error.
         """
         if isinstance(right.literal, int | float):
             return self._compare_with_decimal(operator, left, Fraction(repr(right.literal)))
@@ -133,7 +133,7 @@ class Operations:
         return compared(operator, left.sql, right.sql)
 
     def _compare_with_decimal(self, operator: e.ComparisonOperator, value: Typed, constant: Fraction) -> SQL:
-        """A decimal against a constant, which is rounded to its scale: ``d < 0.125`` is ``d <= 0.12``."""
+        """Compares a decimal with a constant rounded to its scale: ``d < 0.125`` is ``d <= 0.12``."""
         units = constant * 10**value.scale
         most = 10**MOST_DIGITS
         if abs(units) >= most:
@@ -150,7 +150,7 @@ class Operations:
         return compared(operator, value.sql, exact)
 
     def _compare_with_float(self, operator: e.ComparisonOperator, whole: Typed, number: float) -> SQL:
-        """An integer against a float literal, as a comparison of integers: ``n < 1.5`` is ``n < 2``."""
+        """Compares an integer with a float literal as integers: ``n < 1.5`` is ``n < 2``."""
         if not math.isfinite(number) or abs(number) >= 2.0**63:
             smaller = number != -math.inf and (math.isnan(number) or number > 0)
             if number == -(2.0**63):
@@ -165,7 +165,7 @@ class Operations:
         return self.compare(operator, whole, self.literal(bound))
 
     def between(self, value: Typed, low: Typed, high: Typed) -> SQL:
-        """From `low` to `high`, both included."""
+        """``value BETWEEN low AND high``, both ends included."""
         above = self.compare(">=", value, low)
         below = self.compare("<=", value, high)
         return exp.paren(exp.and_(above, below), copy=False)
@@ -189,7 +189,7 @@ class Operations:
         return exp.paren(exp.or_(*parts, copy=False), copy=False)
 
     def is_listed(self, value: Typed, values: Sequence[Value]) -> SQL:
-        """``IN`` a list that is not written in the query: of any length, of one kind, without NULL."""
+        """``IN`` a bound list of any length, of values of one kind without NULL."""
         if value.kind is None:
             return UNKNOWN.copy()
         known = in_form(values, value.kind, value.tick)
@@ -214,7 +214,7 @@ class Operations:
         return self.dialect.checked("*", own, self.wide(self.literal(1000)), known)
 
     def _nanos(self, value: Typed) -> SQL:
-        """Nanoseconds since the epoch; no instant overflows them."""
+        """Nanoseconds since the epoch, without overflow for any instant."""
         if isinstance(value.literal, datetime):
             return self.dialect.integer(micros_of(value.literal) * 1000)
         return self.dialect.nanoseconds_of(value.sql, value.tick)
@@ -222,7 +222,7 @@ class Operations:
     # ------------------------------------------------------------------------------- arithmetic
 
     def arithmetic(self, operator: str, left: Typed, right: Typed) -> Typed:
-        """``left operator right``; an overflow of integers is an error, and a division by zero NULL."""
+        """``left operator right``; overflow of integers is an error, and division by zero gives NULL."""
         if left.kind is None or right.kind is None:
             return self.literal(None)
         known = self.all_known(left, right)
@@ -280,7 +280,7 @@ class Operations:
     # ------------------------------------------------------------------------------------- NULLs
 
     def is_known(self, value: Typed) -> SQL:
-        """Whether a value is not NULL."""
+        """The test that a value is not NULL."""
         if value.known is None:
             return exp.paren(is_not_null(value.sql))
         return exp.paren(exp.and_(exp.true(), *value.known)) if value.known else exp.true()
@@ -295,12 +295,12 @@ class Operations:
 
 
 def finest(*values: Typed) -> Tick:
-    """The resolution in which values go together."""
+    """The finest resolution of the values."""
     return "ns" if any(value.tick == "ns" for value in values) else "us"
 
 
 def _unless_zero(result: SQL, divisor: SQL, known: tuple[SQL, ...]) -> Typed:
-    """A float, or NULL where the divisor is zero."""
+    """A quotient of floats, or NULL if the divisor is zero."""
     value = either(compared("=", divisor, number(0)), exp.Null(), result)
     return Typed(value, Kind.FLOAT, (*known, compared("!=", divisor, number(0))))
 

@@ -1,4 +1,4 @@
-"""The key of PARTITION BY → two halves of 128 bits, as SQL trees.
+"""The key of PARTITION BY as two halves of 128 bits, in SQL trees.
 
 Alternatives of one bracket whose values differ in kind, or whose timestamps differ in resolution, become
 texts that are equal exactly where the values are: an integer never equals a string, and a float or a decimal
@@ -21,10 +21,10 @@ _NUMBERS = frozenset({Kind.INT, Kind.FLOAT, Kind.DECIMAL})
 
 
 class KeyWriter(Writer):
-    """Writes the key of a classification, and that it is known."""
+    """Writes the key of a classification and the conditions that it is known."""
 
     def known(self) -> list[SQL]:
-        """For each bracket of the key, that it is not NULL."""
+        """The conditions that each bracket of the key is not NULL."""
         return [is_not_null(exp.paren(self._key(bracket)[0])) for bracket in self._classification.keys]
 
     def halves(self) -> tuple[SQL, SQL]:
@@ -35,7 +35,7 @@ class KeyWriter(Writer):
         return self._dialect.hashes(parts)
 
     def _key(self, bracket: tuple[str, ...]) -> tuple[SQL, Kind]:
-        """The value of one bracket in one form for all its alternatives."""
+        """The value of a bracket, in a common form for all its alternatives."""
         present = [name for name in bracket if name in self._columns]
         alike = {(column.kind, column.tick) for column in map(self._columns.__getitem__, present)}
         if len(alike) > 1:
@@ -62,7 +62,7 @@ class KeyWriter(Writer):
                 return value
 
     def _text(self, name: str) -> SQL:
-        """A text that equal values of different kinds share; it begins with a letter for the kind."""
+        """The common text of equal values of different kinds, beginning with a letter for the kind."""
         value, column = self._read(name), self._columns[name]
         if column.kind in _NUMBERS:
             return text_of_number(self._dialect, value, column)
@@ -72,12 +72,12 @@ class KeyWriter(Writer):
         return _lettered(self._dialect, letters.get(column.kind, "o"), value)
 
     def _one_float_of_equal_ones(self, value: SQL) -> SQL:
-        """-0.0 as 0.0, and every NaN as the same one."""
+        """A float with -0.0 as 0.0 and all NaNs the same."""
         positive = exp.Add(this=value, expression=self._dialect.floating(0.0))
         return either(call("isnan", value.copy()), self._dialect.floating(math.nan), positive)
 
     def _first_that_the_type_has(self, choices: list[tuple[str, SQL]]) -> SQL:
-        """Chosen by the type of the event, not by NULL: a type whose attribute is NULL has no key."""
+        """The alternative chosen by the event's type, not by NULL: a NULL attribute means no key."""
         schema, column = self._classification.schema, self._classification.type_column
         if len(choices) == 1:
             return choices[0][1]
@@ -97,7 +97,7 @@ class KeyWriter(Writer):
 
 
 def text_of_number(dialect: Dialect, value: SQL, column: ColumnType) -> SQL:
-    """The text that equal integers, floats and decimals share.
+    """The common text of equal integers, floats and decimals.
 
     A float that is a 64-bit integer has the text of that integer, and no other float has such a text; a
     decimal that is an integer has it, too, and no other one has the text of a float.

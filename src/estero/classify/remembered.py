@@ -1,4 +1,4 @@
-"""What was worked out lately, for questions that are asked again and cannot be hashed."""
+"""A memory of recent results for repeated requests that cannot be hashed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST = 16
 
 
 class Remembered(Generic[Answer]):
-    """The answers to the last questions, which are told apart by ``==``.
+    """The answers to the last requests, which are compared by ``==``.
 
     >>> lengths = Remembered[int]()
     >>> lengths.of({"a": 1}, lambda: 1), lengths.of({"a": 1}, lambda: 1 // 0)
@@ -22,11 +22,11 @@ class Remembered(Generic[Answer]):
         self._last: list[tuple[object, Answer]] = []
 
     def of(self, asked: object, work: Callable[[], Answer]) -> Answer:
-        """The answer to a question: what `work` gives, unless it is remembered."""
+        """The answer to a request: remembered, or else computed by `work`."""
         for known, answer in self._last[:]:  # another thread may write
             if known == asked:
                 return answer
-        found = work()
-        self._last.insert(0, (asked, found))
+        answer = work()
+        self._last.insert(0, (asked, answer))
         del self._last[_MOST:]
-        return found
+        return answer

@@ -1,4 +1,4 @@
-"""SQL as Spark writes it, whatever its session's settings are.
+"""SQL as Spark writes it, independent of the settings of its session.
 
 Spark replaces ``${…}`` in every text that it parses (``spark.sql.variable.substitute``), inside of strings,
 too, and reads backslashes in strings as ``spark.sql.parser.escapedStringLiterals`` says. So a string with
@@ -41,12 +41,12 @@ from estero.language.tree.schema import Kind
 LOCAL_TIME = "timestamp_ntz"
 """Timestamps without a zone, which are taken to be in UTC."""
 MATCHER = "estero_matches"
-"""The function that matches what Java cannot; it takes a text and an expression in RE2's syntax."""
+"""The function for expressions that Java cannot match; it takes a text and an expression for RE2."""
 
 _MOST_LOOPS_OF_LIKE = 2
-"""Spark makes a regular expression of LIKE, and Java tries all ways through ``%a%b%c%``."""
+"""The most ``%`` that Spark's LIKE may go through, since Java tries all ways through ``%a%b%c%``."""
 _PLAIN = re.compile(r"[\w !#%&()*+,./:;<=>?@^|~\-]*")
-"""Strings that mean themselves in every setting."""
+"""Strings that are literal in every setting."""
 _OVERFLOW = "estero: 64-bit overflow"
 _BEYOND_CALENDAR = "estero: overflow of a timestamp, which is before the year 1 or after the year 9999"
 _CHECKED = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
@@ -63,7 +63,7 @@ _LENGTHS = {
 
 
 class Spark(Dialect):
-    """The dialect of Spark: no setting of a session changes what it means."""
+    """The dialect of Spark, with the same meaning under all settings of a session."""
 
     name = "spark"
     text_type = "STRING"
@@ -86,7 +86,7 @@ class Spark(Dialect):
     }
 
     def column_type(self, engine_type: str) -> ColumnType:
-        """How expressions read a column of a type as ``df.dtypes`` names it."""
+        """The column type for a type as ``df.dtypes`` names it."""
         if engine_type.startswith(("char(", "varchar(", "string collate ")):
             return ColumnType(Kind.STRING, "STRING")
         return super().column_type(engine_type)
@@ -109,7 +109,7 @@ class Spark(Dialect):
         return call("get", call("transform", call("array", value), body), number(0))
 
     def in_utc(self, column: ColumnType) -> ColumnType:
-        """The same column where the session is in UTC: Spark's own cast is right, and fast, there."""
+        """The same column for a session in UTC, where Spark's own fast cast is right."""
         return replace(column, cast="timestamp") if column.cast == LOCAL_TIME else column
 
     def as_read(self, name: str, column: ColumnType) -> SQL:
@@ -159,9 +159,9 @@ class Spark(Dialect):
     def whole(self, value: SQL) -> SQL:
         # A cast makes 2.0**63 the greatest integer, as it does all that is larger without ANSI mode.
         number = exp.TryCast(**cast(value, "BIGINT").args, safe=True)
-        found = either(compared("<", value, self.floating(2.0**63)), number)
+        fitting = either(compared("<", value, self.floating(2.0**63)), number)
         beyond = either(is_not_null(value), _failure(_OVERFLOW, "BIGINT"))
-        return call("coalesce", found, beyond)
+        return call("coalesce", fitting, beyond)
 
     def ticks_of(self, value: SQL, tick: Tick) -> SQL:
         return call("unix_micros", value)  # there is no finer resolution
@@ -239,7 +239,7 @@ class Spark(Dialect):
 
     def hashes(self, values: Sequence[tuple[SQL, Kind]]) -> tuple[SQL, SQL]:
         plain = [value for value, _ in values]
-        return call("xxhash64", *plain), call("xxhash64", text("estero"), *(each.copy() for each in plain))
+        return call("xxhash64", *plain), call("xxhash64", text("estero"), *(value.copy() for value in plain))
 
     def text(self, tree: SQL, *, copy: bool = True) -> str:
         return super().text(tree.transform(_in_safe_letters, copy=copy), copy=False)
@@ -254,7 +254,7 @@ SPARK: Final = Spark()
 
 
 def _failure(message: str, engine_type: str) -> SQL:
-    """An error where a value of a type is wanted."""
+    """An expression of a type that raises an error."""
     return cast(call("raise_error", text(message)), engine_type)
 
 

@@ -1,4 +1,4 @@
-"""Strings and names as SQL has them, in all engines."""
+"""Strings and names in the SQL of all engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small trees of SQL, of which the larger ones are made."""
+"""Small SQL trees from which larger ones are built."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def bound(value: SQL) -> SQL:
 
 
 def closed(value: SQL) -> SQL:
-    """The value itself, in parentheses where it does not bind as one operand."""
+    """The value, in parentheses if it does not bind as one operand."""
     if isinstance(value, exp.Column | exp.Literal | exp.Cast | exp.Anonymous | exp.Paren):
         return value
     return exp.paren(value, copy=False)
@@ -68,7 +68,7 @@ def either(test: SQL, value: SQL, default: SQL | None = None) -> SQL:
 
 
 def total(terms: Iterable[SQL]) -> SQL:
-    """The sum of terms, of which there is one at least."""
+    """The sum of at least one term."""
     first, *rest = terms
     for term in rest:
         first = exp.Add(this=first, expression=term)
@@ -81,7 +81,7 @@ def negative(value: SQL, *, is_negative: bool) -> SQL:
 
 
 def is_one_of(value: SQL, texts: Sequence[str]) -> SQL:
-    """Whether a string is one of `texts`; never true of none."""
+    """The test that a string is one of `texts`; false for no texts."""
     if len(texts) == 1:
         return exp.EQ(this=value, expression=text(texts[0]))
     return exp.In(this=value, expressions=list(map(text, texts))) if texts else exp.false()

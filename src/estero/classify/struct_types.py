@@ -1,4 +1,4 @@
-"""DuckDB's text of the type of a struct → its fields."""
+"""The fields of a struct in DuckDB's text of its type."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 _PIECE: Final = re.compile(r"""[^"'(),]+|"(?:[^"]|"")*"|'(?:[^']|'')*'|[(),]""")
-"""Brackets, commas, and what holds none: names and strings in quotes, or other text."""
+"""Brackets, commas, and text without them: names and strings in quotes, or other text."""
 
 
 def split_fields(text: str) -> list[tuple[str, str]]:

@@ -1,6 +1,6 @@
-"""What registers compare (automata/registers.py) → columns of the classified table, as integers.
+"""The values that registers compare (automata/registers.py) as integer columns of the classified table.
 
-The engines compute each value in the form that it crosses in: integers, truth values and instants as
+The engines compute each value in its transfer form: integers, truth values and instants as
 64-bit integers, floats as they are (Spark's SQL cannot read their bits), strings and decimals as hashes.
 `as_integers` makes 64-bit integers of all of them that compare as the values do (compared.py).
 """
@@ -33,19 +33,19 @@ _BEYOND: Mapping[Kind | None, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ValueColumn:
-    """The SQL of a column of values; `is_float` where it is of floats, else it is of 64-bit integers."""
+    """The SQL of a column of values, floats if `is_float`, else 64-bit integers."""
 
     sql: SQL
     is_float: bool
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """The type in which the column crosses from Spark. From DuckDB hashes come unsigned."""
+        """The transfer type of the column from Spark; DuckDB's hashes come unsigned."""
         return pa.float64() if self.is_float else pa.int64()
 
 
 class ValueWriter(Writer):
-    """Writes the values of a classification; NULL for events of other types, which are not asked."""
+    """Writes the values of a classification; NULL for events of types without the value."""
 
     def __init__(
         self, classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType]
@@ -53,13 +53,13 @@ class ValueWriter(Writer):
         super().__init__(classification, dialect, columns)
         self._typed = [self._expressions.value(value.expression) for value in classification.values]
         self._operations = Operations(dialect)
-        self._nanos = any(each.kind in TIMES and each.tick == "ns" for each in self._typed)
+        self._nanos = any(value.kind in TIMES and value.tick == "ns" for value in self._typed)
 
     def columns(self, asked: SQL | None = None) -> dict[str, ValueColumn]:
         """Name → column, in order.
 
         A value that may be an error (an overflow, an unsigned integer of more than 63 bits) is only computed
-        for events of which `asked` is true.
+        for events where `asked` is true.
         """
         values = zip(self._classification.values, self._typed, strict=True)
         return {value_name(n): self._column(value, typed, asked) for n, (value, typed) in enumerate(values)}
@@ -94,7 +94,7 @@ class ValueWriter(Writer):
                 return typed.sql
 
     def _ticks(self, value: Value, typed: Typed) -> SQL:
-        """Ticks as in the time column; nanoseconds for all values where some column has them.
+        """Ticks as in the time column, or nanoseconds for all values if some column has them.
 
         A value that no 64-bit integer holds in nanoseconds is an error.
         """

@@ -1,4 +1,4 @@
-"""The reference semantics of conjunctive queries: all valuations, found by trying (semantics.md).
+"""The reference semantics of conjunctive queries, by trying all valuations (semantics.md).
 
 A valuation takes each atom to an event, such that one assignment of values to variables makes every atom
 its event: the tuple-homomorphisms of the paper's section 4. Two atoms may have the same event, and equal
@@ -19,7 +19,7 @@ from estero.reference.values import Event, compare, in_utc
 
 Assignment = Mapping[str, Value]
 Valuation = tuple[int, ...]
-"""For each atom the position of its event."""
+"""The position of the event of each atom."""
 
 
 def evaluate_conjunctive(
@@ -34,7 +34,7 @@ def evaluate_conjunctive(
 
     >>> from estero.language.syntax.parser import parse_conjunctive
     >>> events = [Event("S", {"a": 2, "b": 1}), Event("T", {"k": 3}), Event("T", {"k": 2})]
-    >>> [str(each) for each in evaluate_conjunctive(parse_conjunctive("Q(x) <- T(x), S(x, _)"), events)[2]]
+    >>> list(map(str, evaluate_conjunctive(parse_conjunctive("Q(x) <- T(x), S(x, _)"), events)[2]))
     ['[0, 2] {S: [0], T: [2]}']
     """
     by_end: defaultdict[int, set[ComplexEvent]] = defaultdict(set)
@@ -42,14 +42,14 @@ def evaluate_conjunctive(
         labels = frozenset(
             (label, frozenset((position,))) for label, position in zip(tree.labels, valuation, strict=True)
         )
-        found = ComplexEvent(min(valuation), max(valuation), labels)
-        if tree.window is None or is_within(tree.window, found, events, tick):
-            by_end[found.end].add(found)
-    return {end: limited(found, tree.limit) for end, found in by_end.items()}
+        complex_event = ComplexEvent(min(valuation), max(valuation), labels)
+        if tree.window is None or is_within(tree.window, complex_event, events, tick):
+            by_end[complex_event.end].add(complex_event)
+    return {end: limited(complex_events, tree.limit) for end, complex_events in by_end.items()}
 
 
 def valuations(tree: ConjunctiveTree, events: Sequence[Event]) -> Iterator[Valuation]:
-    """All valuations over a stream, whatever the window."""
+    """All valuations over a stream, without regard to the window."""
     joined = _joined(tree)
 
     def choose(chosen: Valuation, assignment: Assignment) -> Iterator[Valuation]:
@@ -75,7 +75,7 @@ def _joined(tree: ConjunctiveTree) -> frozenset[str]:
 def _assign(
     atom: Atom, event: Event, streams: tuple[str, ...], assignment: Assignment, joined: frozenset[str]
 ) -> Assignment | None:
-    """The assignment with the values of the atom's variables, or None where the event is not of the atom."""
+    """The assignment extended by the atom's variables, or None if the event does not match the atom."""
     if event.type not in names_of_type(atom.relation, streams) or len(atom.arguments) > len(event.attributes):
         return None
     extended = dict(assignment)

@@ -58,7 +58,7 @@ def evaluate_filter(condition: e.Node, marked: Marked, predicates: SetPredicates
 
 
 def _for_all_tuples(comparison: e.Node, marked: Marked) -> bool | None:
-    """The comparison of every tuple of events; without the first of a variable that prev speaks of."""
+    """The comparison over all tuples of events, without the first event of a variable under prev."""
     nodes = list(comparison.walk())
     attributes = [node for node in nodes if isinstance(node, e.Attribute)]
     variables = sorted({node.variable for node in attributes if node.variable is not None})
@@ -83,7 +83,7 @@ def _for_all_tuples(comparison: e.Node, marked: Marked) -> bool | None:
 
 
 def _before(attribute: e.Attribute, chosen: Mapping[str, Event], marked: Marked) -> Value:
-    """The value of the event that its variable marks before the one that is chosen."""
+    """The value of the previous event marked by the variable of a ``prev``."""
     if attribute.variable is None:
         raise QueryError(f"{attribute.name} belongs to no variable", span=attribute.span)
     events = marked[attribute.variable]
@@ -94,7 +94,7 @@ def _before(attribute: e.Attribute, chosen: Mapping[str, Event], marked: Marked)
 def _set_predicate(node: e.SetPredicate, marked: Marked, predicates: SetPredicates) -> bool | None:
     predicate = predicates.get(node.name) or _BUILT_IN.get(node.name)
     if predicate is None:
-        raise QueryError(f"there is no set predicate {node.name}", span=node.span)
+        raise QueryError(f"unknown set predicate {node.name}", span=node.span)
     return predicate(*(_argument(argument, marked) for argument in node.arguments))
 
 
@@ -167,7 +167,7 @@ def _computable(values: Sequence[Any]) -> list[Any]:
 
 
 def _sum_of_decimals(values: Sequence[Any]) -> Decimal:
-    """Exact; more than 38 digits are an error."""
+    """The exact sum of decimals; raises `DataError` beyond 38 digits."""
     total = sum(map(Fraction, values), Fraction())
     scale = max(-int(value.as_tuple().exponent) for value in values)
     units = total * 10**scale
@@ -203,18 +203,20 @@ def _sample_deviation(values: Sequence[Value]) -> float | None:
 
 
 def _different(values: Sequence[Value]) -> list[Value]:
-    """The values of which none equals one before it."""
-    found: list[Value] = []
+    """The values without duplicates, in order of first occurrence."""
+    distinct: list[Value] = []
     for value in values:
-        if not any(compare("=", value, other) for other in found):
-            found.append(value)
-    return found
+        if not any(compare("=", value, other) for other in distinct):
+            distinct.append(value)
+    return distinct
 
 
 def _median(values: Sequence[Value]) -> float | None:
-    """The value in the middle in ascending order; of an even number the mean of the two there."""
+    """The median: the middle value in ascending order, or the mean of the two middle ones."""
     if not values:
         return None
-    numbers = sorted((float(as_number(value)) for value in values), key=lambda each: (math.isnan(each), each))
+    numbers = sorted(
+        (float(as_number(value)) for value in values), key=lambda number: (math.isnan(number), number)
+    )
     half = len(numbers) // 2
     return numbers[half] if len(numbers) % 2 else (numbers[half - 1] + numbers[half]) / 2

@@ -1,4 +1,4 @@
-"""The reference meaning of the built-in scalar functions. NULL in, NULL out, except for those that choose."""
+"""The reference meaning of the built-in scalar functions: NULL in, NULL out, except for those that choose."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def call_function(name: str, arguments: Sequence[Value]) -> Value:
     if name == "coalesce":
         return _coalesce(arguments)
     if name not in _FUNCTIONS:
-        raise QueryError(f"there is no function {name}")
+        raise QueryError(f"unknown function {name}")
     if any(argument is None for argument in arguments):
         return None
     return _FUNCTIONS[name](*arguments)
@@ -44,21 +44,21 @@ def alike(values: Sequence[Value]) -> list[Value]:
 
 
 def fit(number: int) -> int:
-    """`number`, if it is a 64-bit integer."""
+    """The number itself; raises `DataError` unless it is a 64-bit integer."""
     if not -(2**63) <= number < 2**63:
         raise DataError(f"{number} is not a 64-bit integer")
     return number
 
 
 def as_number(value: Value) -> int | float:
-    """`value` as a number; anything but one is an error."""
+    """The value as a number; raises `DataError` for anything else."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     raise DataError(f"{value!r} is not a number")
 
 
 def converted(value: Value | Decimal, wanted: CastType) -> Value:
-    """``CAST(value AS wanted)``: NULL of NULL, and of what is no value of that type."""
+    """``CAST(value AS wanted)``: NULL for NULL and for anything that is not a value of that type."""
     match wanted, value:
         case _, None:
             return None
@@ -106,7 +106,7 @@ def _finite(number: float) -> float | None:
 
 
 def _coalesce(values: Sequence[Value]) -> Value:
-    """The first; beside a float, an integer becomes one."""
+    """The first value that is not NULL; an integer among floats becomes a float."""
     known = alike(values)
     return known[0] if known else None
 
@@ -120,7 +120,7 @@ def _abs(value: Value) -> Value:
 
 
 def _sign(value: Value) -> int:
-    """NaN is the largest number, so it is positive."""
+    """The sign of a number; NaN is the largest number, so it is positive."""
     number = as_number(value)
     return 1 if number > 0 or math.isnan(number) else -1 if number < 0 else 0
 
@@ -131,7 +131,7 @@ def _whole(value: Value, whole: Callable[[float], int]) -> Value:
 
 
 def _round(value: Value, digits: Value = 0) -> Value:
-    """Halves go away from zero; a float is multiplied, rounded and divided again."""
+    """The nearest number, halves away from zero; a float is multiplied, rounded and divided again."""
     number = as_number(value)
     if isinstance(number, int):
         return number
@@ -162,7 +162,7 @@ def _exp(value: Value) -> float:
 
 
 def _power(base: Value, exponent: Value) -> float:
-    """As IEEE 754 has it: infinite beyond the floats, NaN for a root of a negative number."""
+    """A power by IEEE 754: infinite beyond the floats, NaN for a root of a negative number."""
     x, y = float(as_number(base)), float(as_number(exponent))
     is_odd = math.isfinite(y) and y == math.floor(y) and math.fmod(y, 2.0) != 0
     try:

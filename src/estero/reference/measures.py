@@ -1,4 +1,4 @@
-"""The reference meaning of what SELECT computes of one complex event (semantics-2.md, "What is shown")."""
+"""The reference meaning of the columns that SELECT computes from a complex event."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from estero.reference.values import Event, arithmetic, evaluate
 
 
 def evaluate_measures(
-    tree: QueryTree, each: ComplexEvent, events: Sequence[Event], *, tick: int = 1
+    tree: QueryTree, complex_event: ComplexEvent, events: Sequence[Event], *, tick: int = 1
 ) -> dict[str, Any]:
-    """The values that SELECT names, of one complex event of the query over `events`; `list` gives lists.
+    """The values of the columns of SELECT for one complex event over `events`; `list` gives lists.
 
     Times are in ticks of `tick` nanoseconds.
 
@@ -29,8 +29,10 @@ def evaluate_measures(
     >>> evaluate_measures(tree, both, events)
     {'total': 7, 'twice': 10}
     """
-    marked = {label: tuple(events[place] for place in sorted(places)) for label, places in each.labels}
-    start, end = events[each.start], events[each.end]
+    marked = {
+        label: tuple(events[place] for place in sorted(places)) for label, places in complex_event.labels
+    }
+    start, end = events[complex_event.start], events[complex_event.end]
     wait = wait_of(tree, tick)
 
     def meaning(name: e.Attribute | e.Aggregate | e.Previous) -> Value:
@@ -52,7 +54,7 @@ def evaluate_measures(
             case e.Attribute("duration"):
                 return arithmetic("-", end.time, start.time)
             case _:
-                raise QueryError(f"{name} is no value of a complex event", span=name.span)
+                raise QueryError(f"{name} is not a column of the answer", span=name.span)
 
     return {
         item.name: evaluate(with_ticks(item, tick).expression, meaning)
@@ -62,4 +64,4 @@ def evaluate_measures(
 
 
 def _bracket(tree: QueryTree, key: str) -> KeyBracket | None:
-    return next((each for each in tree.partition_by if key in each.alternatives), None)
+    return next((bracket for bracket in tree.partition_by if key in bracket.alternatives), None)

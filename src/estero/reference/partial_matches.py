@@ -1,7 +1,7 @@
-"""The reference meaning of partial matches and funnels (semantics-2.md, "How far it came").
+"""The reference meaning of partial matches and funnels.
 
-What came how far is a question about events, and not about which complex events are chosen: neither the
-strategy nor LIMIT is asked. What CONSUME BY has forgotten is seen by no event after it, at any level.
+How far a match came is a question about events, not about which complex events are chosen: neither the
+strategy nor LIMIT matters. Events forgotten by CONSUME BY are invisible to all later ones, at every level.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from estero.reference.queries import (
 def evaluate_levels(
     tree: QueryTree, events: Sequence[Event], *, tick: int = 1, chosen: bool = False
 ) -> dict[int, int]:
-    """The level that each start reaches, for those that reach any: n where it starts a complex event.
+    """The level reached by each start that reaches any; n if it starts a complex event.
 
     With `chosen`, only complex events that the strategy and LIMIT choose count at level n. Raises
     `QueryError` for a query without a window, or of a pattern that is no sequence.
@@ -36,7 +36,7 @@ def evaluate_levels(
 def evaluate_funnel(
     tree: QueryTree, events: Sequence[Event], *, tick: int = 1, chosen: bool = False
 ) -> list[int]:
-    """How many starts reach at least each level; see `evaluate_levels`."""
+    """The numbers of starts that reach at least each level; see `evaluate_levels`."""
     reached = evaluate_levels(tree, events, tick=tick, chosen=chosen).values()
     return [sum(level >= least for level in reached) for least in range(1, len(_queries(tree)) + 1)]
 
@@ -49,7 +49,7 @@ def evaluate_partials(
     known: int | None = None,
     chosen: bool = False,
 ) -> dict[int, tuple[int, set[ComplexEvent]]]:
-    """For each start whose window has passed, short of the last level: its level and what NEXT would choose.
+    """The level and NEXT's choice for each start whose window has passed below the last level.
 
     Several complex events are chosen where they mark the same events; any one of them is right. `known` is
     the greatest time that is known, that of the last event unless it is given. With `chosen` see
@@ -68,7 +68,7 @@ def evaluate_partials(
 def _furthest(
     tree: QueryTree, events: Sequence[Event], tick: int, *, chosen: bool
 ) -> dict[int, tuple[int, set[ComplexEvent]]]:
-    """The level of each start, and its complex events of this level."""
+    """The level of each start, with its complex events at that level."""
     queries = _queries(tree)
     answers = evaluate_query(tree, events, tick=tick)
     reached: dict[int, tuple[int, set[ComplexEvent]]] = {}
@@ -76,9 +76,9 @@ def _furthest(
         of_query = answers
         if not (chosen and level == len(queries)):
             of_query = evaluate_query(query, events, tick=tick)
-        seen = _seen(tree, events, answers, {each for group in of_query.values() for each in group})
-        for start in {each.start for each in seen}:
-            reached[start] = level, {each for each in seen if each.start == start}
+        seen = _seen(tree, events, answers, {candidate for group in of_query.values() for candidate in group})
+        for start in {candidate.start for candidate in seen}:
+            reached[start] = level, {candidate for candidate in seen if candidate.start == start}
     return reached
 
 
@@ -88,7 +88,7 @@ def _seen(
     answers: dict[int, set[ComplexEvent]],
     candidates: set[ComplexEvent],
 ) -> set[ComplexEvent]:
-    """Those whose start is not forgotten before their end: no answer of the query ends between."""
+    """The candidates whose start is not forgotten before their end: no answer ends in between."""
     if tree.consume is Consume.NONE:
         return candidates
     part_of = {
@@ -97,18 +97,18 @@ def _seen(
         for position in part
     }
 
-    def forgets(end: int, each: ComplexEvent) -> bool:
-        here = tree.consume is Consume.ANY or part_of[end] == part_of[each.start]
-        return here and each.start <= end < each.end
+    def forgets(end: int, candidate: ComplexEvent) -> bool:
+        here = tree.consume is Consume.ANY or part_of[end] == part_of[candidate.start]
+        return here and candidate.start <= end < candidate.end
 
     return {candidate for candidate in candidates if not any(forgets(end, candidate) for end in answers)}
 
 
 def _queries(tree: QueryTree) -> list[QueryTree]:
-    """For each level the query that finds what reaches it; the last has the whole pattern."""
+    """The query for each level; the last one has the whole pattern."""
     tree = with_whole(tree)
     if tree.window is None:
-        raise QueryError("how far a pattern came is told when its window has passed, and it has none")
+        raise QueryError("partial matches need a window: add WITHIN")
     levels = levels_of(tree.pattern)
     if not levels:
         raise QueryError("only a sequence comes some of the way", span=tree.pattern.span)

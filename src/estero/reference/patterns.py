@@ -1,7 +1,7 @@
 """The reference meaning of patterns: all complex events of φ over a finite stream, by structural recursion.
 
-A `Found` is one way to read φ. Filters that speak of variables bound further out (FO-CEL) are carried
-along as debts and settled at the smallest pattern around them that binds those variables.
+A `Candidate` is one way to match φ. Filters on variables bound further out (FO-CEL) are carried
+along as debts and settled at the smallest enclosing pattern that binds those variables.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ Marks = frozenset[tuple[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A finite stream with what is known around it: streams of FROM, set predicates, positions, units."""
+    """A finite stream with its context: the streams of FROM, set predicates, positions and the tick."""
 
     events: tuple[Event, ...]
     names: tuple[str, ...] = ()
     predicates: SetPredicates = field(default_factory=dict)
     positions: Sequence[int] = ()
-    """The places of the events in the whole stream, of which this may be a part; empty: it is the whole."""
+    """The positions of the events in the whole stream if this is a part of it, otherwise empty."""
     tick: int = 1
     """The nanoseconds in a tick of time."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFilter:
-    """A filter of which some variables are not bound yet; `bound` are the others."""
+    """A filter with unbound variables; `bound` holds the bound ones."""
 
     condition: Node
     bound: frozenset[tuple[str, Positions]] = frozenset()
@@ -54,22 +54,22 @@ class OpenFilter:
         return frozenset(variables_of(self.condition)) - {variable for variable, _ in self.bound}
 
     def bind(self, bindings: Mapping[str, Positions]) -> OpenFilter:
-        """This filter with those of `bindings` that it still needs."""
+        """The filter with the bindings of its unbound variables added."""
         new = {(variable, positions) for variable, positions in bindings.items() if variable in self.unbound}
         return replace(self, bound=self.bound | new)
 
 
 @dataclass(frozen=True, slots=True)
 class Debt:
-    """Filters that must all be true; or, if `forbidden`, that must not all be true."""
+    """Filters that must all be true or, if `forbidden`, must not all be true."""
 
     filters: frozenset[OpenFilter]
     forbidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The first and the last position read, the (label, position) pairs marked, and the filters owed."""
+class Candidate:
+    """A candidate complex event: first and last position, (label, position) marks and owed filters."""
 
     start: int
     end: int
@@ -85,9 +85,9 @@ class Found:
         """The positions marked with `label`."""
         return frozenset(position for name, position in self.marks if name == label)
 
-    def union(self, other: Found) -> Found:
-        """Both together."""
-        return Found(
+    def union(self, other: Candidate) -> Candidate:
+        """The union of two candidates."""
+        return Candidate(
             min(self.start, other.start),
             max(self.end, other.end),
             self.marks | other.marks,
@@ -95,34 +95,34 @@ class Found:
         )
 
 
-def find(pattern: p.Pattern, stream: Stream) -> frozenset[Found]:
-    """All complex events of `pattern` over `stream`, whatever their start and end."""
+def find(pattern: p.Pattern, stream: Stream) -> frozenset[Candidate]:
+    """All complex events of `pattern` over `stream`, with any start and end."""
     labels = frozenset(label_types(pattern))
     return frozenset(
-        settled for found in _find(pattern, stream) for settled in _settle(found, labels, stream)
+        settled for candidate in _find(pattern, stream) for settled in _settle(candidate, labels, stream)
     )
 
 
-def _find(pattern: p.Pattern, stream: Stream) -> Iterable[Found]:  # noqa: C901, PLR0911, PLR0912  (one case per operator)
+def _find(pattern: p.Pattern, stream: Stream) -> Iterable[Candidate]:  # noqa: C901, PLR0911, PLR0912  (one case per operator)
     match pattern:
         case p.EventType():
             return _events_of_type(pattern, stream)
         case p.As(inner, variable):
-            return {_mark_all(found, variable) for found in find(inner, stream)}
+            return {_mark_all(candidate, variable) for candidate in find(inner, stream)}
         case p.Rename(inner, old, new):
-            return {_relabel(found, {old: new}) for found in find(inner, stream)}
+            return {_relabel(candidate, {old: new}) for candidate in find(inner, stream)}
         case p.Keep(inner, labels):
-            return {_keep(found, labels) for found in find(inner, stream)}
+            return {_keep(candidate, labels) for candidate in find(inner, stream)}
         case p.Filter(inner, condition):
             return _owing(condition, find(inner, stream))
         case p.PartitionBy(inner, keys):
-            return {found for found in find(inner, stream) if _agree(found, keys, stream)}
+            return {candidate for candidate in find(inner, stream) if _agree(candidate, keys, stream)}
         case p.Start(inner):
-            return {found for found in find(inner, stream) if found.start == 0}
+            return {candidate for candidate in find(inner, stream) if candidate.start == 0}
         case p.Strict(inner):
-            return {found for found in find(inner, stream) if is_interval(found.support)}
+            return {candidate for candidate in find(inner, stream) if is_interval(candidate.support)}
         case p.Disjunction(parts):
-            return {found for part in parts for found in find(part, stream)}
+            return {candidate for part in parts for candidate in find(part, stream)}
         case p.Conjunction(parts):
             return reduce(_in_both, [find(part, stream) for part in parts])
         case p.All(parts):
@@ -140,47 +140,49 @@ def _find(pattern: p.Pattern, stream: Stream) -> Iterable[Found]:  # noqa: C901,
 
 
 def names_of_type(event_type: p.EventType, streams: tuple[str, ...]) -> set[str]:
-    """Type R of stream S is called ``S>R``, or R alone if S is the only stream; R is that of any stream."""
+    """The names of type R: ``S>R`` in stream S, also R if S is the only one; without S in any stream."""
     if event_type.stream is None:
         return {event_type.name, *(f"{stream}>{event_type.name}" for stream in streams)}
     full_name = f"{event_type.stream}>{event_type.name}"
     return {full_name, event_type.name} if streams == (event_type.stream,) else {full_name}
 
 
-def _events_of_type(pattern: p.EventType, stream: Stream) -> Iterator[Found]:
+def _events_of_type(pattern: p.EventType, stream: Stream) -> Iterator[Candidate]:
     names = names_of_type(pattern, stream.names)
     for position, event in enumerate(stream.events):
         if event.type in names:
-            yield Found(position, position, frozenset({(pattern.name, position)}))
+            yield Candidate(position, position, frozenset({(pattern.name, position)}))
 
 
 # ------------------------------------------------------------------------------------------- labels
 
 
-def _mark_all(found: Found, variable: str) -> Found:
-    return replace(found, marks=found.marks | {(variable, position) for position in found.support})
+def _mark_all(candidate: Candidate, variable: str) -> Candidate:
+    return replace(
+        candidate, marks=candidate.marks | {(variable, position) for position in candidate.support}
+    )
 
 
-def _relabel(found: Found, names: Mapping[str, str]) -> Found:
-    marks = frozenset((names.get(label, label), position) for label, position in found.marks)
-    return replace(found, marks=marks)
+def _relabel(candidate: Candidate, names: Mapping[str, str]) -> Candidate:
+    marks = frozenset((names.get(label, label), position) for label, position in candidate.marks)
+    return replace(candidate, marks=marks)
 
 
-def _keep(found: Found, labels: tuple[str, ...]) -> Found:
-    return replace(found, marks=frozenset(mark for mark in found.marks if mark[0] in labels))
+def _keep(candidate: Candidate, labels: tuple[str, ...]) -> Candidate:
+    return replace(candidate, marks=frozenset(mark for mark in candidate.marks if mark[0] in labels))
 
 
 def is_interval(positions: AbstractSet[int]) -> bool:
-    """Whether the positions have no gap; none at all have none."""
+    """Whether the positions have no gap; true for an empty set."""
     return not positions or max(positions) - min(positions) + 1 == len(positions)
 
 
 # ------------------------------------------------------------------------------------ in succession
 
 
-def _sequence(sequence: p.Sequence, stream: Stream) -> Iterable[Found]:
-    """From the left: ``a ; b?`` is ``(a ; b) OR a``; with nothing before, ``b? ; c`` is ``(b ; c) OR c``."""
-    so_far: Iterable[Found] = ()
+def _sequence(sequence: p.Sequence, stream: Stream) -> Iterable[Candidate]:
+    """Joins parts from the left: ``a ; b?`` is ``(a ; b) OR a``, a leading ``b? ; c`` is ``(b ; c) OR c``."""
+    so_far: Iterable[Candidate] = ()
     may_be_empty = True
     for part, link in zip(sequence.parts, (p.Link(), *sequence.links), strict=True):
         optional = isinstance(part, p.Optional)
@@ -193,16 +195,16 @@ def _sequence(sequence: p.Sequence, stream: Stream) -> Iterable[Found]:
         so_far, may_be_empty = joined, may_be_empty and optional
     if may_be_empty:
         raise QueryError("a sequence needs a part that is not optional", span=sequence.span)
-    before = [(each, _at_positions(find(each.event, stream))) for each in sequence.before]
-    after = [(each, _at_positions(find(each.event, stream))) for each in sequence.after]
+    before = [(absence, _at_positions(find(absence.event, stream))) for absence in sequence.before]
+    after = [(absence, _at_positions(find(absence.event, stream))) for absence in sequence.after]
     return {
         kept
-        for found in so_far
+        for candidate in so_far
         for kept in _without(
-            found,
+            candidate,
             [
-                *_too_close(before, range(found.start), partial(_ends, found.start), stream),
-                *_too_close(after, _behind(found, stream), partial(_ends, found.end), stream),
+                *_too_close(before, range(candidate.start), partial(_ends, candidate.start), stream),
+                *_too_close(after, _behind(candidate, stream), partial(_ends, candidate.end), stream),
             ],
         )
     }
@@ -212,19 +214,19 @@ def _ends(one: int, other: int) -> tuple[int, int]:
     return min(one, other), max(one, other)
 
 
-def _behind(found: Found, stream: Stream) -> range:
-    return range(found.end + 1, len(stream.events))
+def _behind(candidate: Candidate, stream: Stream) -> range:
+    return range(candidate.end + 1, len(stream.events))
 
 
 def _too_close(
-    absences: Iterable[tuple[p.Absence, Mapping[int, list[Found]]]],
+    absences: Iterable[tuple[p.Absence, Mapping[int, list[Candidate]]]],
     places: range,
     ends: Callable[[int], tuple[int, int]],
     stream: Stream,
-) -> list[Found]:
-    """What must be absent and is at one of `places`, less far from an end than the deadline says.
+) -> list[Candidate]:
+    """The forbidden matches at one of `places` that are closer to an end than their deadline.
 
-    `ends` are the two events whose distance counts.
+    `ends` gives the two events whose distance is compared.
     """
     return [
         bad
@@ -235,25 +237,29 @@ def _too_close(
     ]
 
 
-def _join(before: Iterable[Found], link: p.Link, after: Iterable[Found], stream: Stream) -> Iterator[Found]:
-    """Every one of `before` followed by every one of `after`, as the link allows."""
+def _join(
+    before: Iterable[Candidate], link: p.Link, after: Iterable[Candidate], stream: Stream
+) -> Iterator[Candidate]:
+    """Every candidate of `before` followed by every candidate of `after`, as the link allows."""
     absent = [_at_positions(find(pattern, stream)) for pattern in link.absent]
-    lacking = [(each, _at_positions(find(each.event, stream))) for each in link.lacking]
-    distances = (*link.distances, *(each.apart for each in link.lacking))
+    lacking = [(absence, _at_positions(find(absence.event, stream))) for absence in link.lacking]
+    distances = (*link.distances, *(absence.apart for absence in link.lacking))
     for first, second in _successions(before, after, len(absent) if link.contiguous else None):
         if not _are_apart(first, second, distances, stream):
             continue
         gap = range(first.end + 1, second.start)
         if link.contiguous:
-            unwanted = [found for place, atoms in zip(gap, absent, strict=True) for found in atoms[place]]
+            unwanted = [
+                candidate for place, atoms in zip(gap, absent, strict=True) for candidate in atoms[place]
+            ]
         else:
-            unwanted = [found for place in gap for atoms in absent for found in atoms[place]]
+            unwanted = [candidate for place in gap for atoms in absent for candidate in atoms[place]]
             unwanted += _too_close(lacking, gap, partial(_ends, first.end), stream)
         yield from _without(first.union(second), unwanted)
 
 
-def _are_apart(first: Found, second: Found, distances: Sequence[Distance], stream: Stream) -> bool:
-    """Whether the end of the first and the start of the second are as far apart as all `distances` say."""
+def _are_apart(first: Candidate, second: Candidate, distances: Sequence[Distance], stream: Stream) -> bool:
+    """Whether the end of the first and the start of the second satisfy all `distances`."""
     return all(_is_apart(distance, first.end, second.start, stream) for distance in distances)
 
 
@@ -262,7 +268,7 @@ def _is_apart(distance: Distance, end: int, start: int, stream: Stream) -> bool:
         case Apart(operator, length):
             return bool(_COMPARED[operator](*_measured(length, end, start, stream)))
         case ApartBetween(low, high):
-            at_least, at_most = (_measured(each, end, start, stream) for each in (low, high))
+            at_least, at_most = (_measured(length, end, start, stream) for length in (low, high))
             return at_least[0] >= at_least[1] and at_most[0] <= at_most[1]
         case _:
             raise QueryError(f"{type(distance).__name__} is not a distance", span=distance.span)
@@ -272,7 +278,7 @@ _COMPARED = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operat
 
 
 def _measured(length: Window, end: int, start: int, stream: Stream) -> tuple[int, int]:
-    """How far the events at two places are apart, and the length, in the unit of the length."""
+    """The distance of two events and the length it is compared with, in the unit of the length."""
     if isinstance(length, EventWindow):
         positions = stream.positions or range(len(stream.events))
         return positions[start] - positions[end], length.events
@@ -287,9 +293,9 @@ def _measured(length: Window, end: int, start: int, stream: Stream) -> tuple[int
 
 
 def _successions(
-    before: Iterable[Found], after: Iterable[Found], between: int | None
-) -> Iterator[tuple[Found, Found]]:
-    """The pairs of which the second comes after the first, with `between` events between them unless None."""
+    before: Iterable[Candidate], after: Iterable[Candidate], between: int | None
+) -> Iterator[tuple[Candidate, Candidate]]:
+    """The pairs in succession, with exactly `between` events between them unless that is None."""
     starting = _at_positions(after)
     for first in before:
         for start, seconds in starting.items():
@@ -298,19 +304,19 @@ def _successions(
                     yield first, second
 
 
-def _at_positions(found: Iterable[Found]) -> Mapping[int, list[Found]]:
-    by_start: defaultdict[int, list[Found]] = defaultdict(list)
-    for each in found:
-        by_start[each.start].append(each)
+def _at_positions(candidates: Iterable[Candidate]) -> Mapping[int, list[Candidate]]:
+    by_start: defaultdict[int, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        by_start[candidate.start].append(candidate)
     return by_start
 
 
-def _iterate(iteration: p.Iteration, once: frozenset[Found], stream: Stream) -> Iterable[Found]:
-    """φ `minimum` times; then φ after each of what there is, up to `maximum` or until nothing new comes."""
+def _iterate(iteration: p.Iteration, once: frozenset[Candidate], stream: Stream) -> Iterable[Candidate]:
+    """Repeats φ `minimum` times, then up to `maximum` times or until nothing new is added."""
     step = iteration.step
     link = p.Link(iteration.contiguous, () if iteration.contiguous else step.absent, step.distances)
 
-    def one_more(times: Iterable[Found]) -> set[Found]:
+    def one_more(times: Iterable[Candidate]) -> set[Candidate]:
         return set(_join(times, link, once, stream))
 
     exactly = set(once)
@@ -330,37 +336,37 @@ def _iterate(iteration: p.Iteration, once: frozenset[Found], stream: Stream) -> 
 # ------------------------------------------------------------------------------------- in one place
 
 
-def _in_both(left: Iterable[Found], right: Iterable[Found]) -> Iterable[Found]:
-    same: defaultdict[tuple[int, int, Marks], list[Found]] = defaultdict(list)
-    for found in right:
-        same[found.start, found.end, found.marks].append(found)
+def _in_both(left: Iterable[Candidate], right: Iterable[Candidate]) -> Iterable[Candidate]:
+    same: defaultdict[tuple[int, int, Marks], list[Candidate]] = defaultdict(list)
+    for candidate in right:
+        same[candidate.start, candidate.end, candidate.marks].append(candidate)
     return {a.union(b) for a in left for b in same[a.start, a.end, a.marks]}
 
 
-def _unions(left: Iterable[Found], right: Iterable[Found]) -> Iterable[Found]:
+def _unions(left: Iterable[Candidate], right: Iterable[Candidate]) -> Iterable[Candidate]:
     return {a.union(b) for a in left for b in right}
 
 
-def _unless(wanted: Iterable[Found], forbidden: Iterable[Found]) -> Iterator[Found]:
-    for found in wanted:
-        inside = [bad for bad in forbidden if found.start <= bad.start and bad.end <= found.end]
-        yield from _without(found, inside)
+def _unless(wanted: Iterable[Candidate], forbidden: Iterable[Candidate]) -> Iterator[Candidate]:
+    for candidate in wanted:
+        inside = [bad for bad in forbidden if candidate.start <= bad.start and bad.end <= candidate.end]
+        yield from _without(candidate, inside)
 
 
-def _agree(found: Found, keys: tuple[p.PartitionKey, ...], stream: Stream) -> bool:
-    """Whether ``X.a`` of all events marked X, for all keys, are one value, which is not NULL.
+def _agree(candidate: Candidate, keys: tuple[p.PartitionKey, ...], stream: Stream) -> bool:
+    """Whether the keys ``X.a`` of all events marked X have one common value that is not NULL.
 
-    Keys without a variable are alternatives: of each marked event, the first that it has.
+    Keys without a variable are alternatives: each marked event contributes the first one it has.
     """
     values = [
         stream.events[position].value(key.attribute)
         for key in keys
         if key.variable is not None
-        for position in found.positions(key.variable)
+        for position in candidate.positions(key.variable)
     ]
     alternatives = [key.attribute for key in keys if key.variable is None]
     if alternatives:
-        values += [_first_value(stream.events[position], alternatives) for position in found.support]
+        values += [_first_value(stream.events[position], alternatives) for position in candidate.support]
     return all_true([compare("=", left, right) for left in values for right in values]) is True
 
 
@@ -371,49 +377,51 @@ def _first_value(event: Event, names: Iterable[str]) -> Value:
 # ------------------------------------------------------------------------------- filters, and debts
 
 
-def _owing(condition: Node, candidates: Iterable[Found]) -> Iterator[Found]:
-    """Each candidate owes the filter; `find` settles at once what this pattern binds."""
+def _owing(condition: Node, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+    """The candidates with the filter as a debt, which `find` settles at once if this pattern binds it."""
     debt = Debt(frozenset({OpenFilter(condition)}))
-    for found in candidates:
-        yield replace(found, debts=found.debts | {debt})
+    for candidate in candidates:
+        yield replace(candidate, debts=candidate.debts | {debt})
 
 
-def _without(found: Found, unwanted: list[Found]) -> Iterator[Found]:
-    """`found`, unless one of `unwanted` is there; where open filters decide that, it owes that they fail."""
+def _without(candidate: Candidate, unwanted: list[Candidate]) -> Iterator[Candidate]:
+    """The candidate unless one of `unwanted` is there; if open filters decide that, it owes their failure."""
     if all(bad.debts for bad in unwanted):
         owed = {Debt(_open_filters(bad), forbidden=True) for bad in unwanted}
-        yield replace(found, debts=found.debts | owed)
+        yield replace(candidate, debts=candidate.debts | owed)
 
 
-def _open_filters(found: Found) -> frozenset[OpenFilter]:
-    if any(debt.forbidden for debt in found.debts):
-        raise QueryError("what UNLESS forbids cannot itself forbid something of a variable bound outside")
-    return frozenset(each for debt in found.debts for each in debt.filters)
+def _open_filters(candidate: Candidate) -> frozenset[OpenFilter]:
+    if any(debt.forbidden for debt in candidate.debts):
+        raise QueryError(
+            "a pattern after UNLESS cannot forbid an event that depends on a variable bound outside"
+        )
+    return frozenset(filter_owed for debt in candidate.debts for filter_owed in debt.filters)
 
 
-def _settle(found: Found, labels: frozenset[str], stream: Stream) -> Iterator[Found]:
-    """`found` with its debts bound to `labels` of this pattern, if those that are then due are paid."""
-    bindings = {label: found.positions(label) for label in labels} if found.debts else {}
-    bindings |= {START_OF: frozenset({found.start}), END_OF: frozenset({found.end})}
+def _settle(candidate: Candidate, labels: frozenset[str], stream: Stream) -> Iterator[Candidate]:
+    """The candidate with its debts bound to `labels` of this pattern, unless a debt that is now due fails."""
+    bindings = {label: candidate.positions(label) for label in labels} if candidate.debts else {}
+    bindings |= {START_OF: frozenset({candidate.start}), END_OF: frozenset({candidate.end})}
     open_debts: set[Debt] = set()
-    for debt in found.debts:
-        bound = replace(debt, filters=frozenset(each.bind(bindings) for each in debt.filters))
-        if any(each.unbound for each in bound.filters):
+    for debt in candidate.debts:
+        bound = replace(debt, filters=frozenset(filter_owed.bind(bindings) for filter_owed in debt.filters))
+        if any(filter_owed.unbound for filter_owed in bound.filters):
             open_debts.add(bound)
-        elif all(_is_true(each, stream) for each in bound.filters) == debt.forbidden:
+        elif all(_is_true(filter_owed, stream) for filter_owed in bound.filters) == debt.forbidden:
             return
-    yield replace(found, debts=frozenset(open_debts))
+    yield replace(candidate, debts=frozenset(open_debts))
 
 
-def _is_true(each: OpenFilter, stream: Stream) -> bool:
+def _is_true(filter_owed: OpenFilter, stream: Stream) -> bool:
     marked = {
         variable: tuple(stream.events[position] for position in sorted(positions))
-        for variable, positions in each.bound
+        for variable, positions in filter_owed.bound
     }
-    return evaluate_filter(each.condition, marked, stream.predicates) is True
+    return evaluate_filter(filter_owed.condition, marked, stream.predicates) is True
 
 
-def unbound_variables(found: Iterable[Found]) -> list[str]:
-    """The variables that filters speak of and nothing binds, in alphabetical order."""
-    debts = {debt for each in found for debt in each.debts}
-    return sorted({name for debt in debts for each in debt.filters for name in each.unbound})
+def unbound_variables(candidates: Iterable[Candidate]) -> list[str]:
+    """The variables of filters that nothing binds, in alphabetical order."""
+    debts = {debt for candidate in candidates for debt in candidate.debts}
+    return sorted({name for debt in debts for filter_owed in debt.filters for name in filter_owed.unbound})

@@ -1,7 +1,7 @@
-"""The reference semantics: what a query means, executable, obviously right and slow (semantics.md).
+"""The reference semantics: an executable definition of queries, obviously right and slow (semantics.md).
 
-Everything fast is compared with this. It enumerates all complex events of a finite stream as sets, so
-it is for tens of events. `values` holds the meaning of expressions, `filters` of
+All engines are compared with it. It enumerates the complex events of a finite stream as sets, so
+it is for tens of events. `values` holds the meaning of expressions, `filters` that of
 filters over complex events, `patterns` of patterns; here they become answers to queries.
 """
 
@@ -19,7 +19,7 @@ from estero.language.tree.pattern import Pattern, ending
 from estero.language.tree.query import Consume, KeyBracket, QueryTree, Strategy
 from estero.language.tree.whole import DEADLINE, with_whole
 from estero.reference.filters import SetPredicates
-from estero.reference.patterns import Found, Stream, find, is_interval, unbound_variables
+from estero.reference.patterns import Candidate, Stream, find, is_interval, unbound_variables
 from estero.reference.times import with_ticks
 from estero.reference.values import Event, evaluate_expression, evaluate_predicate, in_utc
 
@@ -38,7 +38,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ComplexEvent:
-    """The first and the last position read, and for each label the positions it marks (never none)."""
+    """A complex event: its first and last position, and the nonempty set of positions of each label."""
 
     start: int
     end: int
@@ -81,11 +81,11 @@ def evaluate_pattern(
     >>> sorted(map(str, evaluate_pattern(pattern, events)))
     ['[0, 1] {A: [0], B: [1]}', '[0, 2] {A: [0], B: [2]}']
     """
-    found = find(pattern, Stream(tuple(events), streams, predicates or {}, positions, tick))
-    unbound = unbound_variables(found)
+    candidates = find(pattern, Stream(tuple(events), streams, predicates or {}, positions, tick))
+    unbound = unbound_variables(candidates)
     if unbound:
         raise QueryError(f"nothing binds the variable {unbound[0]}", span=pattern.span)
-    return {_complex_event(each) for each in found}
+    return {_complex_event(candidate) for candidate in candidates}
 
 
 def evaluate_query(
@@ -102,7 +102,7 @@ def evaluate_query(
     at the end leaves undecided is no answer. With infinity nothing comes any more.
 
     `events` are in stream order, their times in ticks of `tick` nanoseconds. All labels are in the
-    answer, whatever SELECT shows. With LIMIT these are the first n in the order of `str`; any other n
+    answer, regardless of SELECT. With LIMIT these are the first n in the order of `str`; any other n
     are as right: compare with `is_answer`.
     """
     pattern = with_ticks(with_whole(tree).pattern, tick)
@@ -115,7 +115,7 @@ def evaluate_query(
     by_end: defaultdict[int, set[ComplexEvent]] = defaultdict(set)
     for part in parts:
         substream = [_with_deadline(events[position], wait) for position in part]
-        found_here = evaluate_pattern(
+        matches = evaluate_pattern(
             pattern,
             substream,
             streams=tree.streams,
@@ -123,19 +123,19 @@ def evaluate_query(
             positions=part,
             tick=tick,
         )
-        for found in found_here:
-            each = _at(found, part)
-            if not _is_decided(tree, each.end, events, tick, until):
+        for local in matches:
+            candidate = _at(local, part)
+            if not _is_decided(tree, candidate.end, events, tick, until):
                 continue
-            if tree.window is None or is_within(tree.window, each, events, tick):
-                by_end[each.end].add(each)
+            if tree.window is None or is_within(tree.window, candidate, events, tick):
+                by_end[candidate.end].add(candidate)
 
     if tree.strategy.one_for_each_start:
         by_end = _one_for_each_start(tree, by_end, part_of)
     answers: dict[int, set[ComplexEvent]] = {}
     forgotten = [-1] * len(parts)  # of each partition, the last position that is forgotten
     for end in sorted(by_end):
-        remembered = {each for each in by_end[end] if each.start > forgotten[part_of[end]]}
+        remembered = {candidate for candidate in by_end[end] if candidate.start > forgotten[part_of[end]]}
         chosen = _choose(tree.strategy, remembered, rank)
         if tree.per is None:
             chosen = limited(chosen, tree.limit)
@@ -150,13 +150,13 @@ def evaluate_query(
 
 
 def undecided(tree: QueryTree, events: Sequence[Event], *, tick: int = 1, until: float | None = None) -> int:
-    """How many complex events would be answers if nothing came any more, and are not decided yet."""
-    found = evaluate_query(tree, events, tick=tick, until=math.inf)
-    return sum(len(found[end]) for end in found if not _is_decided(tree, end, events, tick, until))
+    """The number of undecided complex events that become answers if the stream ends here."""
+    answers = evaluate_query(tree, events, tick=tick, until=math.inf)
+    return sum(len(answers[end]) for end in answers if not _is_decided(tree, end, events, tick, until))
 
 
 def _is_decided(tree: QueryTree, end: int, events: Sequence[Event], tick: int, until: float | None) -> bool:
-    """Whether all deadlines of an end have passed at time `until`, at the last event's where it is None."""
+    """Whether all deadlines behind an end have passed by `until`, by default the time of the last event."""
     for absence in ending(tree.pattern):
         (length,) = absence.apart.lengths
         ended, known = events[end].time, events[-1].time if until is None else until
@@ -174,37 +174,38 @@ def _is_decided(tree: QueryTree, end: int, events: Sequence[Event], tick: int, u
 
 
 def wait_of(tree: QueryTree, tick: int) -> int | None:
-    """How many ticks what ends waits until all its deadlines have passed; None where it does not wait."""
-    lengths = [length for each in ending(tree.pattern) for length in each.apart.lengths]
+    """The ticks from an end until all deadlines behind it have passed; None without deadlines."""
+    lengths = [length for absence in ending(tree.pattern) for length in absence.apart.lengths]
     waits = (
-        each.nanoseconds // tick if isinstance(each, DurationWindow) else each.ticks
-        for each in lengths
-        if not isinstance(each, EventWindow)
+        length.nanoseconds // tick if isinstance(length, DurationWindow) else length.ticks
+        for length in lengths
+        if not isinstance(length, EventWindow)
     )
     return max(waits, default=None)
 
 
 def decided_at(time: int | None, wait: int | None) -> int | None:
-    """When what ends at a time is decided: 64 bits hold it, or the greatest integer stands for it."""
+    """The time at which a complex event with this end time is decided, at most the largest 64-bit integer."""
     return None if time is None or wait is None else min(time + wait, 2**63 - 1)
 
 
 def _with_deadline(event: Event, wait: int | None) -> Event:
-    """The event with the attribute that `decided_time` stands for where a complex event ends with it."""
+    """The event with the attribute `decided_time` that a complex event ending there has."""
     if wait is None:
         return event
     return replace(event, attributes={**event.attributes, DEADLINE: decided_at(event.time, wait)})
 
 
 def given_at(
-    tree: QueryTree, events: Sequence[Event], found: Answer, *, tick: int = 1
+    tree: QueryTree, events: Sequence[Event], answers: Answer, *, tick: int = 1
 ) -> dict[int, tuple[int, int]]:
-    """Of all complex events by end position, the ends where some are given under ``LIMIT n PER d``.
+    """The end positions at which ``LIMIT n PER d`` lets complex events through, with two counts for each.
 
-    How many, and how many of the partition were left out since the one given before. Without PER all are.
+    They count the complex events given and those of the partition left out since the last one given.
+    Without PER all are given.
     """
     if tree.per is None or tree.limit is None:
-        return {end: (len(found[end]), 0) for end in sorted(found)}
+        return {end: (len(answers[end]), 0) for end in sorted(answers)}
     part_of = {
         position: number
         for number, part in enumerate(partitions_of(tree.partition_by, events))
@@ -213,11 +214,11 @@ def given_at(
     opened: dict[int, tuple[int, int]] = {}  # of each partition, the time of its interval and how many it has
     left_out: defaultdict[int, int] = defaultdict(int)
     given: dict[int, tuple[int, int]] = {}
-    for end in sorted(found):
+    for end in sorted(answers):
         part, time = part_of[end], events[end].time
         if time is None:
             raise DataError("LIMIT … PER needs the time of each event", row=end + 1)
-        for _ in found[end]:
+        for _ in answers[end]:
             if part not in opened or not _is_before_end(tree.per, time - opened[part][0], tick):
                 opened[part] = (time, 0)
             if opened[part][1] < tree.limit:
@@ -231,7 +232,7 @@ def given_at(
 
 
 def _is_before_end(per: Window, passed: int, tick: int) -> bool:
-    """Whether an interval is not over when so much time has passed, in ticks of `tick` nanoseconds."""
+    """Whether an interval is still running after `passed` ticks of `tick` nanoseconds."""
     if isinstance(per, DurationWindow):
         return passed * tick < per.nanoseconds
     if isinstance(per, EventWindow):
@@ -242,7 +243,7 @@ def _is_before_end(per: Window, passed: int, tick: int) -> bool:
 def is_answer(
     tree: QueryTree, events: Sequence[Event], answer: Answer, *, tick: int = 1, until: float | None = None
 ) -> bool:
-    """Whether `answer` is right: all complex events, or under LIMIT any that are as many at each end."""
+    """Whether `answer` is right: all complex events, or under LIMIT as many as it asks at each end."""
     unlimited = evaluate_query(replace(tree, limit=None, per=None), events, tick=tick, until=until)
     if tree.limit is None:
         return dict(answer) == unlimited
@@ -277,7 +278,7 @@ _Key = tuple[str, Value]
 
 
 def _key(bracket: KeyBracket, event: Event) -> _Key | None:
-    """The first alternative that the event has, such that keys are the same just when ``=`` says so."""
+    """The first alternative that the event has, in a form that is the same exactly where ``=`` holds."""
     value = next((event.value(name) for name in bracket.alternatives if event.has(name)), None)
     match in_utc(value):
         case None:
@@ -292,13 +293,13 @@ def _key(bracket: KeyBracket, event: Event) -> _Key | None:
             return type(other).__name__, other
 
 
-def is_within(window: Window, each: ComplexEvent, events: Sequence[Event], tick: int) -> bool:
+def is_within(window: Window, complex_event: ComplexEvent, events: Sequence[Event], tick: int) -> bool:
     """Whether a complex event is no longer than `window`; times are in ticks of `tick` nanoseconds."""
     if isinstance(window, EventWindow):
-        return each.end - each.start <= window.events
-    first, last = events[each.start].time, events[each.end].time
+        return complex_event.end - complex_event.start <= window.events
+    first, last = events[complex_event.start].time, events[complex_event.end].time
     if first is None or last is None:
-        row = each.start if first is None else each.end
+        row = complex_event.start if first is None else complex_event.end
         raise DataError("the window needs the time of each event", row=row + 1)
     if isinstance(window, DurationWindow):
         return (last - first) * tick <= window.nanoseconds
@@ -309,7 +310,7 @@ def is_within(window: Window, each: ComplexEvent, events: Sequence[Event], tick:
 
 
 def _choose(strategy: Strategy, candidates: set[ComplexEvent], rank: Mapping[int, int]) -> set[ComplexEvent]:
-    """What is left of complex events with one end in one partition; `rank` are places in the substream."""
+    """The complex events of one end and partition that a strategy keeps; `rank` gives substream places."""
     match strategy:
         case Strategy.ALL | Strategy.LONGEST | Strategy.SHORTEST:
             return candidates
@@ -336,14 +337,15 @@ def _choose(strategy: Strategy, candidates: set[ComplexEvent], rank: Mapping[int
 def _one_for_each_start(
     tree: QueryTree, by_end: Mapping[int, set[ComplexEvent]], part_of: Mapping[int, int]
 ) -> defaultdict[int, set[ComplexEvent]]:
-    """LONGEST and SHORTEST: of each start the complex events with the last or first end, and of these NEXT's.
+    """The choice of LONGEST and SHORTEST: for each start the last or first end, and NEXT among those.
 
-    DISJOINT takes starts in ascending order, in each partition for itself, and leaves out what starts at or
-    before the end of the last one kept.
+    DISJOINT goes through the starts of each partition in ascending order and skips those at or
+    before the end of the last complex event kept.
     """
     by_start: defaultdict[int, set[ComplexEvent]] = defaultdict(set)
-    for each in (candidate for candidates in by_end.values() for candidate in candidates):
-        by_start[each.start].add(each)
+    for candidates in by_end.values():
+        for candidate in candidates:
+            by_start[candidate.start].add(candidate)
     chosen: defaultdict[int, set[ComplexEvent]] = defaultdict(set)
     ended: dict[int, int] = {}
     for start, candidates in sorted(by_start.items()):
@@ -358,26 +360,26 @@ def _one_for_each_start(
 
 
 def earliest_difference(support: frozenset[int]) -> tuple[int, ...]:
-    """Orders supports by which of two has the smallest position on which they differ."""
+    """A sort key: of two supports the larger one has the smallest position on which they differ."""
     return tuple(-position for position in sorted(support))
 
 
 def latest_difference(support: frozenset[int]) -> tuple[int, ...]:
-    """Orders supports by which of two has the largest position on which they differ."""
+    """A sort key: of two supports the larger one has the largest position on which they differ."""
     return tuple(sorted(support, reverse=True))
 
 
 def limited(candidates: set[ComplexEvent], limit: int | None) -> set[ComplexEvent]:
-    """The first `limit` in the order of `str`; all of them where it is None."""
+    """The first `limit` candidates in the order of `str`; all of them if it is None."""
     return candidates if limit is None else set(sorted(candidates, key=str)[:limit])
 
 
 # ------------------------------------------------------------------------------------ complex events
 
 
-def _complex_event(found: Found) -> ComplexEvent:
-    labels = frozenset((label, found.positions(label)) for label, _ in found.marks)
-    return ComplexEvent(found.start, found.end, labels)
+def _complex_event(candidate: Candidate) -> ComplexEvent:
+    labels = frozenset((label, candidate.positions(label)) for label, _ in candidate.marks)
+    return ComplexEvent(candidate.start, candidate.end, labels)
 
 
 def _at(local: ComplexEvent, positions: Sequence[int]) -> ComplexEvent:

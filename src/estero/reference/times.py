@@ -1,7 +1,7 @@
 """The reference meaning of arithmetic with timestamps and durations.
 
-A duration is a whole number of microseconds of 64 bits, or of nanoseconds where it has some. Beside integers,
-which are then times of the stream or differences of them, it is so many ticks.
+A duration is a 64-bit number of microseconds, or of nanoseconds if it has some. Beside integers, which
+are then times of the stream or differences of them, it is a number of ticks.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class TickedDuration(Duration):
-    """A duration beside integer times whose ticks are `tick` nanoseconds long."""
+    """A duration beside integer times with ticks of `tick` nanoseconds."""
 
     tick: int = 1
 
 
 def with_ticks(pattern: Node, tick: int) -> Node:
-    """The same with durations that know how long a tick is."""
+    """The same tree with durations that know the length of a tick."""
 
     def change(item: object) -> object:
         match item:
@@ -46,7 +46,7 @@ def with_ticks(pattern: Node, tick: int) -> Node:
 
 
 def ticked(value: Value, beside: Value) -> Value:
-    """An integer beside a duration: the duration of so many ticks; else the value itself."""
+    """An integer beside a duration as the duration of that many ticks; any other value as it is."""
     if isinstance(value, int) and isinstance(beside, TickedDuration):
         return replace(beside, nanoseconds=value * beside.tick)
     return value
@@ -86,12 +86,12 @@ def of_times(sign: ArithmeticOperator, left: Value, right: Value) -> Value:
 
 
 def negated(value: Duration) -> Duration:
-    """The same length, the other way."""
+    """The negative of a duration."""
     return _fit(replace(value, nanoseconds=-value.nanoseconds))
 
 
 def absolute(value: Duration) -> Duration:
-    """The length without a sign."""
+    """The absolute value of a duration."""
     return _fit(replace(value, nanoseconds=abs(value.nanoseconds)))
 
 
@@ -110,7 +110,7 @@ def _in_ticks(sign: ArithmeticOperator, left: Value, right: Value) -> int:
     total = left.nanoseconds + (right.nanoseconds if sign == "+" else -right.nanoseconds)
     ticks, rest = divmod(total, left.tick)
     if rest:
-        raise DataError(f"{right!r} is no whole number of ticks")
+        raise DataError(f"{right!r} is not a whole number of ticks")
     return fit(ticks)
 
 
@@ -142,7 +142,7 @@ def _nearest(value: Duration, steps: float, step: int) -> Duration | None:
 
 
 def _step(*values: Duration) -> int:
-    """A microsecond, or a nanosecond where one of the durations has some."""
+    """The step of the result: a microsecond, or a nanosecond if one of the durations has nanoseconds."""
     return 1 if any(value.nanoseconds % 1000 for value in values) else 1000
 
 

@@ -26,7 +26,7 @@ from estero.reference.functions import alike, as_number, call_function, converte
 from estero.reference.times import absolute, negated, of_times, seconds, ticked
 
 Lookup = Callable[[e.Attribute | e.Aggregate | e.Previous], Value]
-"""What the names in an expression stand for."""
+"""A function from the names in an expression to their values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class Event:
     time: int | None = None
 
     def has(self, name: str) -> bool:
-        """Whether there is such an attribute, or the column that it is inside of."""
+        """Whether the event has the attribute, or the column that the path leads into."""
         return name in self.attributes or column_of(name) in self.attributes
 
     def value(self, name: str) -> Value:
-        """An attribute, a field or an element: NULL where there is no such, or what it is in is NULL.
+        """The value of an attribute, field or element; NULL if it is missing or inside a NULL.
 
         >>> from estero.language.tree.paths import element_of
         >>> print(Event("A", {"tags": ["x", "y"]}).value(element_of("tags", 3)))
@@ -64,8 +64,8 @@ class Event:
                 value = value[step - 1] if step <= len(value) else None
             else:
                 value = value.get(step)
-        found: Value = value
-        return found
+        leaf: Value = value
+        return leaf
 
 
 def evaluate_expression(node: e.Node, event: Event) -> Value:
@@ -113,7 +113,7 @@ def evaluate(node: e.Node, lookup: Lookup) -> Value:
 
 
 def _case(node: e.Case, lookup: Lookup) -> Value:
-    """The value of the first condition that is true; what comes after it is not evaluated."""
+    """The value of the first true condition; the rest is not evaluated."""
     for when in node.whens:
         if as_truth(evaluate(when.condition, lookup)):
             return evaluate(when.value, lookup)
@@ -129,8 +129,8 @@ def _called(name: str, values: Sequence[Value]) -> Value:
         case "abs" if isinstance(values[0], Duration):
             return absolute(values[0])
         case "contains" if isinstance(whole := _any(values[0]), list):
-            found = any(compare("=", in_utc(item), values[1]) for item in whole)
-            return None if values[1] is None else found
+            occurs = any(compare("=", in_utc(item), values[1]) for item in whole)
+            return None if values[1] is None else occurs
         case "greatest" | "least":
             return _extreme(">" if name == "greatest" else "<", alike(values))
         case _:
@@ -138,12 +138,12 @@ def _called(name: str, values: Sequence[Value]) -> Value:
 
 
 def _any(value: Any) -> Any:
-    """The value, which is none of those that literals have where it is a list."""
+    """The value, typed as anything, since a list is not a value of literals."""
     return value
 
 
 def _extreme(sign: e.ComparisonOperator, known: Sequence[Value]) -> Value:
-    """The value that none of the others precedes; NULL if there is none."""
+    """The greatest or least value; NULL if there is none."""
     best = known[0] if known else None
     for value in known:
         if compare(sign, value, best):
@@ -163,7 +163,7 @@ def _truth(node: e.Node, lookup: Lookup) -> bool | None:
             return any_true([_is_member(value, member) for member in members])
         case e.InList(operand, values):
             value = evaluate(operand, lookup)
-            return None if value is None else any(compare("=", value, each) for each in values.values)
+            return None if value is None else any(compare("=", value, item) for item in values.values)
         case e.Like(operand, pattern):
             return _text_test(evaluate(operand, lookup), _like_as_regex(node, pattern).fullmatch)
         case e.Matches(operand, regex):
@@ -202,7 +202,7 @@ def not_true(truth: bool | None) -> bool | None:
 
 
 def as_truth(value: Value) -> bool | None:
-    """`value` as a truth value; anything but one is an error."""
+    """The value as a truth value; raises `DataError` for anything else."""
     if value is None or isinstance(value, bool):
         return value
     raise DataError(f"{value!r} is not a truth value")
@@ -254,10 +254,10 @@ def _order(left: Value | Decimal, right: Value | Decimal) -> int:
 
 
 def exact(value: Value | Decimal) -> Fraction:
-    """A number beside a decimal: a float, which is a constant there, as the decimal that it is written as."""
+    """A number beside a decimal; a float, always a constant there, is the decimal that it was written as."""
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         return Fraction(repr(value) if isinstance(value, float) else value)
-    raise DataError(f"{value!r} is no number")
+    raise DataError(f"{value!r} is not a number")
 
 
 def _between(value: Value, low: Value, high: Value) -> bool | None:

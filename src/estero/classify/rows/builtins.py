@@ -1,4 +1,4 @@
-"""Calls of the language's functions → functions of rows (language/tree/functions.py says what they mean)."""
+"""Function calls as functions of rows (semantics in language/tree/functions.py)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LENGTHS: Final = {
 
 
 class Comparing(Protocol):
-    """What compares two values."""
+    """A comparison of two values."""
 
     def compare(self, sign: ComparisonOperator, left: Typed, right: Typed) -> Function:
         """Whether ``left sign right``."""
@@ -54,7 +54,7 @@ Maker: TypeAlias = Callable[[Sequence[Typed]], Typed]
 
 
 def called(comparing: Comparing, name: str, arguments: Sequence[Typed]) -> Typed:
-    """A function of arguments that were checked (language/check/kinds.py)."""
+    """A function call on checked arguments (language/check/kinds.py)."""
     match name:
         case "coalesce":
             return _first_known(arguments)
@@ -71,18 +71,18 @@ def called(comparing: Comparing, name: str, arguments: Sequence[Typed]) -> Typed
 
 
 def _alike(name: str, arguments: Sequence[Typed]) -> list[Typed]:
-    """Those that are not the literal NULL, as values of one kind."""
+    """The operands other than the literal NULL, as values of one kind."""
     typed = [argument for argument in arguments if argument.kind is not None]
     kinds = {argument.kind for argument in typed}
     if kinds == NUMBERS:
-        return [Typed(of_one(each.function, float), Kind.FLOAT) for each in typed]
+        return [Typed(of_one(operand.function, float), Kind.FLOAT) for operand in typed]
     if len(kinds) > 1 or len({argument.tick for argument in typed}) > 1:
         raise NotInPythonError(f"{name} takes values of several kinds")
     return typed
 
 
 def _first_known(arguments: Sequence[Typed]) -> Typed:
-    """The first that is not NULL; of integers and floats a float."""
+    """The first value that is not NULL; a float among integers and floats."""
     typed = _alike("coalesce", arguments)
     if not typed:
         return literal(None)
@@ -96,7 +96,7 @@ def _first_known(arguments: Sequence[Typed]) -> Typed:
 
 
 def _extreme(comparing: Comparing, sign: ComparisonOperator, arguments: Sequence[Typed]) -> Typed:
-    """The value that no other precedes; NULLs do not count."""
+    """The greatest or least value; NULLs do not count."""
     typed = _alike("greatest or least", arguments)
     if not typed:
         return literal(None)
@@ -138,14 +138,14 @@ def chosen(cases: Sequence[tuple[Function, Typed]], default: Typed) -> Typed:
 
     def choice(row: Row) -> Any:
         function = next((function for test, function in tests if test(row)), last)
-        found = function(row)
-        return None if found is None else change(found)
+        value = function(row)
+        return None if value is None else change(value)
 
     return Typed(choice, typed[0].kind, tick=typed[0].tick)
 
 
 def converted(value: Typed, wanted: CastType) -> Typed:
-    """``CAST(value AS wanted)``; NULL where the value is none of that type."""
+    """``CAST(value AS wanted)``; NULL if the value is not one of that type."""
     kind, _ = CASTS[wanted]
     if value.kind is None or value.kind is kind:
         return value
@@ -185,7 +185,7 @@ _CONVERSIONS: Final[Mapping[tuple[Kind, Kind], Callable[[Any], Any]]] = {
 
 
 def _of_float(change: Callable[[float], float | None]) -> Maker:
-    """`change` of a number as a float."""
+    """The function `change` of a number as a float."""
 
     def make(arguments: Sequence[Typed]) -> Typed:
         (value,) = arguments
@@ -206,7 +206,7 @@ def _sign(arguments: Sequence[Typed]) -> Typed:
 
 
 def _whole(whole: Callable[[float], int]) -> Maker:
-    """A float without its fraction; an integer has none."""
+    """A number without its fraction."""
 
     def make(arguments: Sequence[Typed]) -> Typed:
         (value,) = arguments
@@ -259,7 +259,7 @@ def _power(arguments: Sequence[Typed]) -> Typed:
 
 
 def _of_values(kind: Kind, change: Callable[..., Any]) -> Maker:
-    """`change` of all values, NULL where one is NULL."""
+    """The function `change` of all values; NULL if one is NULL."""
 
     def make(arguments: Sequence[Typed]) -> Typed:
         functions = [argument.function for argument in arguments]
@@ -276,7 +276,7 @@ def _of_values(kind: Kind, change: Callable[..., Any]) -> Maker:
 
 
 def _lower(text: str) -> str:
-    """Letter by letter: Python writes the last sigma of a word in another way."""
+    """The lower case letter by letter: Python writes the last sigma of a word differently."""
     if text.isascii():
         return text.lower()
     return "".join("i" if letter == "İ" else letter.lower() for letter in text)
@@ -298,7 +298,7 @@ def _substring(text: str, start: int, length: int | None = None) -> str:
 
 
 def _of_time(read: Callable[[datetime], int]) -> Maker:
-    """What `read` finds in a timestamp in UTC."""
+    """The part of a timestamp in UTC that `read` extracts."""
 
     def make(arguments: Sequence[Typed]) -> Typed:
         (value,) = arguments
@@ -353,7 +353,7 @@ _PARTS: Final[Mapping[str, Maker]] = {
     "date_trunc": _date_trunc,
 }
 BEYOND_PYTHON: Final = frozenset({"abs", "power", *_PARTS})
-"""Functions of which some values are an error, or are asked in SQL."""
+"""Functions with values that are an error or are left to SQL."""
 _FUNCTIONS: Final[Mapping[str, Maker]] = {
     **_PARTS,
     "abs": _abs,

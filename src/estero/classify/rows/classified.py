@@ -1,4 +1,4 @@
-"""What is known of a single event once it is classified."""
+"""The data of a single classified event."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Key = tuple[int, int]
 
 
 class ClassifiedRow(NamedTuple):
-    """A relevant event: its row, time in ticks, the bits of all predicates, its key, and what is compared.
+    """A relevant event: row, time in ticks, bits of all predicates, key and compared values.
 
-    Without a time that is 0, and without PARTITION BY the key is None.
+    Without a time column the time is 0, and without PARTITION BY the key is None.
     """
 
     row: Row

@@ -1,6 +1,6 @@
-"""What the classify stage computes of an event (`plan.Classification`), of a single row in Python.
+"""The classify stage (`plan.Classification`) for a single row in Python.
 
-It gives what DuckDB's statement gives of the same event (`classify.classify_sql`), or leaves it to that
+It gives the same as DuckDB's statement for the event (`classify.classify_sql`), or leaves it to that
 statement: as a whole where `NotInPythonError` says why, and for single events where `AskSqlError` does.
 """
 
@@ -24,11 +24,11 @@ from estero.plan.plan import Classification
 
 _UNSIGNED: Final = 2**64 - 1
 _ITSELF: Final = frozenset({Kind.INT, Kind.BOOL, Kind.TIMESTAMP})
-"""Kinds of which a single key is itself."""
+"""Kinds whose single key is the value itself."""
 
 
 class _Asked(NamedTuple):
-    """What is asked of events of one type: bits that are always set, of strings looked up, and of tests."""
+    """The bits of one type: those always set, those looked up by a string, and those of tests."""
 
     always: int
     looked_up: tuple[tuple[int, Mapping[str, int]], ...]
@@ -38,7 +38,7 @@ class _Asked(NamedTuple):
 class RowClassifier:
     """Classifies rows one by one; `columns` says where the attributes are in a row, `ask` runs DuckDB.
 
-    Raises `NotInPythonError` where only SQL can say what is asked.
+    Raises `NotInPythonError` if only SQL can evaluate the query's conditions.
     """
 
     def __init__(self, classification: Classification, columns: Mapping[str, RowColumn], ask: Ask) -> None:
@@ -56,10 +56,10 @@ class RowClassifier:
         self._key = self._key_function(classification)
         self._string = Hashes([Kind.STRING], ask)
         typed = [self._writer.value(value.expression) for value in classification.values]
-        nanos = any(each.kind in TIMES and each.tick == "ns" for each in typed)
+        nanos = any(operand.kind in TIMES and operand.tick == "ns" for operand in typed)
         self._values = tuple(
-            self._value_function(value, each, nanos=nanos)
-            for value, each in zip(classification.values, typed, strict=True)
+            self._value_function(value, operand, nanos=nanos)
+            for value, operand in zip(classification.values, typed, strict=True)
         )
 
     def time(self, row: Row) -> int | None:
@@ -67,7 +67,7 @@ class RowClassifier:
         return 0 if self._time is None else self._time(row)
 
     def classified(self, row: Row, time: int) -> ClassifiedRow | None:
-        """The event, None where it is not relevant; raises `AskSqlError` where only SQL can say."""
+        """The classified event, None if irrelevant; raises `AskSqlError` if only SQL can tell."""
         asked = self._by_type.get(row[self._type] if self._only is None else self._only, self._nothing)
         bits = asked.always
         for place, masks in asked.looked_up:
@@ -97,7 +97,9 @@ class RowClassifier:
             columns.append(present[0])
         if len(columns) == 1 and columns[0].kind in _ITSELF:
             return _key_itself(columns[0])
-        hashes = Hashes([Kind.INT if each.kind in _ITSELF else each.kind for each in columns], self._ask)
+        hashes = Hashes(
+            [Kind.INT if column.kind in _ITSELF else column.kind for column in columns], self._ask
+        )
         reads = [_key_form(column) for column in columns]
 
         def hashed(row: Row) -> Key | None:
@@ -109,7 +111,7 @@ class RowClassifier:
     # ----------------------------------------------------------------------------------------- values
 
     def _value_function(self, value: Value, typed: Typed, *, nanos: bool) -> Function:
-        """The value in the form in which it crosses from DuckDB; None for events of other types."""
+        """The value in the transfer form of DuckDB; None for events of other types."""
         function = typed.function
         if typed.kind is Kind.STRING:
             which, hashes = value.hashed, self._string
@@ -129,20 +131,20 @@ class RowClassifier:
 def _by_type(
     classification: Classification, columns: Mapping[str, RowColumn], writer: FunctionWriter
 ) -> dict[str, _Asked]:
-    """What is asked of each type; equalities of one column of strings are one look-up."""
+    """The bits of each type; equalities on one column of strings become one look-up."""
     strings = {name for name, column in columns.items() if column.kind is Kind.STRING}
     always: dict[str, int] = {}
     looked_up: dict[str, dict[int, dict[str, int]]] = {}
     tests: dict[str, list[tuple[int, Function]]] = {}
     for bit, predicate in enumerate(classification.predicates):
         mask, condition = 1 << bit, predicate.condition
-        found = split(predicate, None, strings)
+        parts = split(predicate, None, strings)
         test = None if condition is None else writer.condition(condition)
         for name in predicate.types:
             if test is None:
                 always[name] = always.get(name, 0) | mask
-            elif found.rest is None and len(found.one_of) == 1:
-                ((column, texts),) = found.one_of.items()
+            elif parts.rest is None and len(parts.one_of) == 1:
+                ((column, texts),) = parts.one_of.items()
                 masks = looked_up.setdefault(name, {}).setdefault(columns[column].place, {})
                 masks.update({text: masks.get(text, 0) | mask for text in texts})
             else:
@@ -164,7 +166,7 @@ def _key_itself(column: RowColumn) -> Callable[[Row], Key | None]:
 
 
 def _key_form(column: RowColumn) -> Function:
-    """A column as its hash reads it."""
+    """The form of a column that is hashed."""
     read: Function = itemgetter(column.place)
     if column.kind is Kind.BOOL:
         return of_one(read, int)

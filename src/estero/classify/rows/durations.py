@@ -33,7 +33,7 @@ def computed(sign: ArithmeticOperator, left: Typed, right: Typed) -> Typed:
 
 
 def negative(value: Typed) -> Typed:
-    """The same duration, the other way."""
+    """The negative of a duration."""
     return Typed(of_one(value.function, lambda ticks: fit(-ticks)), Kind.DURATION, tick=value.tick)
 
 
@@ -44,7 +44,7 @@ def seconds(value: Typed) -> Typed:
 
 
 def finest(*values: Typed) -> Tick:
-    """The resolution in which values go together."""
+    """The finest resolution of the values."""
     return "ns" if any(value.tick == "ns" for value in values) else "us"
 
 

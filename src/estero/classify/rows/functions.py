@@ -1,6 +1,6 @@
-"""Expressions over one event → functions of its row in Python, with the same meaning as in SQL.
+"""Expressions over one event as Python functions of its row, with the same meaning as in SQL.
 
-For single events only: a comparison takes about 0.1 µs here, and a statement in DuckDB 1 ms. What SQL alone
+They are for single events: a comparison takes about 0.1 µs here, a statement in DuckDB 1 ms. What only SQL
 can say is refused: with `NotInPythonError` when a function is made, with `AskSqlError` of single values.
 """
 
@@ -39,7 +39,7 @@ _CONDITIONS = (e.Comparison, e.Between, e.In, e.InList, e.Like, e.Matches, e.IsN
 
 @dataclass(frozen=True, slots=True)
 class RowColumn:
-    """Where expressions find a column in a row: at `place`; ticks there are multiplied by `scale`."""
+    """The place of a column in a row; ticks there are multiplied by `scale`."""
 
     place: int
     kind: Kind
@@ -48,7 +48,7 @@ class RowColumn:
 
 
 class FunctionWriter:
-    """Makes functions of rows; `columns` says where they find the attributes, of which others are NULL."""
+    """Makes functions of rows; `columns` says where the attributes are, and others are NULL."""
 
     def __init__(self, columns: Mapping[str, RowColumn]) -> None:
         self._columns = columns
@@ -122,7 +122,7 @@ class FunctionWriter:
         return Typed(read, column.kind, tick=column.tick)
 
     def _may_overflow(self, condition: e.Node) -> bool:
-        """Whether computing a condition may be an error."""
+        """Whether evaluating a condition may raise an error."""
         return any(
             isinstance(node, e.Negative | e.Arithmetic)
             or (isinstance(node, e.Call) and node.name in BEYOND_PYTHON)
@@ -201,7 +201,7 @@ _LOOKED_UP: Final[Mapping[type, frozenset[Kind]]] = {
     float: NUMBERS,
     str: frozenset({Kind.STRING}),
 }
-"""Kinds whose values equal a literal exactly where they hash and compare so in Python."""
+"""Kinds whose values equal a literal exactly if they do in Python."""
 
 
 def _compared_with(function: Function, test: Callable[[Any, Any], bool], constant: Any) -> Function:
@@ -223,7 +223,7 @@ def _negated(function: Function) -> Function:
 
 
 def _all_true(tests: Sequence[Function], *, together: bool) -> Function:
-    """Kleene's AND. `together`: all are asked, as any may be an error; else only until one is false."""
+    """Kleene's AND; `together` evaluates all parts, since any may fail, else only until one is false."""
 
     def all_true(row: Row) -> bool | None:
         unknown = False
@@ -253,12 +253,12 @@ def _any_true(tests: Sequence[Function], *, together: bool) -> Function:
 
 
 def _is_less(one: float, other: float) -> bool:
-    """NaN is the largest number."""
+    """Whether one number is less than another; NaN is the largest."""
     return one < other or (other != other and one == one)  # noqa: PLR0124 - NaN is not itself
 
 
 def _is_equal(one: float, other: float) -> bool:
-    """NaN is equal to itself."""
+    """Whether two numbers are equal; NaN equals itself."""
     return one == other or (one != one and other != other)  # noqa: PLR0124
 
 
@@ -285,7 +285,7 @@ _FLOAT_TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 
 def _remainder(dividend: int, divisor: int) -> int | None:
-    """It has the sign of the dividend."""
+    """The remainder, with the sign of the dividend."""
     if divisor == 0:
         return None
     remainder = abs(dividend) % abs(divisor)

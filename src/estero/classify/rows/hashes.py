@@ -1,6 +1,6 @@
-"""Hashes of single values, equal to those that DuckDB gives the events of a batch: it is asked once for each.
+"""Hashes of single values, equal to DuckDB's hashes in a batch: DuckDB computes each one once.
 
-So keys are numbered alike whichever way an event comes, and snapshots do not tell.
+So keys and snapshots do not depend on whether an event comes alone or in a batch.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from estero.classify.sql_trees import SQL, cast
 from estero.language.tree.schema import Kind
 
 Ask = Callable[[str, Sequence[str]], tuple[int, int]]
-"""Runs a statement that gives one row, with texts for its parameters."""
+"""A function that runs a statement with text parameters and returns its one row."""
 
 MOST_REMEMBERED: Final = 1 << 17
-"""Keys whose hashes are remembered; then they are asked for anew."""
+"""The number of keys whose hashes are remembered before starting anew."""
 _TYPES: Final = {Kind.INT: "BIGINT", Kind.FLOAT: "DOUBLE", Kind.STRING: "VARCHAR"}
 
 
 class Hashes:
-    """The two hashes of tuples of values of these kinds, of which none is NULL."""
+    """The two hashes of tuples of values of these kinds without NULL."""
 
     def __init__(self, kinds: Sequence[Kind], ask: Ask) -> None:
         names = [f"v{place}" for place in range(len(kinds))]
@@ -41,18 +41,18 @@ class Hashes:
         self._remembered: dict[tuple[Any, ...], tuple[int, int]] = {}
 
     def of(self, values: tuple[Any, ...]) -> tuple[int, int]:
-        """Both hashes, unsigned; of floats, -0.0 is as 0.0, and every NaN as the same."""
-        found = self._remembered.get(values)
-        return self._asked(values) if found is None else found
+        """Both hashes, unsigned; -0.0 hashes as 0.0, and all NaNs the same."""
+        hashes = self._remembered.get(values)
+        return self._asked(values) if hashes is None else hashes
 
     def _asked(self, values: tuple[Any, ...]) -> tuple[int, int]:
         plain = tuple(_one_of_equal_ones(value) for value in values)
-        found = self._ask(self._statement, list(map(str, plain)))
+        hashes = self._ask(self._statement, list(map(str, plain)))
         if len(self._remembered) >= MOST_REMEMBERED:
             self._remembered.clear()
         if plain == values:  # not of NaN, which no look-up finds
-            self._remembered[values] = found
-        return found
+            self._remembered[values] = hashes
+        return hashes
 
 
 def _one_of_equal_ones(value: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Tests of strings in Python that find what the engines find, and take no longer than linear time allows.
+"""Tests of strings in Python with the results of the engines, in linear time.
 
 Python's regular expressions go back and try again where RE2 does not, up to exponentially often. So only
-those are asked here that vary in a few places, and of short strings; the others are asked in SQL.
+expressions that vary in a few places are tested here, on short strings; the others are left to SQL.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from estero.language.regex.tree import Characters, Choice, Part, Repeated, Row
 Test = Callable[[str], bool]
 
 MOST_LETTERS: Final = 200
-"""Strings up to this length are asked for a regular expression in Python."""
+"""The longest string tested for a regular expression in Python."""
 _MOST_VARYING: Final = 2
 _MOST_REPEATED: Final = 100
 
@@ -25,7 +25,7 @@ _MOST_REPEATED: Final = 100
 def like_test(pattern: str) -> Test:
     r"""Whether a string is LIKE the pattern; a backslash escapes ``% _ \`` and nothing else.
 
-    Parts between two ``%`` are looked for from left to right: the first place is always a good one.
+    Parts between two ``%`` are searched from left to right; the first place always suffices.
 
     >>> test = like_test("a%b_")
     >>> test("a and bc"), test("ab")
@@ -41,15 +41,15 @@ def like_test(pattern: str) -> Test:
     end, length = re.compile("".join(last), re.DOTALL).match, len(last)
 
     def is_like(text: str) -> bool:
-        found = begin(text)
-        if found is None:
+        matched = begin(text)
+        if matched is None:
             return False
-        place = found.end()
+        place = matched.end()
         for search in searches:
-            found = search(text, place)
-            if found is None:
+            matched = search(text, place)
+            if matched is None:
                 return False
-            place = found.end()
+            place = matched.end()
         tail = len(text) - length
         return tail >= place and end(text, tail) is not None
 
@@ -57,7 +57,7 @@ def like_test(pattern: str) -> Test:
 
 
 def _parts(pattern: str) -> list[list[str]]:
-    """What is between the ``%`` of a pattern: a regular expression for each character."""
+    """The pieces between the ``%`` of a pattern: a regular expression for each character."""
     parts: list[list[str]] = [[]]
     characters = iter(pattern)
     for character in characters:
@@ -74,12 +74,12 @@ def _equal_to(part: list[str]) -> Test | None:
     """The test of a pattern without wildcards; None where it has one."""
     if "." in part:
         return None
-    text = "".join(each[-1] for each in part)
+    text = "".join(piece[-1] for piece in part)
     return text.__eq__
 
 
 def regex_test(regex: str) -> Test | None:
-    """Whether a string of at most `MOST_LETTERS` has a part that matches; None where SQL must say it.
+    """The test that a string of at most `MOST_LETTERS` has a match; None if it is left to SQL.
 
     >>> regex_test("^a.*b$")("a or b"), regex_test("(a|ab)*c")
     (True, None)
@@ -91,15 +91,15 @@ def regex_test(regex: str) -> Test | None:
 
 
 def _is_quick(part: Part) -> bool:
-    """Whether there are few ways to match, each of few steps."""
+    """Whether the expression has few ways to match, each with few steps."""
     repeated = [node for node in _walk(part) if isinstance(node, Repeated)]
-    varying = [each for each in repeated if each.least != each.most]
-    inside = [below for each in repeated for below in _walk(each.part)]
+    varying = [node for node in repeated if node.least != node.most]
+    inside = [below for node in repeated for below in _walk(node.part)]
     return (
         len(varying) <= _MOST_VARYING
-        and all(isinstance(each.part, Characters) for each in varying)
-        and not any(isinstance(each, Choice | Repeated) for each in inside)
-        and all(each.least <= _MOST_REPEATED for each in repeated)
+        and all(isinstance(node.part, Characters) for node in varying)
+        and not any(isinstance(node, Choice | Repeated) for node in inside)
+        and all(node.least <= _MOST_REPEATED for node in repeated)
     )
 
 
@@ -107,7 +107,7 @@ def _walk(part: Part) -> Iterator[Part]:
     yield part
     match part:
         case Row(parts) | Choice(parts):
-            for each in parts:
-                yield from _walk(each)
+            for section in parts:
+                yield from _walk(section)
         case Repeated(inner):
             yield from _walk(inner)

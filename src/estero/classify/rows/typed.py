@@ -19,11 +19,11 @@ Function = Callable[[Row], Any]
 
 
 class NotInPythonError(Exception):
-    """Something that only SQL says; the message is the reason, in words for users."""
+    """Something that only SQL can evaluate; the message is the reason, in words for users."""
 
 
 class AskSqlError(Exception):
-    """A value of which only SQL says what it means: one beyond 64 bits, for instance."""
+    """A value that only SQL can evaluate, for instance one beyond 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Typed:
 
 
 def unknown(row: Row) -> None:
-    """NULL of every row."""
+    """The function that gives NULL for every row."""
 
 
 def literal(value: Value) -> Typed:
@@ -60,7 +60,7 @@ _KINDS: Final[Mapping[type, Kind]] = {bool: Kind.BOOL, int: Kind.INT, float: Kin
 
 
 def of_one(function: Function, change: Callable[[Any], Any]) -> Function:
-    """`change` of a value, NULL for NULL."""
+    """The function `change` of a value; NULL for NULL."""
 
     def changed(row: Row) -> Any:
         value = function(row)
@@ -70,7 +70,7 @@ def of_one(function: Function, change: Callable[[Any], Any]) -> Function:
 
 
 def of_two(left: Function, right: Function, join: Callable[[Any, Any], Any]) -> Function:
-    """`join` of two values, NULL where one is NULL. Both are evaluated: one may be an error."""
+    """The function `join` of two values; NULL if one is. Both are evaluated, as one may fail."""
 
     def joined(row: Row) -> Any:
         one, other = left(row), right(row)
@@ -80,7 +80,7 @@ def of_two(left: Function, right: Function, join: Callable[[Any, Any], Any]) -> 
 
 
 def fit(number: int) -> int:
-    """`number`, if it is of 64 bits; what an overflow is depends on what SQL evaluates."""
+    """The number if it has 64 bits; an overflow is left to SQL, which may not evaluate it."""
     if not LEAST <= number <= GREATEST:
         raise AskSqlError("64-bit overflow")
     return number

@@ -1,7 +1,7 @@
-"""Conditions said in Python: ``var("a").price * 2 > 10``, joined by ``&``, ``|`` and ``~``.
+"""Conditions written in Python: ``var("a").price * 2 > 10``, joined by ``&``, ``|`` and ``~``.
 
-A comparison that speaks of one variable is a condition on each of its events, ``a[price * 2 > 10]``;
-one that speaks of several relates them, ``a.price > b.price``. Without a variable, `attribute` makes
+A comparison on one variable is a condition on each of its events, ``a[price * 2 > 10]``;
+one on several variables relates them, ``a.price > b.price``. Without a variable, `attribute` makes
 predicates for ``var("a")[…]``.
 """
 
@@ -43,7 +43,7 @@ def attribute(name: str) -> Expression:
 
 def _sound(name: str) -> str:
     if is_path(name):
-        raise ValueError(f"no column has a NUL character in its name, as {name!r} has")
+        raise ValueError(f"a column name cannot contain a NUL character, as {name!r} does")
     return name
 
 
@@ -56,7 +56,7 @@ def param(name: str) -> Expression:
     a[name IN $names]
     """
     if not name.isidentifier():
-        raise ValueError(f"{name!r} is not the name of a parameter: it has letters, digits and _ only")
+        raise ValueError(f"{name!r} is not a parameter name: use letters, digits and _ only")
     return Expression(e.Parameter(None, name))
 
 
@@ -68,7 +68,7 @@ def call(function: str, *arguments: Operand) -> Expression:
     a[length(name) > 3]
     """
     if function not in SCALAR_FUNCTIONS:
-        raise ValueError(f"there is no function {function}; there are {', '.join(SCALAR_FUNCTIONS)}")
+        raise ValueError(f"unknown function {function}; the functions are {', '.join(SCALAR_FUNCTIONS)}")
     return Expression(e.Call(function, tuple(map(_node, arguments))))
 
 
@@ -92,20 +92,22 @@ def case(*whens: tuple[Condition | Expression, Operand], otherwise: Operand = No
 def _in_case(condition: Condition | Expression) -> e.Node:
     """A condition as one part of a larger one: ``X.a`` for each ``a`` in ``X[…]``."""
     if not isinstance(condition, Condition | Expression):
-        raise TypeError(f"the condition of a case is one such as var('x').price > 5, not {shown(condition)}")
+        raise TypeError(
+            f"the condition of a case must be one like var('x').price > 5, not {shown(condition)}"
+        )
     return outside(condition).tree if isinstance(condition, Condition) else condition.tree
 
 
 @checked
 def cast(value: Operand, type: str) -> Expression:
-    """The value as one of another type, NULL where it is none: ``CAST(e AS INTEGER)``.
+    """The value as one of another type, NULL if it is not one: ``CAST(e AS INTEGER)``.
 
     >>> print(cast(var("a").code, "INTEGER") > 3)
     a[CAST(code AS INTEGER) > 3]
     """
     name = CAST_TYPES.get(type.upper())
     if name is None:
-        raise ValueError(f"{type!r} is not a type; there are {', '.join(CASTS)}")
+        raise ValueError(f"unknown type {type!r}; the types are {', '.join(CASTS)}")
     return Expression(e.Cast(_node(value), name))
 
 
@@ -119,10 +121,10 @@ def aggregate(function: str, of: Expression | Variable, *, distinct: bool = Fals
     count(DISTINCT a.user) > 3
     """
     if function not in AGGREGATES:
-        raise ValueError(f"there is no aggregate {function}; there are {', '.join(AGGREGATES)}")
+        raise ValueError(f"unknown aggregate {function}; the aggregates are {', '.join(AGGREGATES)}")
     name = typed_as(e.AggregateFunction, function)
     if distinct and function != "count":
-        raise ValueError("distinct values are counted: aggregate('count', …, distinct=True)")
+        raise ValueError("only count takes distinct values: aggregate('count', …, distinct=True)")
     if isinstance(of, Variable):
         return Expression(e.Aggregate(name, of.variable_name))
     variables = {node.variable for node in of.tree.walk() if isinstance(node, e.Attribute)}
@@ -134,7 +136,7 @@ def aggregate(function: str, of: Expression | Variable, *, distinct: bool = Fals
 
 @checked
 def count(of: Expression | Variable, *, distinct: bool = False) -> Expression:
-    """How many events are marked with a variable: ``count(x)``; of an attribute, how many have a value.
+    """The number of events marked with a variable, ``count(x)``, or of those with a value of an attribute.
 
     >>> print((count(var("x")) >= 3) & (count(var("x").user, distinct=True) == 1))
     count(x) >= 3 AND count(DISTINCT x.user) = 1
@@ -143,12 +145,12 @@ def count(of: Expression | Variable, *, distinct: bool = False) -> Expression:
 
 
 def constant(value: Value) -> Expression:
-    """A constant by itself: ``constant(1) < var("a").price`` is ``a[1 < price]``."""
+    """A constant as an expression: ``constant(1) < var("a").price`` is ``a[1 < price]``."""
     return Expression(_literal(value))
 
 
 def closed(low: Value, high: Value) -> e.Range:
-    """``low..high`` for `Expression.is_in`: all from `low` to `high`, both included.
+    """``low..high`` for `Expression.is_in`: all values from `low` to `high`, both included.
 
     >>> print(var("a").grade.is_in("x", closed("a", "c")))
     a[grade IN {'x', 'a'..'c'}]
@@ -158,7 +160,7 @@ def closed(low: Value, high: Value) -> e.Range:
 
 @checked
 def holds(predicate: str, *arguments: Variable | Expression | Value) -> Condition:
-    """A predicate over sets of events by its name: of variables, attributes of them, and constants.
+    """A predicate over sets of events by its name, on variables, their attributes and constants.
 
     >>> print(holds("near", var("a"), var("b").price, 0.5))
     near(a, b.price, 0.5)
@@ -168,7 +170,7 @@ def holds(predicate: str, *arguments: Variable | Expression | Value) -> Conditio
 
 @checked
 def prev(value: Expression) -> Expression:
-    """The value of the event before, among those marked with the same variable.
+    """The value of the previous event marked with the same variable.
 
     >>> print(var("a").time - prev(var("a").time) <= timedelta(minutes=5))
     a.time - prev(a.time) <= 5 MINUTES
@@ -182,7 +184,7 @@ def prev(value: Expression) -> Expression:
 
 @checked
 def increasing(values: Expression) -> Condition:
-    """Each of these events has a larger value than the one before it.
+    """The condition that each of these events has a larger value than the one before it.
 
     >>> print(increasing(var("a").price))
     increasing(a.price)
@@ -192,13 +194,13 @@ def increasing(values: Expression) -> Condition:
 
 @checked
 def decreasing(values: Expression) -> Condition:
-    """Each of these events has a smaller value than the one before it: ``decreasing(a.price)``."""
+    """The condition that each event has a smaller value than the one before it: ``decreasing(a.price)``."""
     return holds("decreasing", values)
 
 
 @checked
 def outside(condition: Condition | Expression) -> Condition:
-    """The same condition on ``X.a`` instead of ``X[… a …]``; it means the same.
+    """The equivalent condition on ``X.a`` instead of ``X[… a …]``.
 
     >>> print(var("a").price > 5, "/", outside(var("a").price > 5))
     a[price > 5] / a.price > 5
@@ -208,7 +210,7 @@ def outside(condition: Condition | Expression) -> Condition:
 
 @checked
 class Variable:
-    """A variable of a pattern. Attributes whose name a method has are written ``var("a")["name"]``."""
+    """A variable of a pattern; attributes named like a method are written ``var("a")["name"]``."""
 
     __slots__ = ("variable_name",)
 
@@ -242,7 +244,7 @@ _Computing: TypeAlias = "Callable[[Expression, Operand], Expression]"
 
 
 def _comparing(operator: e.ComparisonOperator) -> Callable[[Expression, Operand], Condition]:
-    """What an operator of Python does to compare a value with another."""
+    """The method of a comparison operator of Python."""
 
     def compare(value: Expression, other: Operand) -> Condition:
         return _condition(e.Comparison(operator, value.tree, _beside(value.tree, other)))
@@ -251,7 +253,7 @@ def _comparing(operator: e.ComparisonOperator) -> Callable[[Expression, Operand]
 
 
 def _computing(operator: e.ArithmeticOperator) -> tuple[_Computing, _Computing]:
-    """What an operator of Python does to compute with a value on its left, and with one on its right."""
+    """The two methods of an arithmetic operator of Python, with the expression on its left and right."""
 
     def compute(left: Operand, right: Operand) -> Expression:
         return Expression(e.Arithmetic(operator, _term(left), _term(right)))
@@ -287,14 +289,14 @@ class Expression:
         if isinstance(step, bool) or not isinstance(step, int):
             raise TypeError(f"a field has a name and an element a number, not {step!r}")
         if step < 1:
-            raise ValueError(f"no list has an element {step}: the first one is {self}[1]")
+            raise ValueError(f"there is no element {step}: the first one is {self}[1]")
         return Expression(replace(self.tree, name=element_of(self.tree.name, step)))
 
     __iter__ = None
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
-        """Says that there is no such method: any other name is taken for that of a field."""
-        raise TypeError(f"{self} is a value of events, and not a method; there are {', '.join(AGGREGATES)}")
+        """Refuses a call, since a name other than a method's is that of a field."""
+        raise TypeError(f"{self} is a value of events, not a method; the methods are {', '.join(AGGREGATES)}")
 
     def __str__(self) -> str:
         return str(self.tree)
@@ -322,7 +324,7 @@ class Expression:
         return Expression(e.Negative(self.tree))
 
     def count(self, *, distinct: bool = False) -> Expression:
-        """How many of the events that a variable marks have a value, or how many different ones there are.
+        """The number of marked events with a value, or the number of distinct values.
 
         >>> print(var("x").user.count(distinct=True) > 3)
         count(DISTINCT x.user) > 3
@@ -338,15 +340,15 @@ class Expression:
         return aggregate("sum", self)
 
     def avg(self) -> Expression:
-        """Their mean: ``avg(x.price)``."""
+        """The mean over all events that a variable marks: ``avg(x.price)``."""
         return aggregate("avg", self)
 
     def stddev(self) -> Expression:
-        """Their standard deviation: ``stddev(x.price)``."""
+        """The standard deviation over all events that a variable marks: ``stddev(x.price)``."""
         return aggregate("stddev", self)
 
     def median(self) -> Expression:
-        """Their median: ``median(x.price)``."""
+        """The median over all events that a variable marks: ``median(x.price)``."""
         return aggregate("median", self)
 
     def min(self) -> Expression:
@@ -354,7 +356,7 @@ class Expression:
         return aggregate("min", self)
 
     def max(self) -> Expression:
-        """The largest one: ``max(x.price)``."""
+        """The largest value of all events that a variable marks: ``max(x.price)``."""
         return aggregate("max", self)
 
     def first(self) -> Expression:
@@ -362,7 +364,7 @@ class Expression:
         return aggregate("first", self)
 
     def last(self) -> Expression:
-        """The value of the last one: ``last(x.price)``."""
+        """The value of the last event that a variable marks: ``last(x.price)``."""
         return aggregate("last", self)
 
     def list(self) -> Expression:
@@ -382,7 +384,7 @@ class Expression:
         return call("abs", self)
 
     def is_in(self, *members: Value | range | e.Range | Expression) -> Condition:
-        """One of these constants; a ``range(1, 6)`` stands for ``1..5``, as does ``closed(1, 5)``.
+        """Tests for one of these constants; ``range(1, 6)`` stands for ``1..5``, as does ``closed(1, 5)``.
 
         A parameter alone is a list.
         """
@@ -393,23 +395,23 @@ class Expression:
         return _condition(e.In(self.tree, tuple(map(_member, members))))
 
     def between(self, low: Operand, high: Operand) -> Condition:
-        """From `low` to `high`, both included."""
+        """``value BETWEEN low AND high``, both ends included."""
         return _condition(e.Between(self.tree, _beside(self.tree, low), _beside(self.tree, high)))
 
     def like(self, pattern: str | Expression) -> Condition:
-        """A string of this form: ``%`` any text, ``_`` one character, a backslash before either itself."""
+        """Tests for a string of this form: ``%`` any text, ``_`` one character, a backslash escapes both."""
         return _condition(e.Like(self.tree, _text(pattern)))
 
     def matches(self, regex: str | Expression) -> Condition:
-        """A string in which the regular expression is found."""
+        """Tests for a string with a match of the regular expression."""
         return _condition(e.Matches(self.tree, _text(regex)))
 
     def is_null(self) -> Condition:
-        """The value is missing."""
+        """Tests that the value is missing."""
         return _condition(e.IsNull(self.tree))
 
     def is_not_null(self) -> Condition:
-        """The value is not missing."""
+        """Tests that the value is not missing."""
         return _condition(e.Not(e.IsNull(self.tree)))
 
     def named(self, name: str) -> Named:
@@ -468,7 +470,7 @@ class Condition:
         return Condition(kind((*self.tree.parts, other.tree)), depth=depth)
 
     def __invert__(self) -> Condition:
-        """The opposite: of ``a[p]``, that p is not true of every event marked a."""
+        """The negation: for ``a[p]``, that p is not true of every event marked a."""
         return Condition(e.Not(self.tree))
 
     def as_filter(self) -> Condition:
@@ -476,7 +478,7 @@ class Condition:
         return self
 
     def as_value(self) -> Expression:
-        """Its truth value, to be compared or passed on.
+        """The truth value of the condition, to be compared or passed on.
 
         >>> print(var("a")[(attribute("price") > 5).as_value() == attribute("ok")])
         a[(price > 5) = ok]
@@ -500,11 +502,11 @@ def parameter_in(value: object) -> e.Parameter | None:
 
 
 def _condition(node: e.Node) -> Condition:
-    """The condition itself, or on each event of the one variable that it speaks of."""
+    """The condition itself, or on each event of its only variable."""
     below = list(node.walk())
-    variables = {each.variable for each in below if isinstance(each, e.Attribute)}
+    variables = {node.variable for node in below if isinstance(node, e.Attribute)}
     of_sets = any(
-        isinstance(each, e.Aggregate | e.SetPredicate | e.EventFilter | e.Previous) for each in below
+        isinstance(node, e.Aggregate | e.SetPredicate | e.EventFilter | e.Previous) for node in below
     )
     if of_sets or len(variables) != 1:
         return Condition(node)
@@ -519,14 +521,14 @@ def _node(value: object) -> e.Node:
 
 
 def _term(value: object) -> e.Node:
-    """What is computed with: a text is a duration, as nothing is computed of strings."""
+    """The node of an operand of arithmetic: a text is a duration, as there is no arithmetic on strings."""
     if not isinstance(value, str):
         return _node(value)
     return e.Literal(Duration(sum(amount * unit.value for amount, unit in durations_of(value))))
 
 
 def _beside(computed: e.Node, value: object) -> e.Node:
-    """What is compared with a value; beside what is computed, a text is a duration.
+    """The node of an operand of a comparison; beside arithmetic, a text is a duration.
 
     >>> x, y = var("x"), var("y")
     >>> print(y.time - x.time <= "30 minutes", y.time > x.time + "1 hour", x.name == "30 minutes", sep="\\n")
@@ -538,10 +540,10 @@ def _beside(computed: e.Node, value: object) -> e.Node:
 
 
 def _joined(other: object, sign: str) -> Condition:
-    """What is joined with a condition."""
+    """The node of an operand of ``&`` or ``|``."""
     if not isinstance(other, Condition | Expression):
         raise TypeError(
-            f"{sign} joins conditions, and {shown(other)} is none: comparisons on both sides of it need "
+            f"{sign} joins conditions, and {shown(other)} is not one: comparisons on both sides of it need "
             f"parentheses, (…) {sign} (…)"
         )
     return other.as_filter()
@@ -552,7 +554,7 @@ def _literal(value: object) -> e.Literal:
         raise ValueError("NaN has no literal")
     if isinstance(value, datetime):
         if value != value:  # noqa: PLR0124 - pandas' NaT is a datetime that does not equal itself
-            raise ValueError("NaT is no time: None stands for NULL")
+            raise ValueError("NaT is not a time: use None for NULL")
         return e.Literal(value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC))
     if isinstance(value, timedelta):
         return e.Literal(duration_of(value))

@@ -1,4 +1,4 @@
-"""Durations as they are said in Python: pairs, texts, timedeltas."""
+"""Durations written in Python: pairs, texts, timedeltas."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ def distances_of(
     events: int | Open | None,
     apart: Iterable[Distance],
 ) -> tuple[Distance, ...]:
-    """The distances of a step: at most `within`, at least `after`, at most so many `events`, and `apart`."""
-    found: list[Distance] = []
+    """The distances of a step: at most `within`, at least `after`, at most `events` events, and `apart`."""
+    distances: list[Distance] = []
     if within is not None:
-        found.append(Apart("<=", window_of(within)))
+        distances.append(Apart("<=", window_of(within)))
     if after is not None:
-        found.append(Apart(">=", window_of(after)))
+        distances.append(Apart(">=", window_of(after)))
     if events is not None:
-        found.append(Apart("<=", EventWindow(number_of(events))))
-    return (*found, *apart)
+        distances.append(Apart("<=", EventWindow(number_of(events))))
+    return (*distances, *apart)
 
 
 def durations_of(duration: Length) -> list[Part]:
-    """The parts of one duration, in the units that it is said in; of a timedelta in the largest ones.
+    """The parts of a duration in its own units; those of a timedelta in the largest ones.
 
-    Raises ValueError for what is no duration, or a negative one.
+    Raises ValueError for anything but a duration, and for a negative one.
 
     >>> [(amount, unit.name) for amount, unit in durations_of("1h 30 min")]
     [(1, 'HOURS'), (30, 'MINUTES')]
@@ -81,14 +81,14 @@ def durations_of(duration: Length) -> list[Part]:
 
 
 def unit_named(name: TimeUnit | str) -> TimeUnit:
-    """The unit of a name; raises ValueError where there is none."""
+    """The unit of this name; raises ValueError for an unknown one."""
     if isinstance(name, TimeUnit):
         return name
-    found = unit_of(name)
-    if found not in TimeUnit.__members__:
-        known = ", ".join(each.lower() for each in TimeUnit.__members__)
-        raise ValueError(f"there is no unit {name}; the units are {known}")
-    return TimeUnit[found]
+    name_of_unit = unit_of(name)
+    if name_of_unit not in TimeUnit.__members__:
+        known = ", ".join(unit.lower() for unit in TimeUnit.__members__)
+        raise ValueError(f"unknown unit {name}; the units are {known}")
+    return TimeUnit[name_of_unit]
 
 
 def _of_text(text: str) -> list[Part]:

@@ -30,8 +30,8 @@ _BEGIN: Final = date(1970, 1, 1)
 def nanoseconds_of(value: Any) -> Fraction | None:
     """A ``datetime64`` as nanoseconds since 1970, a ``timedelta64`` as nanoseconds; exact.
 
-    None for NaT, and for a duration in months or years, which have no length. Of years that no calendar of
-    Python has, the days are roughly counted.
+    None for NaT, and for a duration in months or years, which have no fixed length. For years beyond
+    Python's calendar, days are counted approximately.
 
     >>> import numpy as np
     >>> nanoseconds_of(np.datetime64("1970-02", "M")) == 31 * 86_400 * 10**9

@@ -1,4 +1,4 @@
-"""Patterns and queries said in Python: the same syntax trees as from text.
+"""Patterns and queries written in Python: the same syntax trees as from text.
 
 >>> from estero import var
 >>> a, b = var("a"), var("b")
@@ -35,7 +35,7 @@ PatternLike: TypeAlias = "PatternBuilder | p.Pattern"
 
 @checked
 def event(type: str, *, stream: str | None = None) -> PatternBuilder:
-    """One event of a type, of any stream or of one; what the events are called unless `named` otherwise."""
+    """One event of a type, of any stream or of one, labelled with the type unless `named`."""
     return PatternBuilder(p.EventType(type, stream))
 
 
@@ -63,7 +63,7 @@ def select(pattern: PatternLike) -> QueryBuilder:
 
 
 def tree_of(query: Built) -> q.QueryTree:
-    """The syntax tree of a query that was built, or of the query for all that a pattern finds."""
+    """The syntax tree of a built query, or of the query for all complex events of a pattern."""
     if isinstance(query, QueryBuilder):
         return query.tree
     return query if isinstance(query, q.QueryTree) else q.QueryTree(_pattern(query))
@@ -85,7 +85,7 @@ class PatternBuilder:
         return str(self.tree)
 
     def named(self, variable: str) -> PatternBuilder:
-        """Marks all that this pattern marks with `variable` too: ``φ AS x``.
+        """Marks the events of this pattern with `variable` too: ``φ AS x``.
 
         >>> print(event("SELL").then(event("BUY")).named("x"))
         (SELL ; BUY) AS x
@@ -101,11 +101,11 @@ class PatternBuilder:
         events: int | None = None,
         apart: SequenceOf[d.Distance] = (),
     ) -> PatternBuilder:
-        """This, later each of the others in turn: ``φ ; ψ``. Some may be `absent` for some time.
+        """This pattern and later the others in turn: ``φ ; ψ``; some may be `absent` for some time.
 
         `without` are event types that must not happen between two of them: ``φ ; NOT(χ) ; ψ``. From the end
         of one to the start of the next it takes at most `within`, at least `after` (texts such as "5 min",
-        timedeltas, pairs), and at most so many `events` of the stream; `apart` are further distances.
+        timedeltas, pairs), and at most `events` events of the stream; `apart` are further distances.
 
         >>> print(event("SELL").then(event("BUY"), without=event("HALT").named("h")))
         SELL ; NOT(HALT AS h) ; BUY
@@ -123,7 +123,7 @@ class PatternBuilder:
         after: Length | Expression | None = None,
         apart: SequenceOf[d.Distance] = (),
     ) -> PatternBuilder:
-        """This, and each of the others at the very next position: ``φ : ψ``.
+        """This pattern and each of the others at the very next position: ``φ : ψ``.
 
         Each of `without` stands for one event between two of them that it does not match: ``φ : NOT(χ) : ψ``.
         `within`, `after` and `apart` are as in `then`, where there is no `without`; raises ValueError else.
@@ -133,7 +133,7 @@ class PatternBuilder:
         """
         link = p.Link(True, _patterns(without), distances_of(within, after, None, apart))
         if link.absent and link.distances:
-            raise ValueError("what follows directly after events that are left out has no distance")
+            raise ValueError("followed_directly_by takes without=… or a distance, not both")
         return self._followed(others, link)
 
     def _followed(self, others: SequenceOf[PatternLike | AbsenceBuilder], link: p.Link) -> PatternBuilder:
@@ -149,7 +149,7 @@ class PatternBuilder:
                 sequence = replace(sequence, after=(*sequence.after, *other.absences))
                 continue
             if sequence.after and (link.contiguous or link.distances):
-                raise ValueError("what is absent for some time goes between steps without distances")
+                raise ValueError("after absent(…) comes then(…) without within, after, events or apart")
             links = (*sequence.links, replace(link, lacking=sequence.after))
             added.append(_pattern(other))
             sequence = replace(sequence, parts=(*sequence.parts, added[-1]), links=links, after=())
@@ -158,7 +158,7 @@ class PatternBuilder:
         return PatternBuilder(sequence, depth=known_depth(max(self.depth, depth_of(*added) + 1)))
 
     def or_(self, *others: PatternLike) -> PatternBuilder:
-        """This or any of the others: ``φ OR ψ``.
+        """This pattern or any of the others: ``φ OR ψ``.
 
         >>> print(event("SELL").or_(event("BUY")).repeated())
         (SELL OR BUY)+
@@ -166,7 +166,7 @@ class PatternBuilder:
         return self._chain(p.Disjunction, others)
 
     def and_(self, *others: PatternLike) -> PatternBuilder:
-        """Complex events that are in all of them: ``φ AND ψ``.
+        """The complex events common to all the patterns: ``φ AND ψ``.
 
         >>> from estero import var
         >>> calm, wet = (event("Wind").repeated().where(var("Wind").v < most) for most in (2, 5))
@@ -176,7 +176,7 @@ class PatternBuilder:
         return self._chain(p.Conjunction, others)
 
     def all_with(self, *others: PatternLike) -> PatternBuilder:
-        """Unions of one complex event of each, in any order: ``φ ALL ψ``.
+        """Unions of one complex event of each pattern, in any order: ``φ ALL ψ``.
 
         >>> print(event("SELL").all_with(event("BUY"), event("HALT")))
         SELL ALL BUY ALL HALT
@@ -195,7 +195,7 @@ class PatternBuilder:
         return PatternBuilder(kind((*self.tree.parts, *added)), depth=depth)
 
     def grouped(self) -> PatternBuilder:
-        """This pattern in parentheses: what comes next does not go on with its chain.
+        """This pattern in parentheses, so that what comes next does not extend its chain.
 
         >>> a, b, c = event("a"), event("b"), event("c")
         >>> print(a.then(b).grouped().then(c), "/", a.then(b).then(c))
@@ -204,7 +204,7 @@ class PatternBuilder:
         return PatternBuilder(self.tree, is_group=True)
 
     def unless(self, forbidden: PatternLike) -> PatternBuilder:
-        """This, where nothing that is forbidden happens inside: ``φ UNLESS ψ``.
+        """This pattern unless the forbidden one happens inside: ``φ UNLESS ψ``.
 
         >>> print(event("SELL").then(event("BUY")).unless(event("HALT")))
         SELL ; BUY UNLESS HALT
@@ -212,7 +212,7 @@ class PatternBuilder:
         return PatternBuilder(p.Unless(self.tree, _pattern(forbidden)))
 
     def where(self, *conditions: Condition | Expression) -> PatternBuilder:
-        """What satisfies all the conditions: ``φ FILTER f``.
+        """The complex events that satisfy all the conditions: ``φ FILTER f``.
 
         >>> from estero import aggregate, increasing, var
         >>> a, b = var("a"), var("b")
@@ -223,8 +223,8 @@ class PatternBuilder:
         if not conditions:
             raise ValueError("a filter needs a condition")
         first, *more = (condition.as_filter() for condition in conditions)
-        for each in more:
-            first = first & each
+        for other in more:
+            first = first & other
         return PatternBuilder(p.Filter(self.tree, first.tree))
 
     def repeated(
@@ -239,9 +239,9 @@ class PatternBuilder:
         events: int | None = None,
         apart: SequenceOf[d.Distance] = (),
     ) -> PatternBuilder:
-        """This, `least` to `most` times (None: no end), `directly` after each other or not: ``φ{2,3}``.
+        """This pattern `least` to `most` times (None: unbounded), `directly` or not: ``φ{2,3}``.
 
-        What lies between two of them is said as in `then`: ``φ+[<= 30 SECONDS, NOT χ]``.
+        The other arguments are about the steps between, as in `then`: ``φ+[<= 30 SECONDS, NOT χ]``.
 
         >>> sell = event("SELL")
         >>> print(sell.repeated(), sell.repeated(directly=True), sell.repeated(2, 3), sell.repeated(0))
@@ -255,7 +255,7 @@ class PatternBuilder:
         return PatternBuilder(p.settled(p.Iteration(self.tree, directly, *times, step)))
 
     def optional(self) -> PatternBuilder:
-        """This or nothing, as a part of a sequence: ``φ?``.
+        """This pattern or nothing, as a part of a sequence: ``φ?``.
 
         >>> print(event("SELL").then(event("HALT").optional(), event("BUY")))
         SELL ; HALT? ; BUY
@@ -263,7 +263,7 @@ class PatternBuilder:
         return PatternBuilder(p.Optional(self.tree))
 
     def renamed(self, old: str, new: str) -> PatternBuilder:
-        """What is marked `old` is marked `new` instead: ``φ [old -> new]``.
+        """Renames the label `old` to `new`: ``φ [old -> new]``.
 
         >>> print(event("SELL").repeated().renamed("SELL", "s"))
         SELL+ [SELL -> s]
@@ -271,7 +271,7 @@ class PatternBuilder:
         return PatternBuilder(p.Rename(self.tree, old, new))
 
     def keep(self, *labels: str) -> PatternBuilder:
-        """Only these labels stay: ``φ KEEP [x, y]``.
+        """Keeps only these labels: ``φ KEEP [x, y]``.
 
         >>> print(event("SELL").then(event("BUY")).keep("BUY"))
         SELL ; BUY KEEP [BUY]
@@ -279,7 +279,7 @@ class PatternBuilder:
         return PatternBuilder(p.Keep(self.tree, labels))
 
     def partitioned_by(self, *keys: str | Expression) -> PatternBuilder:
-        """All marked events agree on the keys: ``"a"``, or ``var("x").a`` and ``var("y").b``.
+        """Requires that all marked events agree on the keys: ``"a"``, or ``var("x").a`` and ``var("y").b``.
 
         >>> print(event("SELL").repeated().partitioned_by("name").named("s").then(event("BUY")))
         (SELL+ PARTITION BY [name]) AS s ; BUY
@@ -287,7 +287,7 @@ class PatternBuilder:
         return PatternBuilder(p.PartitionBy(self.tree, tuple(map(_partition_key, keys))))
 
     def at_start(self) -> PatternBuilder:
-        """Only from the first position of the stream: ``START(φ)``.
+        """Keeps complex events from the first position of the stream: ``START(φ)``.
 
         >>> print(event("SELL").then(event("BUY")).at_start())
         START(SELL ; BUY)
@@ -295,7 +295,7 @@ class PatternBuilder:
         return PatternBuilder(p.Start(self.tree))
 
     def strict(self) -> PatternBuilder:
-        """Only where the marked positions form an interval: ``STRICT(φ)``.
+        """Keeps complex events whose marked positions form an interval: ``STRICT(φ)``.
 
         >>> print(event("SELL").repeated().strict())
         STRICT(SELL+)
@@ -306,7 +306,7 @@ class PatternBuilder:
 @checked
 @dataclass(frozen=True, slots=True)
 class AbsentEvent:
-    """An event that must not happen; `within` says for how long."""
+    """An event that must not happen; `within` sets for how long."""
 
     event: p.Pattern
 
@@ -317,9 +317,9 @@ class AbsentEvent:
         attribute: str | None = None,
         **units: int,
     ) -> AbsenceBuilder:
-        """For so long: ``hours=2, minutes=30``, ``"1 hour"``, or ``ticks=5, attribute="ts"``.
+        """Sets for how long: ``hours=2, minutes=30``, ``"1 hour"``, or ``ticks=5, attribute="ts"``.
 
-        Durations are as in `QueryBuilder.within`. Raises ValueError for what is none.
+        Durations are as in `QueryBuilder.within`. Raises ValueError for anything else.
         """
         length = _window(durations, None, ticks, attribute, units)
         return AbsenceBuilder((p.Absence(self.event, d.Apart(">", length)),))
@@ -328,7 +328,7 @@ class AbsentEvent:
 @checked
 @dataclass(frozen=True, slots=True)
 class AbsenceBuilder:
-    """What must not happen for some time, as a part of a sequence; it needs a part that happens."""
+    """Events that must not happen for some time, as a part of a sequence that needs a part that happens."""
 
     absences: tuple[p.Absence, ...]
 
@@ -338,7 +338,7 @@ class AbsenceBuilder:
     def then(
         self, first: PatternLike | AbsenceBuilder, *others: PatternLike | AbsenceBuilder
     ) -> PatternBuilder:
-        """This not, before the others in turn: ``NOT(R) FOR d ; φ``. Raises ValueError without a pattern.
+        """The others in turn after this absence: ``NOT(R) FOR d ; φ``; raises ValueError without a pattern.
 
         >>> print(absent("login").within("1 day").then(event("transfer")))
         NOT(login) FOR 1 DAYS ; transfer
@@ -347,7 +347,7 @@ class AbsenceBuilder:
         while rest and isinstance(rest[0], AbsenceBuilder):
             absences, rest = (*absences, *rest[0].absences), rest[1:]
         if not rest or isinstance(rest[0], AbsenceBuilder):
-            raise ValueError("what does not happen needs something that happens before or after it")
+            raise ValueError("a sequence needs a part that happens, before or after NOT(…)")
         begun = PatternBuilder(p.Sequence((_pattern(rest[0]),), (), before=absences))
         return begun.then(*rest[1:]) if rest[1:] else begun
 
@@ -355,7 +355,7 @@ class AbsenceBuilder:
 @checked
 @dataclass(frozen=True, slots=True)
 class QueryBuilder:
-    """A query to which clauses are added, in any order; a clause said again replaces the one before."""
+    """A query to which clauses are added in any order; a repeated clause replaces the earlier one."""
 
     tree: q.QueryTree
 
@@ -367,7 +367,7 @@ class QueryBuilder:
         *labels: str | tuple[str, SequenceOf[str | Expression]] | Named,
         **columns: SequenceOf[str | Expression] | Expression,
     ) -> Self:
-        """Shows labels with all attributes, or some: ``show("a", b=["price"])``; no label is ``NONE``.
+        """Shows labels with all attributes or some: ``show("a", b=["price"])``; no labels mean ``NONE``.
 
         An expression is a column: ``show(total=var("a").price.sum())``. ``"*"`` are all labels.
 
@@ -378,7 +378,9 @@ class QueryBuilder:
         >>> print(select(sequence).show("*", n=count(var("b")), price=var("a").price * 2))
         SELECT *, count(b) AS n, a.price * 2 AS price WHERE a ; b ; c
         """
-        items = tuple(map(_shown, labels)) + tuple(_shown_as(name, each) for name, each in columns.items())
+        items = tuple(map(_shown, labels)) + tuple(
+            _shown_as(name, expression) for name, expression in columns.items()
+        )
         return replace(self, tree=replace(self.tree, select=None if items == (q.EveryLabel(),) else items))
 
     def select(
@@ -386,7 +388,7 @@ class QueryBuilder:
         *labels: str | tuple[str, SequenceOf[str | Expression]] | Named,
         **columns: SequenceOf[str | Expression] | Expression,
     ) -> Self:
-        """What the query shows, as `show` says it: ``.select("x", n=count(x), total=x.price.sum())``."""
+        """Shows labels and columns, as `show` does: ``.select("x", n=count(x), total=x.price.sum())``."""
         return self.show(*labels, **columns)
 
     def strategy(self, strategy: q.Strategy | str) -> Self:
@@ -399,9 +401,9 @@ class QueryBuilder:
         return replace(self, tree=replace(self.tree, strategy=chosen, disjoint=False))
 
     def longest(self, *, disjoint: bool = False) -> Self:
-        """For each start the complex event with the last end: ``SELECT LONGEST …``.
+        """Keeps for each start the complex event with the last end: ``SELECT LONGEST …``.
 
-        With `disjoint` only those that begin after the one before has ended.
+        With `disjoint`, keeps only those that begin after the previous one has ended.
 
         >>> print(select(event("a").repeated().then(event("b"))).longest(disjoint=True))
         SELECT LONGEST DISJOINT * WHERE a+ ; b
@@ -409,7 +411,7 @@ class QueryBuilder:
         return replace(self, tree=replace(self.tree, strategy=q.Strategy.LONGEST, disjoint=disjoint))
 
     def shortest(self, *, disjoint: bool = False) -> Self:
-        """For each start the complex event with the first end: ``SELECT SHORTEST …``; see `longest`."""
+        """Keeps for each start the complex event with the first end: ``SELECT SHORTEST …``; see `longest`."""
         return replace(self, tree=replace(self.tree, strategy=q.Strategy.SHORTEST, disjoint=disjoint))
 
     def from_streams(self, *streams: str) -> Self:
@@ -417,7 +419,7 @@ class QueryBuilder:
         return replace(self, tree=replace(self.tree, streams=streams))
 
     def partition_by(self, *keys: str | Expression | SequenceOf[str | Expression]) -> Self:
-        """Looks at the events of each key apart; a tuple lists alternatives: ``PARTITION BY [a], [b, c]``.
+        """Separates the events by key; a tuple lists alternatives: ``PARTITION BY [a], [b, c]``.
 
         A field of a struct is ``attribute("process").name``.
 
@@ -436,10 +438,10 @@ class QueryBuilder:
         attribute: str | None = None,
         **units: int,
     ) -> Self:
-        """No longer than this: ``events=100``, ``hours=2, minutes=30`` or ``ticks=5, attribute="ts"``.
+        """Limits the length: ``events=100``, ``hours=2, minutes=30`` or ``ticks=5, attribute="ts"``.
 
         Durations can be given as a text, ``"2 hours 30 min"``, as a timedelta of Python or pandas, and as
-        pairs, ``(2, "hours"), (30, "minutes")``; several are added. Raises ValueError for what is none.
+        pairs, ``(2, "hours"), (30, "minutes")``; several are added. Raises ValueError for anything else.
 
         >>> query = select(event("a"))
         >>> print(query.within(events=100), query.within(hours=2, minutes=30), sep="\\n")
@@ -453,7 +455,7 @@ class QueryBuilder:
         return replace(self, tree=replace(self.tree, window=window))
 
     def consume_by(self, policy: q.Consume | str) -> Self:
-        """What is forgotten after an answer: ``CONSUME BY ANY``.
+        """Sets which events are forgotten after an answer: ``CONSUME BY ANY``.
 
         >>> print(select(event("a").then(event("b"))).consume_by("any").limit(1))
         SELECT * WHERE a ; b CONSUME BY ANY LIMIT 1 PER END
@@ -469,7 +471,7 @@ class QueryBuilder:
         ticks: int | Expression | None = None,
         attribute: str | None = None,
     ) -> Self:
-        """At most so many complex events for each end position, or in each interval of time.
+        """Limits the number of complex events at each end position, or in each interval of time.
 
         `per` is a duration as of `within`, and ``ticks=5, attribute="ts"`` one in the ticks of a time column.
 
@@ -493,11 +495,11 @@ _Word = TypeVar("_Word", bound=Enum)
 
 
 def _member(words: type[_Word], word: str) -> _Word:
-    """The word of the language that a text says, in any case; ValueError, with those there are, for none."""
-    known = {each.name: each for each in words}
+    """The word of the language with this text in any case; raises ValueError with the words for any other."""
+    known = {member.name: member for member in words}
     if word.upper() not in known:
         near = suggestion(word.upper(), list(known))
-        raise ValueError(f"{word!r} is none of {', '.join(known)}" + (f": {near}" if near else ""))
+        raise ValueError(f"{word!r} is not one of {', '.join(known)}" + (f": {near}" if near else ""))
     return known[word.upper()]
 
 
@@ -508,7 +510,7 @@ def _window(
     attribute: str | None,
     units: Mapping[str, int],
 ) -> d.Window:
-    """The one length that the arguments say."""
+    """The one length given by the arguments."""
     if len(durations) == 1 and parameter_in(durations[0]) and events is ticks is None and not units:
         return window_of(durations[0])
     pairs = [pair for duration in durations for pair in window_of(duration).parts]
@@ -533,7 +535,7 @@ def _pattern(pattern: PatternLike) -> p.Pattern:
 
 
 def _shown(item: str | tuple[str, SequenceOf[str | Expression]] | Named) -> q.Selected:
-    """What an argument by place shows."""
+    """The item shown by a positional argument."""
     match item:
         case "*":
             return q.EveryLabel()
@@ -546,7 +548,7 @@ def _shown(item: str | tuple[str, SequenceOf[str | Expression]] | Named) -> q.Se
 
 
 def _shown_as(name: str, of: SequenceOf[str | Expression] | Expression) -> q.Selected:
-    """What an argument by name shows: an expression, or a label with some attributes."""
+    """The item shown by a keyword argument: an expression, or a label with some attributes."""
     if isinstance(of, Expression):
         return q.SelectExpression(of.tree, name)
     if not isinstance(of, SequenceOf) or isinstance(of, str) or not of:
@@ -555,7 +557,7 @@ def _shown_as(name: str, of: SequenceOf[str | Expression] | Expression) -> q.Sel
 
 
 def _name_of(attribute: str | Expression) -> str:
-    """The name of an attribute of the event at hand, or of what is inside of one."""
+    """The name of an attribute of the event at hand, or of a field or element inside of one."""
     if isinstance(attribute, str):
         return attribute
     key = attribute.as_key()
@@ -569,4 +571,4 @@ def _partition_key(key: str | Expression) -> p.PartitionKey:
 
 
 Built: TypeAlias = QueryBuilder | PatternBuilder | q.QueryTree | p.Pattern
-"""What stands for a query: made by the builder, or a syntax tree."""
+"""A query from the builder, or its syntax tree."""

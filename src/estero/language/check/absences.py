@@ -1,4 +1,4 @@
-"""What did not happen, ``NOT(R) FOR d``: where it may stand, its length, and what does not go with it."""
+"""Checks of absences with a deadline, ``NOT(R) FOR d``: their place, their length and their combinations."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from estero.language.tree.selection import marking
 
 
 def check_absences(tree: QueryTree, schema: Schema | None, problems: Problems) -> None:
-    """Note what is wrong with the absences of a pattern that have a deadline."""
+    """Notes errors of the absences with a deadline in a pattern."""
     _check_compared(tree.pattern, problems)
-    at_the_end = {id(each) for each in p.ending(tree.pattern)}
+    at_the_end = {id(absence) for absence in p.ending(tree.pattern)}
     for node in tree.pattern.walk():
         if not isinstance(node, p.Sequence):
             continue
-        between = [each for link in node.links for each in link.lacking]
-        for each in (*node.before, *between, *node.after):
-            _check_deadline(each, schema, problems)
-        for each in between:
-            _check_window(each, tree.window, problems)
-        for each in node.after:
-            if id(each) not in at_the_end:
+        between = [absence for link in node.links for absence in link.lacking]
+        for absence in (*node.before, *between, *node.after):
+            _check_deadline(absence, schema, problems)
+        for absence in between:
+            _check_window(absence, tree.window, problems)
+        for absence in node.after:
+            if id(absence) not in at_the_end:
                 problems.add(
-                    "what must not happen afterwards goes at the end of the whole pattern",
-                    each.span,
-                    found="NOT(…) FOR at the end of a part",
+                    "NOT(…) FOR behind a part goes at the end of the whole pattern",
+                    absence.span,
+                    piece="NOT(…) FOR at the end of a part",
                     expected="a pattern that is one sequence, with NOT(…) FOR as its last part",
                     hint="with something behind it, leave the parentheses out: a ; NOT(b) FOR 1 HOUR ; c; "
                     "alternatives with deadlines are queries of their own",
@@ -41,7 +41,7 @@ def check_absences(tree: QueryTree, schema: Schema | None, problems: Problems) -
             "NOT(…) FOR at the end and CONSUME BY do not go together",
             tree.places.get("CONSUME BY", NOWHERE),
             expected="the query without CONSUME BY",
-            hint="what is forgotten would not be known before the deadline has passed",
+            hint="which events are forgotten would only be known once the deadline has passed",
         )
 
 
@@ -74,10 +74,11 @@ def _check_compared(pattern: p.Pattern, problems: Problems, *, once: bool = True
         for absence in (*pattern.before, *pattern.after):
             for residual in residuals(absence.event):
                 problems.add(
-                    "a part that repeats, is optional or one of several forbids what is compared",
+                    "a part that repeats, is optional or is an alternative "
+                    "cannot compare the event that it forbids",
                     residual.span,
                     expected="conditions on the forbidden event alone: NOT(b AS r FILTER r[x > 1]) FOR …",
-                    hint="where the events agree on an attribute, PARTITION BY says so of all of them",
+                    hint="where all events agree on an attribute, use PARTITION BY",
                 )
     once = once and not isinstance(pattern, p.Iteration | p.Optional | p.Disjunction)
     for part in marking(pattern):
@@ -85,7 +86,7 @@ def _check_compared(pattern: p.Pattern, problems: Problems, *, once: bool = True
 
 
 def _check_window(absence: p.Absence, window: Window | None, problems: Problems) -> None:
-    """Notes a deadline after which the window is over: what follows comes later still."""
+    """Notes a deadline as long as the window, after which nothing can follow."""
     (length,) = absence.apart.lengths
     match length, window:
         case DurationWindow(), DurationWindow():
@@ -99,5 +100,5 @@ def _check_window(absence: p.Absence, window: Window | None, problems: Problems)
             "this deadline is as long as the window or longer: nothing can follow",
             length.span,
             expected=f"less than {window}",
-            hint="what follows comes after the deadline and inside the window",
+            hint="the next part comes after the deadline and within the window",
         )

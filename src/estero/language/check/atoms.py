@@ -1,4 +1,4 @@
-"""Atoms of a conjunctive query with the names of their attributes: by place → by name."""
+"""Atoms of a conjunctive query, from attributes by place to attributes by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from estero.language.tree.schema import Schema, type_names
 
 @dataclass(frozen=True, slots=True)
 class NamedAtom:
-    """Events of one of `types`; `terms` says what some of their attributes are.
+    """An atom for events of one of `types`; `terms` gives the terms of some attributes.
 
     `label` names the atom, and marks its events.
     """
@@ -26,7 +26,7 @@ class NamedAtom:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables, each once, in order."""
+        """The distinct variables, in order."""
         return tuple(dict.fromkeys(term.name for _, term in self.terms if isinstance(term, Variable)))
 
     def places(self, variable: str) -> tuple[str, ...]:
@@ -51,7 +51,7 @@ def named_atoms(
 
 
 def unnamed_atoms(tree: ConjunctiveTree, schema: Schema, type_column: str | None = None) -> tuple[str, ...]:
-    """The atoms, as written, that ask attributes by place of types whose attributes are not known."""
+    """The atoms, as written, that have attributes by place of types with unknown attributes."""
     return tuple(
         str(atom)
         for atom in dict.fromkeys(tree.atoms)
@@ -66,9 +66,9 @@ def unnamed_atoms(tree: ConjunctiveTree, schema: Schema, type_column: str | None
 def attributes_in_order(
     atom: Atom, streams: tuple[str, ...], schema: Schema | None, type_column: str | None
 ) -> tuple[str, ...] | None:
-    """What the arguments of an atom stand for by place: the attributes of its type in the order of the table.
+    """The attributes that the arguments by place of an atom stand for, in the order of its type's table.
 
-    The columns of type and time are none of them. None where the attributes are not known.
+    The columns of type and time do not count. None if the attributes are unknown.
     """
     attributes = KnownTypes(schema, streams).attributes(atom.relation)
     if schema is None or not attributes:
@@ -83,9 +83,9 @@ def _kept(atom: Atom, known: tuple[str, ...] | None) -> Iterator[tuple[str, Vari
 
 
 def arguments_by_name(atom: Atom, known: tuple[str, ...] | None) -> Iterator[tuple[str, Term, Span]]:
-    """Each argument of an atom with the name of its attribute and its place in the text.
+    """The arguments of an atom with the names of their attributes and their spans in the text.
 
-    Left out are those by place that are more than the known attributes, or that are beside named ones.
+    Arguments by place beyond the known attributes, or beside named ones, are left out.
     """
     some_named = any(argument.attribute is not None for argument in atom.arguments)
     for place, argument in enumerate(atom.arguments):

@@ -1,4 +1,4 @@
-"""The clauses of a query: SELECT list, WITHIN, CONSUME BY, LIMIT; PARTITION BY is checked in keys.py."""
+"""Checks of the clauses of a query: SELECT list, WITHIN, CONSUME BY, LIMIT (keys.py has PARTITION BY)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TIMES: Final = frozenset({Kind.INT, Kind.TIMESTAMP})
 
 
 def check_clauses(tree: q.QueryTree, known: KnownTypes, problems: Problems) -> None:
-    """Note what is wrong with the clauses around the pattern."""
+    """Notes errors of the clauses around the pattern."""
     check_selected(tree, known, problems)
     for bracket in tree.partition_by:
         check_bracket(bracket, tree.pattern, known, problems)
@@ -46,7 +46,7 @@ def check_clauses(tree: q.QueryTree, known: KnownTypes, problems: Problems) -> N
 
 
 def _check_interval(per: d.Window, place: Span, schema: Schema | None, problems: Problems) -> None:
-    """Note what is wrong with the length of PER."""
+    """Notes errors of the length of PER."""
     if isinstance(per, d.EventWindow):
         problems.add(
             "LIMIT … PER counts in intervals of time",
@@ -56,14 +56,14 @@ def _check_interval(per: d.Window, place: Span, schema: Schema | None, problems:
         )
     elif isinstance(per, d.DurationWindow) and per.nanoseconds == 0:
         problems.add(
-            "an interval of PER has to be longer than nothing",
+            "the interval of PER must be longer than zero",
             per.span,
             expected="a duration such as 1 SECOND",
             hint="LIMIT 3 PER END is at each end",
         )
     elif isinstance(per, d.AttributeWindow) and per.ticks == 0:
         problems.add(
-            "an interval of PER has to be longer than nothing",
+            "the interval of PER must be longer than zero",
             per.span,
             expected=f"a whole number from 1 to {INT_MAX}",
             hint="LIMIT 3 PER END is at each end",
@@ -80,7 +80,7 @@ def _check_interval(per: d.Window, place: Span, schema: Schema | None, problems:
 
 
 def _check_consumed(tree: q.QueryTree, problems: Problems) -> None:
-    """Note what does not go with CONSUME BY, because it is decided after the end is read."""
+    """Notes clauses that conflict with CONSUME BY, because they are decided after the end is read."""
     late = f"SELECT {tree.strategy.value}" if tree.strategy.one_for_each_start else ""
     late = late or ("LIMIT … PER" if tree.per is not None else "")
     if late:
@@ -90,14 +90,15 @@ def _check_consumed(tree: q.QueryTree, problems: Problems) -> None:
             expected=f"{late} without CONSUME BY",
             hint="SELECT LONGEST DISJOINT gives complex events that share no events"
             if tree.strategy is not q.Strategy.ALL or tree.per is None
-            else "what is left out would be consumed, too, or not: leave one of the two out",
+            else "it is undefined whether complex events that are left out are consumed: "
+            "use one of the two clauses",
         )
 
 
 def check_bounds(
     window: d.Window | None, limit: int | None, place: Span, schema: Schema | None, problems: Problems
 ) -> None:
-    """Note what is wrong with WITHIN, and with LIMIT, which is at `place`."""
+    """Notes errors of WITHIN, and of LIMIT, which is at `place`."""
     if window is not None:
         check_length(window, schema, problems)
     if limit is not None and not 1 <= limit <= INT_MAX:
@@ -123,13 +124,13 @@ _WITHOUT: Final = {
     "deadline": "NOT(b) between two parts needs no deadline",
 }
 _INSTEAD: Final = {"interval": "LIMIT n, or a time column", "deadline": "a time column"}
-"""Of a length what it is called, what is written before it, and what is written instead: of it, of a time."""
+"""The words for a length: its name, the text before it, and the replacements for it and for a time."""
 
 
 def check_length(
     length: d.Window, schema: Schema | None, problems: Problems, *, what: str = "window"
 ) -> bool:
-    """Note what is wrong with a length, which is that of a window or a distance; whether nothing is."""
+    """Notes errors of the length of a window or a distance; returns whether there are none."""
     before = problems.count
     if not _wrong_length(length, problems, what) and schema is not None:
         match length:
@@ -143,7 +144,7 @@ def check_length(
 
 
 def _wrong_length(window: d.Window, problems: Problems, what: str) -> bool:
-    """Whether a window or distance is too short or too long, which is noted."""
+    """Notes a window or distance that is too short or too long; returns whether it is."""
     is_window = what == "window"
     largest = INT_MAX - 1 if what in ("distance", "deadline") else INT_MAX  # the engine asks for one more
     match window:
@@ -162,7 +163,7 @@ def _wrong_length(window: d.Window, problems: Problems, what: str) -> bool:
         message = f"{_NAMED[what]} is at most {most}"
     else:
         message = (
-            "a window has to be longer than 0 events" if length == 0 else f"{_NAMED[what]} cannot be negative"
+            "a window must be longer than 0 events" if length == 0 else f"{_NAMED[what]} cannot be negative"
         )
     problems.add(
         message,
@@ -172,7 +173,7 @@ def _wrong_length(window: d.Window, problems: Problems, what: str) -> bool:
         else f"a whole number from {least} to {largest}",
         hint=_WITHOUT[what]
         if what != "distance" or length > largest
-        else "what follows comes later, so that distances are positive",
+        else "the next part comes later, so distances are positive",
     )
     return True
 
@@ -190,7 +191,7 @@ def _check_duration(window: d.DurationWindow, schema: Schema, problems: Problems
     kinds = _kinds_of(schema.time, schema)
     if schema.time_unit is None and kinds and Kind.TIMESTAMP not in kinds:
         problems.add(
-            f"the time column {schema.time} holds integers, and nothing says how long one tick is",
+            f"the time column {schema.time} holds integers, and the length of a tick is unknown",
             window.span,
             expected=f"{within}n [{quoted(schema.time)}] for n ticks, or the unit of a tick",
             hint='name it where the events are given, for example time_unit="ms"',
@@ -227,6 +228,6 @@ def _tables(schema: Schema) -> list[Attributes]:
 
 
 def _kinds_of(attribute: str, schema: Schema) -> set[Kind] | None:
-    """The kinds of an attribute over all types; None where no type is known at all."""
+    """The kinds of an attribute over all types; None if no type is known."""
     tables = _tables(schema)
     return {table[attribute] for table in tables if attribute in table} if tables else None

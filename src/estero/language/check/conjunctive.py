@@ -1,4 +1,4 @@
-"""A conjunctive query and what is known of its events → everything that is wrong, in order of place."""
+"""The check of a conjunctive query against the schema: all its errors, in order of place."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from estero.language.tree.schema import Kind, Schema, fit
 def check_conjunctive(
     tree: ConjunctiveTree, schema: Schema | None = None, type_column: str | None = None
 ) -> list[QueryError]:
-    """All errors of a conjunctive query, in order of place; the empty list if there is none.
+    """The errors of a conjunctive query, in order of place; an empty list if there are none.
 
-    Without a schema only what needs none is checked. A tree without a text is checked as its text.
+    Without a schema only checks that need none are made. A tree without a text is checked as its text.
 
     >>> from estero.language.syntax.parser import parse_conjunctive
     >>> query = parse_conjunctive("Q(x, y) <- A(x), B(x, y), C(y)")
@@ -53,7 +53,7 @@ def check_conjunctive(
 
 
 def witness(atoms: Sequence[Iterable[str]]) -> tuple[str, str, int, int, int] | None:
-    """Two variables that show that a query is not hierarchical, or None where it is.
+    """Two variables that show that a query is not hierarchical; None if it is.
 
     `atoms` are their variables. With the two come the numbers of an atom that has both, of one that has the
     first only, and of one that has the second only (the paper's definition in section 4, and its Theorem
@@ -112,7 +112,7 @@ def _check_labels(tree: ConjunctiveTree, problems: Problems) -> None:
 
 
 def _check_arguments(atom: Atom, problems: Problems) -> None:
-    """Mistakes in an atom that need no schema."""
+    """Notes errors of an atom that need no schema."""
     named = [argument for argument in atom.arguments if argument.attribute is not None]
     if named and len(named) < len(atom.arguments):
         problems.add(
@@ -142,7 +142,7 @@ def _check_arguments(atom: Atom, problems: Problems) -> None:
 
 
 def _check_number(atom: Atom, names: tuple[str, ...], known: KnownTypes, problems: Problems) -> None:
-    """There are as many arguments by place as attributes in a type's own table, and never more than those.
+    """Notes too few arguments by place for a type's own table, and too many for any table.
 
     ``T()`` asks nothing of the attributes, as an atom with arguments by name asks nothing of the others.
     """
@@ -162,7 +162,7 @@ def _check_number(atom: Atom, names: tuple[str, ...], known: KnownTypes, problem
 
 
 _Place = tuple[Kind, str, Atom]
-"""Where a variable occurs: the kind and the name of the attribute, and the atom."""
+"""A place of a variable: the kind and the name of the attribute, and the atom."""
 
 
 def _check_attributes(
@@ -172,7 +172,7 @@ def _check_attributes(
     joined: dict[str, _Place],
     problems: Problems,
 ) -> None:
-    """Note attributes that an atom's type lacks, and what cannot be compared with what it has to equal.
+    """Notes attributes that an atom's type lacks, and values that cannot be compared as required.
 
     `names` are those of the attributes by place; `joined` are the first places of variables, and grows.
     """
@@ -180,7 +180,7 @@ def _check_attributes(
     if names is None or kinds is None:
         return
     _check_number(atom, names, known, problems)
-    checker = KindChecker(lambda each: kinds.get(each.name), problems)
+    checker = KindChecker(lambda variable: kinds.get(variable.name), problems)
     for name, term, span in arguments_by_name(atom, names):
         kind = kinds.get(name)
         if kind is None:
@@ -208,10 +208,10 @@ def _check_pair(variable: Variable, one: _Place, other: _Place, span: Span, prob
 
 
 def _check_hierarchy(tree: ConjunctiveTree, problems: Problems) -> None:
-    found = witness([atom.variables() for atom in tree.atoms])
-    if found is None:
+    hierarchy = witness([atom.variables() for atom in tree.atoms])
+    if hierarchy is None:
         return
-    first, second, *numbers = found
+    first, second, *numbers = hierarchy
     both, one, other = (tree.atoms[number] for number in numbers)
     problems.add(
         f"this query is not hierarchical: {both} has both {first} and {second}, "

@@ -1,4 +1,4 @@
-"""Filters: variables that are bound, attributes that exist, kinds that fit, predicates that are known."""
+"""Checks of filters: bound variables, existing attributes, kinds that fit, known predicates."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from estero.language.tree.words import named, quoted
 AT_THE_END: Final = (
     "a query whose pattern ends with NOT(…) FOR d has it, in SELECT and in a FILTER behind the whole pattern"
 )
-"""Where ``decided_time`` may stand."""
+"""The hint for a misplaced ``decided_time``."""
 
 
 def check_filter(node: Filter, bound: tuple[str, ...], known: KnownTypes, problems: Problems) -> None:
-    """Note what is wrong with the condition of one FILTER; `bound` are all labels of the whole pattern."""
+    """Notes errors of the condition of one FILTER; `bound` are all labels of the whole pattern."""
     VariablesChecker(label_types(node.pattern), bound, known, problems).truth(node.condition)
 
 
 class VariablesChecker(KindChecker):
-    """Kinds of conditions that speak of variables."""
+    """A checker of the kinds in conditions on variables."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class VariablesChecker(KindChecker):
         return self._kind_of_marked(attribute.variable, attribute.name, attribute.span)
 
     def _of_an_end(self, attribute: e.Attribute) -> Kind | None:
-        """The kind of what the first or the last event of a complex event has: its time, or a key."""
+        """The kind of a time or a key of the first or last event of a complex event."""
         schema = self._known.schema
         if schema is None:
             return None
@@ -112,23 +112,23 @@ class VariablesChecker(KindChecker):
         return None
 
     def _kind_of_marked(self, variable: str, name: str, span: Span) -> Kind | None:
-        """The kind of an attribute of a variable's events, if it exists and all types that have it agree.
+        """The kind of an attribute of a variable's events, if it exists with one kind in all types.
 
-        None, too, where the variable is bound outside of the filtered pattern.
+        Also None if the variable is bound outside of the filtered pattern.
         """
         types = self._types.get(variable)
         kinds = None if types is None else self._known.together(types)
         if types is None or kinds is None:
             return None
-        found = kinds.get(name)
-        if found is None and note_inside(name, kinds, self._known.schema, span, self._problems):
+        kinds_of_name = kinds.get(name)
+        if kinds_of_name is None and note_inside(name, kinds, self._known.schema, span, self._problems):
             return None
-        if found is None:
+        if kinds_of_name is None:
             name = column_of(name)
             self._no_attribute(variable, types, name, span, tuple(kinds))
             return None
-        if len(found) > 1:
-            kinds_found = listed(sorted(kind.value for kind in found), "and")
+        if len(kinds_of_name) > 1:
+            kinds_found = listed(sorted(kind.value for kind in kinds_of_name), "and")
             self._problems.add(
                 f"{named(name)} is {kinds_found}, depending on the type",
                 span,
@@ -136,12 +136,12 @@ class VariablesChecker(KindChecker):
                 hint="mark the types with different variables",
             )
             return None
-        return next(iter(found))
+        return next(iter(kinds_of_name))
 
     def _no_attribute(
         self, variable: str, types: tuple[EventType, ...], name: str, span: Span, attributes: tuple[str, ...]
     ) -> None:
-        names = dict.fromkeys(each.name for each in types)
+        names = dict.fromkeys(event_type.name for event_type in types)
         of = listed(names) if variable in names else f"{listed(names)} ({variable})"
         is_quoted = self._problems.text[span.start : span.end].startswith('"')
         hint = f"strings are written in single quotes: '{name}'" if is_quoted else SPELLING
@@ -191,7 +191,7 @@ class VariablesChecker(KindChecker):
         if kind is not None and kind not in takes:
             given = str(e.with_variable(node.operand, variable))
             self._problems.add(
-                f"{node.function} takes {'numbers' if takes is SUMMED else 'what can be compared'}, "
+                f"{node.function} takes {'numbers' if takes is SUMMED else 'values that can be compared'}, "
                 f"and {given} is {kind.value}",
                 node.span,
                 expected="integers or floats" if takes is SUMMED else COMPARABLE,
@@ -201,14 +201,14 @@ class VariablesChecker(KindChecker):
         return function.gives or kind
 
     def _set_predicate(self, node: e.SetPredicate) -> None:
-        """Note it where a predicate is not known, or does not take these arguments."""
+        """Notes an unknown predicate, or one with wrong arguments."""
         predicate = registered(node.name)
         if node.name in SET_PREDICATES:
             self._built_in(node)
         elif predicate is None:
             known = known_predicates()
             self._problems.add(
-                f"there is no predicate {node.name}",
+                f"unknown predicate {node.name}",
                 self._name_of(node),
                 expected=some(known),
                 hint=suggestion(node.name, (*known, *AGGREGATES, *SCALAR_FUNCTIONS))
@@ -230,7 +230,7 @@ class VariablesChecker(KindChecker):
             )
 
     def _name_of(self, node: e.SetPredicate) -> Span:
-        """Where the text has the name of a predicate."""
+        """The span of the name of a predicate in the text."""
         text = self._problems.text[node.span.start : node.span.end]
         return Span(node.span.start, node.span.start + len(text.partition("(")[0].rstrip()))
 

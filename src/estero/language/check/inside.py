@@ -1,4 +1,4 @@
-"""Fields and elements that are not there: what is inside of a column, and what is like what was asked."""
+"""Checks of fields and elements: what a column has inside, and similar names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from estero.language.tree.words import quoted
 def note_inside(
     path: str, attributes: Container[str], schema: Schema | None, span: Span, problems: Problems
 ) -> bool:
-    """Whether a name that none of the `attributes` has is a path into one of them; why it fails is noted."""
+    """Notes why a path into one of the `attributes` fails; returns whether the name is such a path."""
     flat = ".".join(map(str, (column_of(path), *steps_of(path))))
     if flat in attributes:
         problems.add(
@@ -32,9 +32,9 @@ def note_inside(
 
 
 def _note_step(schema: Schema | None, path: str, span: Span, problems: Problems) -> None:
-    """Note at which step a path leads to nothing, in a column that is there."""
+    """Notes the step at which a path into an existing column fails."""
     here = column_of(path)
-    itself = "the attribute itself is what there is"
+    itself = "use the attribute itself"
     for step in steps_of(path):
         there = None if schema is None else schema.inside(here)
         further = element_of(here, step) if isinstance(step, int) else field_of(here, step)

@@ -1,4 +1,4 @@
-"""The keys of PARTITION BY: the clause of a query, and the operator inside a pattern."""
+"""Checks of the keys of PARTITION BY, in the clause of a query and inside a pattern."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from estero.language.tree.words import named, quoted
 
 
 def check_bracket(bracket: KeyBracket, pattern: Pattern, known: KnownTypes, problems: Problems) -> None:
-    """Note what is wrong with one key of the clause PARTITION BY."""
+    """Notes errors of one key of the clause PARTITION BY."""
     types = _all_types(pattern)
     _are_alternatives(types, bracket.alternatives, bracket.span, known, problems)
     kinds = known.together(types)
@@ -30,7 +30,7 @@ def check_bracket(bracket: KeyBracket, pattern: Pattern, known: KnownTypes, prob
 
 
 def check_keys(node: PartitionBy, known: KnownTypes, problems: Problems) -> None:
-    """Note what is wrong with the keys of a PARTITION BY inside a pattern."""
+    """Notes errors of the keys of a PARTITION BY inside a pattern."""
     labels = label_types(node.pattern)
     every = _all_types(node.pattern)
     by = problems.text.upper().rfind("BY", node.span.start, node.span.end)
@@ -49,9 +49,9 @@ def check_keys(node: PartitionBy, known: KnownTypes, problems: Problems) -> None
         kinds = known.together(every if key.variable is None else labels[key.variable])
         if not _can_be_key(key.attribute, span, problems) or kinds is None:
             continue
-        found = _kinds_of_key(key.attribute, kinds, span, "", known.schema, problems)
-        if len(found) == 1:
-            (kind,) = found
+        kinds_of_key = _kinds_of_key(key.attribute, kinds, span, "", known.schema, problems)
+        if len(kinds_of_key) == 1:
+            (kind,) = kinds_of_key
             _agrees(first, kind, span, problems)
             first = first or (named(key.attribute), kind)
 
@@ -63,11 +63,11 @@ def _all_types(pattern: Pattern) -> tuple[EventType, ...]:
 def _are_alternatives(
     types: Sequence[EventType], names: Sequence[str], span: Span, known: KnownTypes, problems: Problems
 ) -> bool:
-    """Whether no type has two of the names in one bracket; one that has is noted."""
-    found = known.having_two(types, names)
-    if found is None:
+    """Notes a type with two of the names in one bracket; returns whether there is none."""
+    clash = known.having_two(types, names)
+    if clash is None:
         return True
-    of, first, second = found[0], *map(quoted, found[1:])
+    of, first, second = clash[0], *map(quoted, clash[1:])
     problems.add(
         f"{of} has both {first} and {second}, and names in one bracket are alternatives",
         span,
@@ -78,7 +78,7 @@ def _are_alternatives(
 
 
 def _can_be_key(name: str, span: Span, problems: Problems) -> bool:
-    """Whether a key is in no list; one that is is noted."""
+    """Notes a key inside a list; returns whether it is not."""
     if all(isinstance(step, str) for step in steps_of(name)):
         return True
     problems.add(
@@ -98,7 +98,7 @@ def _kinds_of_key(
     schema: Schema | None,
     problems: Problems,
 ) -> set[Kind]:
-    """The kinds of an attribute that can be a key, but for NULL; another is noted, and of no kind."""
+    """The kinds of a key attribute except NULL; an attribute that cannot be a key is noted and has none."""
     if name not in kinds and note_inside(name, kinds, schema, span, problems):
         return set()
     if name not in kinds:
@@ -117,7 +117,7 @@ def _kinds_of_key(
 
 
 def _agrees(first: tuple[str, Kind] | None, kind: Kind, span: Span, problems: Problems) -> None:
-    """Note it where a key cannot be equal to the first one."""
+    """Notes a key that cannot equal the first one."""
     if first is not None and not fit((kind, first[1])):
         problems.add(
             f"{kind.value} cannot be equal to {first[1].value}",

@@ -1,4 +1,4 @@
-"""The kinds of expressions: which there are, which fit together, and what is wrong where they do not."""
+"""Checks of the kinds of expressions, and messages for those that do not fit together."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Final
 
 from estero.errors import QueryError, Span
 from estero.language.check.problems import Problems
+from estero.language.check.set_predicates import known_predicates
 from estero.language.check.times import COMPUTED, NAMES, OPERANDS, TIMES, kind_computed, mended
 from estero.language.regex.parser import parse_regex
 from estero.language.tree import expressions as e
@@ -27,10 +28,10 @@ from estero.language.tree.words import named
 COMPARABLE: Final = "an attribute that holds truth values, numbers, strings or timestamps"
 
 Lookup = Callable[[e.Attribute], Kind | None]
-"""The kind of an attribute; None where it is not known or wrong (and noted as a problem)."""
+"""The kind of an attribute; None if it is unknown, or wrong and noted as a problem."""
 
 _LONGEST: Final = 60
-"""How much of a constant a message shows."""
+"""The number of characters of a constant that a message shows."""
 _NULL: Final = e.Literal(None)
 _USES: Final = {
     Kind.BOOL: "a truth value is a condition by itself: X[ok], X[NOT ok]",
@@ -44,7 +45,7 @@ _USES: Final = {
     Kind.OPAQUE: "lists, bytes and structures can only be shown, or tested with IS NULL",
     Kind.NULL: "all its values are NULL",
 }
-"""What can be done with values of a kind."""
+"""The uses of values of a kind."""
 _TICKS: Final = (
     "a duration is compared with a difference of timestamps, or of times in the integer time column "
     "if its time_unit is given"
@@ -54,7 +55,7 @@ _TICKS: Final = (
 def kind_of(node: e.Node, attributes: Mapping[str, Kind]) -> Kind | None:
     """The kind of an expression or predicate over one event; None for NULL, which is of every kind.
 
-    Raises `QueryError` at the first thing that is wrong.
+    Raises the first error as a `QueryError`.
 
     >>> from estero.language.syntax.parser import parse_condition
     >>> kind_of(parse_condition("price / 2"), {"price": Kind.INT})
@@ -94,14 +95,14 @@ def kind_of_value(value: Value) -> Kind | None:
 
 
 class KindChecker:
-    """Finds kinds bottom-up, notes in `problems` what does not fit, and goes on as if it did."""
+    """Finds kinds bottom-up, notes conflicts in `problems`, and goes on."""
 
     def __init__(self, look_up: Lookup, problems: Problems) -> None:
         self._look_up = look_up
         self._problems = problems
 
     def kind(self, node: e.Node) -> Kind | None:
-        """The kind of an expression; None where it is of every kind or not known."""
+        """The kind of an expression; None if it is of every kind or unknown."""
         match node:
             case e.Literal(value):
                 self._literal(node)
@@ -132,7 +133,7 @@ class KindChecker:
                 return Kind.BOOL
 
     def truth(self, node: e.Node) -> None:
-        """Note it where `node` is not a condition."""
+        """Notes a node that is not a condition."""
         kind = self.kind(node)
         if kind not in (Kind.BOOL, None):
             self._problems.add(
@@ -143,7 +144,7 @@ class KindChecker:
             )
 
     def comparable(self, left: e.Node, right: e.Node, place: e.Node) -> None:
-        """Note it where two expressions cannot be compared."""
+        """Notes two expressions that cannot be compared."""
         self._compare(left, self.kind(left), right, self.kind(right), place)
 
     def _compare(
@@ -164,7 +165,7 @@ class KindChecker:
             )
 
     def _kept_exactly(self, node: e.Node) -> None:
-        """Note it where a constant beside a decimal has more digits than a float keeps."""
+        """Notes a constant beside a decimal with more digits than a float keeps."""
         if not (isinstance(node, e.Literal) and isinstance(node.value, float)):
             return
         with suppress(ValueError):  # without a text
@@ -178,14 +179,14 @@ class KindChecker:
                 )
 
     def not_opaque(self, node: e.Node, kind: Kind | None) -> None:
-        """Note it where an expression of this kind cannot be compared with anything."""
+        """Notes an expression of a kind that cannot be compared."""
         if kind is Kind.OPAQUE:
             self._problems.add(
                 f"{self._named(node)} cannot be compared", node.span, expected=COMPARABLE, hint=_USES[kind]
             )
 
     def as_it_comes(self, node: e.Node, kind: Kind | None) -> None:
-        """Note it where a list, bytes or a structure would be a value that is computed."""
+        """Notes a list, bytes or a structure used in a computation."""
         if kind is Kind.OPAQUE and isinstance(node, e.Call | e.Case):
             chooser = node.name if isinstance(node, e.Call) else "CASE"
             self._problems.add(
@@ -231,7 +232,7 @@ class KindChecker:
                 raise TypeError(f"{type(node).__name__} has no kind")
 
     def _not_with_null(self, operator: str, left: e.Node, right: e.Node, place: e.Node) -> None:
-        """Note it where one side of a comparison is NULL, so that it is never true."""
+        """Notes a comparison with NULL, which is never true."""
         if _NULL not in (left, right):
             return
         other = right if left == _NULL else left
@@ -279,7 +280,7 @@ class KindChecker:
             literal = node.span.end - len(literal_text(regex)) + 1
             place = Span(literal + len(first), literal + len(last)) if node.span.end else node.span
             self._problems.add(
-                error.message, place, found=error.found, expected=error.expected, hint=error.hint
+                error.message, place, piece=error.found, expected=error.expected, hint=error.hint
             )
 
     def _arithmetic(self, node: e.Arithmetic) -> Kind | None:
@@ -295,22 +296,24 @@ class KindChecker:
                 )
         elif not {left, right} & TIMES:
             left, right = (
-                self._wanted(operator, each, kind, NUMBERS)
-                for each, kind in zip(sides, (left, right), strict=True)
+                self._wanted(operator, side, kind, NUMBERS)
+                for side, kind in zip(sides, (left, right), strict=True)
             )
         return kind_computed(operator, left, right)
 
     def _takes(self, operator: str, operand: e.Node, wanted: frozenset[Kind]) -> Kind | None:
-        """The kind of an operand, where it is one that is wanted; another is noted."""
+        """The kind of an operand if it is wanted; any other is noted."""
         return self._wanted(operator, operand, self.kind(operand), wanted)
 
     def _wanted(
         self, operator: str, operand: e.Node, kind: Kind | None, wanted: frozenset[Kind]
     ) -> Kind | None:
-        """The kind of an operand that was found, as `_takes` says."""
+        """The given kind of an operand if it is wanted; any other is noted."""
         if kind is None or kind in wanted:
             return kind
-        one = any_of_them = listed(sorted(each.value for each in wanted - {Kind.NULL, Kind.OPAQUE}))
+        one = any_of_them = listed(
+            sorted(kind_wanted.value for kind_wanted in wanted - {Kind.NULL, Kind.OPAQUE})
+        )
         if wanted in (NUMBERS, SUMMED):
             one = "an integer or a float" if wanted is NUMBERS else "an integer, a float or a decimal"
             any_of_them = "numbers"
@@ -367,8 +370,9 @@ class KindChecker:
         )
 
     def _unknown_function(self, node: e.Node, name: str) -> None:
+        is_known = name in known_predicates()
         self._problems.add(
-            f"there is no function {name} of one event",
+            f"{name} is not a function of one event" if is_known else f"unknown function {name}",
             node.span,
             expected=some(SCALAR_FUNCTIONS, 5),
             hint=suggestion(name, SCALAR_FUNCTIONS)
@@ -396,7 +400,7 @@ class KindChecker:
         return function.gives or (self._alike(name, node, kinds) if function.alike else kinds[0])
 
     def _named(self, node: e.Node) -> str:
-        """What an expression is called in a message.
+        """The name of an expression in a message.
 
         One that was bound is called by its parameter, and one of the whole complex event as it is written.
         """
@@ -405,7 +409,7 @@ class KindChecker:
         return text if is_bound or (text and _is_of_whole(node)) else _what(condition_as_written(node))
 
     def _is_in_list(self, node: e.Call) -> bool:
-        """Whether ``contains`` looks at the elements of a list; a value of another kind is noted."""
+        """Whether ``contains`` is about the elements of a list; a value of the wrong kind is noted."""
         whole, value = node.arguments
         kind = self._look_up(whole) if isinstance(whole, e.Attribute) else Kind.STRING
         if kind is Kind.OPAQUE and isinstance(whole, e.Attribute):
@@ -424,7 +428,7 @@ class KindChecker:
         return self._alike("CASE", node, list(map(self.kind, values)))
 
     def _constant(self, name: str, argument: e.Node, constant: Constant) -> Kind | None:
-        """Note it where an argument is none of the constants that are allowed, or no parameter for one."""
+        """Notes an argument that is neither an allowed constant nor a parameter for one."""
         kind = self.kind(argument)
         if isinstance(argument, e.Parameter):
             return kind
@@ -442,13 +446,13 @@ class KindChecker:
         return None
 
     def _bound_to(self, constant: e.Node) -> str:
-        """Which parameter a constant is the value of, in words; empty where it is written itself."""
+        """The words for the parameter that a constant was bound to; empty if there is none."""
         text = self._problems.text[constant.span.start : constant.span.end]
         return f", the value of {text}" if text.startswith("$") else ""
 
-    def _alike(self, name: str, node: e.Node, found: Sequence[Kind | None]) -> Kind | None:
-        """The kind of one of the arguments, whichever it is."""
-        kinds = {kind for kind in found if kind}
+    def _alike(self, name: str, node: e.Node, operands: Sequence[Kind | None]) -> Kind | None:
+        """The common kind of the arguments that a function chooses among."""
+        kinds = {kind for kind in operands if kind}
         if kinds == NUMBERS:
             return Kind.FLOAT
         if Kind.DECIMAL in kinds and name == "CASE":
@@ -456,7 +460,7 @@ class KindChecker:
                 "CASE does not choose among decimals",
                 node.span,
                 expected="values of another kind",
-                hint="CAST(d AS FLOAT) and CAST(d AS STRING) are such",
+                hint="cast them: CAST(d AS FLOAT) or CAST(d AS STRING)",
             )
             return None
         if len(kinds) > 1:
@@ -475,13 +479,13 @@ def _cut(text: str) -> str:
 
 
 def _beside(node: e.Node, kind: Kind, other: Kind) -> Kind:
-    """The kind of one side of a comparison: beside a decimal, a constant is the decimal that is written."""
+    """The kind of one side of a comparison; a constant beside a decimal is a decimal as written."""
     is_constant = isinstance(node, e.Literal | e.ListOf)
     return Kind.DECIMAL if is_constant and (kind, other) == (Kind.FLOAT, Kind.DECIMAL) else kind
 
 
 def _numbered(function: Function) -> str:
-    """How many arguments a function takes, in words."""
+    """The number of arguments of a function, in words."""
     most, least = len(function.takes), len(function.takes) - function.optional
     if function.repeated:
         return "at least one argument"
@@ -490,10 +494,10 @@ def _numbered(function: Function) -> str:
 
 
 def _is_of_whole(node: e.Node) -> bool:
-    """Whether one word of the query, such as ``duration``, stands for the expression."""
+    """Whether the expression is written as one word, such as ``duration``."""
     return any(
-        isinstance(each, e.Attribute) and each.variable in ENDS and each.span == node.span
-        for each in node.walk()
+        isinstance(inner, e.Attribute) and inner.variable in ENDS and inner.span == node.span
+        for inner in node.walk()
     )
 
 
@@ -510,7 +514,7 @@ def _what(node: e.Node) -> str:
 
 
 def _conversion(left: e.Node, first: Kind, right: e.Node, second: Kind) -> str:
-    """How to write the constant so that the two compare, where one is a constant of the wrong kind."""
+    """The way to write a constant of the wrong kind so that the two compare."""
     for node, own, other in ((right, second, first), (left, first, second)):
         if not isinstance(node, e.Literal):
             continue

@@ -1,4 +1,4 @@
-"""What is known of the types of events that a query reads: whether there are such, and their attributes."""
+"""The known types of events of a query, and their attributes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from estero.language.tree.pattern import EventType
 from estero.language.tree.schema import Attributes, Kind, Schema, type_names
 
 _USUAL: Final = frozenset({"type", "kind", "event", "event_type", "eventtype", "event_kind", "event_name"})
-"""What a column with the type of events is often called."""
+"""Common names of a column with the type of events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class KnownTypes:
     streams: tuple[str, ...] = ()
 
     def attributes(self, event_type: EventType) -> Attributes | None:
-        """The attributes of events that an atom reads, or None where they are not known."""
+        """The attributes of events that an atom reads, or None if they are unknown."""
         return None if self.schema is None else self.schema.attributes_read(event_type, self.streams)
 
     def exists(self, event_type: EventType) -> bool:
-        """Whether there may be such events."""
+        """Whether events of a type may exist."""
         if self.schema is None or not self.schema.closed:
             return True
         return any(name in self.schema.types for name in type_names(event_type, self.streams))
@@ -35,16 +35,16 @@ class KnownTypes:
     def having_two(
         self, types: Iterable[EventType], alternatives: Sequence[str]
     ) -> tuple[str, str, str] | None:
-        """A type that has two of the alternatives of a key, and these two; None where none has."""
+        """A type with two of the alternatives of a key, and these two; None if there is none."""
         for kind in types:
             attributes = self.attributes(kind) or ()
-            found = [name for name in dict.fromkeys(alternatives) if name in attributes]
-            if len(found) > 1:
-                return kind.name, found[0], found[1]
+            both = [name for name in dict.fromkeys(alternatives) if name in attributes]
+            if len(both) > 1:
+                return kind.name, both[0], both[1]
         return None
 
     def note_missing(self, event_type: EventType, problems: Problems) -> None:
-        """Note that there can be no events of a type, and how the types of events are said."""
+        """Notes a type without events, and how to declare the types of events."""
         types = tuple(self.schema.types) if self.schema else ()
         message = f"there are no events of type {event_type.name}"
         expected = some(types) or "no type at all: there are no events"
@@ -59,10 +59,10 @@ class KnownTypes:
         problems.add(message, event_type.span, expected=expected, hint=near or hint)
 
     def together(self, types: Iterable[EventType]) -> Mapping[str, set[Kind]] | None:
-        """The attributes that some of the types have, with their kinds; None where one type is not known."""
+        """The attributes of the types with their kinds; None if one type is unknown."""
         kinds: dict[str, set[Kind]] = {}
-        for each in types:
-            attributes = self.attributes(each)
+        for event_type in types:
+            attributes = self.attributes(event_type)
             if attributes is None:
                 return None
             for name, kind in attributes.items():
@@ -71,14 +71,14 @@ class KnownTypes:
 
 
 def naming_the_time(schema: Schema) -> str:
-    """How to say which column holds the time; it is named where it can be told."""
+    """The hint on declaring the time column, which is named if it can be guessed."""
     times = [name for name, kind in schema.column_kinds.items() if kind is Kind.TIMESTAMP]
     column = times[0] if len(times) == 1 else "…"
     return f'name the column where the events are given: time="{column}" (--time {column})'
 
 
 def _naming_the_column(attributes: Attributes) -> str:
-    """How to say which column holds the type; it is named where it can be told."""
+    """The hint on declaring the type column, which is named if it can be guessed."""
     strings = [name for name, kind in attributes.items() if kind is Kind.STRING]
     usual = [name for name in strings if name.casefold() in _USUAL]
     column = (usual or strings)[0] if usual or len(strings) == 1 else "…"

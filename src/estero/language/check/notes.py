@@ -1,4 +1,4 @@
-"""What a query says that readers often take otherwise: a line each. None of it is wrong."""
+"""Notes on parts of a correct query that readers often misread, one line each."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.selection import label_types
 
 _OF_ONE_EVENT = Arithmetic | Call | Case | Cast | Negative | When
-"""What is computed of the values of one event has them below it; an aggregate has those of others, too."""
+"""The nodes computed from values of one event, unlike aggregates."""
 
 
 def notes(tree: QueryTree) -> Iterator[str]:
-    """What a checked query says that is easily misread, in the order of its clauses."""
+    """The notes on a checked query, in the order of its clauses."""
     if tree.strategy is Strategy.MAX:
         yield (
             "MAX compares only complex events with the same end: "
@@ -63,31 +63,32 @@ def notes(tree: QueryTree) -> Iterator[str]:
 
 
 def leaving_out(tree: QueryTree) -> Iteration | None:
-    """The first repetition of a query that may leave out any number of events; None where there is none."""
-    return next((each for each, _ in _leaving_out(tree.pattern)), None)
+    """The first repetition of a query that may skip any number of events; None if there is none."""
+    return next((iteration for iteration, _ in _leaving_out(tree.pattern)), None)
 
 
 def _comparisons_with_itself(pattern: Pattern) -> Iterator[str]:
     filters = [node.condition for node in pattern.walk() if isinstance(node, Filter)]
-    for each in (node for condition in filters for node in condition.walk()):
-        if not isinstance(each, Comparison):
+    for comparison in (node for condition in filters for node in condition.walk()):
+        if not isinstance(comparison, Comparison):
             continue
-        read = set(_values(each.right))
-        shared = next((value for value in _values(each.left) if value in read), None)
+        read = set(_values(comparison.right))
+        shared = next((value for value in _values(comparison.left) if value in read), None)
         if shared is None:
             continue
         always = ""
-        if each.left == each.right:
-            true = each.operator in ("=", "<=", ">=")
+        if comparison.left == comparison.right:
+            true = comparison.operator in ("=", "<=", ">=")
             always = ", so it is true unless they are NULL" if true else ", so it is never true"
         yield (
-            f"{each} compares two values of one event, for each event marked {shared.variable}{always}; "
+            f"{comparison} compares two values of one event, "
+            f"for each event marked {shared.variable}{always}; "
             "events that are compared with each other need a label each"
         )
 
 
 def _values(node: Node) -> Iterator[Attribute]:
-    """The values of events marked by a variable that `node` is computed of."""
+    """The attributes of marked events from which `node` is computed."""
     if isinstance(node, Attribute) and node.variable is not None:
         yield node
     elif isinstance(node, _OF_ONE_EVENT):
@@ -96,7 +97,7 @@ def _values(node: Node) -> Iterator[Attribute]:
 
 
 def _leaving_out(pattern: Pattern) -> Iterator[tuple[Iteration, set[str]]]:
-    """The iterations without an end that may leave out events, each with the labels of what it takes."""
+    """The unbounded iterations that may skip events, each with the labels of its events."""
     if isinstance(pattern, Strict):
         return
     if isinstance(pattern, Iteration) and not pattern.contiguous and pattern.maximum is None:
@@ -105,10 +106,10 @@ def _leaving_out(pattern: Pattern) -> Iterator[tuple[Iteration, set[str]]]:
         return
     parts = [node for node in pattern.below() if isinstance(node, Pattern)]
     for part in parts[:1] if isinstance(pattern, Unless) else parts:
-        for each, labels in _leaving_out(part):
+        for iteration, labels in _leaving_out(part):
             shown = _relabelled(pattern, labels)
             if shown:
-                yield each, shown
+                yield iteration, shown
 
 
 def _relabelled(pattern: Pattern, labels: set[str]) -> set[str]:
@@ -125,7 +126,7 @@ def _relabelled(pattern: Pattern, labels: set[str]) -> set[str]:
 
 
 def _takes_all(iteration: Iteration) -> bool:
-    """Whether each round is of the next event of its type: none such lies between two rounds."""
-    absent = {each.name for each in iteration.step.absent if isinstance(each, EventType)}
+    """Whether each round takes the next event of its type, with none between two rounds."""
+    absent = {event_type.name for event_type in iteration.step.absent if isinstance(event_type, EventType)}
     taken = {node.name for node in iteration.pattern.walk() if isinstance(node, EventType)}
     return taken <= absent

@@ -1,4 +1,4 @@
-"""What is wrong with one query, gathered: every check adds to it, and it gives them in order of place."""
+"""The errors of one query: every check adds to them, and they are given in order of place."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ class Problems:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._found: dict[tuple[Span, str], QueryError] = {}
+        self._errors: dict[tuple[Span, str], QueryError] = {}
 
     def add(
-        self, message: str, span: Span, *, found: str | None = None, expected: str = "", hint: str = ""
+        self, message: str, span: Span, *, piece: str | None = None, expected: str = "", hint: str = ""
     ) -> None:
-        """Note an error at `span`; what is found there is its text unless said otherwise."""
-        piece = self.text[span.start : span.end] if found is None else found
-        error = QueryError(message, text=self.text, span=span, found=piece, expected=expected, hint=hint)
-        self._found.setdefault((span, message), error)
+        """Notes an error at `span` on the text there, unless `piece` is given."""
+        there = self.text[span.start : span.end] if piece is None else piece
+        error = QueryError(message, text=self.text, span=span, found=there, expected=expected, hint=hint)
+        self._errors.setdefault((span, message), error)
 
     @property
     def count(self) -> int:
-        """How many errors there are so far."""
-        return len(self._found)
+        """The number of errors so far."""
+        return len(self._errors)
 
     def no_label(self, label: str, labels: Iterable[str], span: Span, hint: str = "") -> None:
-        """Note that a label is none of those that there are; `hint` is given where none is like it."""
+        """Notes an unknown label; `hint` is used if no known one is similar."""
         known = tuple(labels)
         self.add(
             f"no event is marked {label}",
@@ -43,7 +43,7 @@ class Problems:
     def no_attribute(
         self, name: str, attributes: Iterable[str], span: Span, message: str = "", hint: str = SPELLING
     ) -> None:
-        """Note that an attribute is none of those that there are; `hint` is given where none is like it."""
+        """Notes an unknown attribute; `hint` is used if no known one is similar."""
         known = tuple(attribute for attribute in attributes if not is_path(attribute))
         self.add(
             message or f"there is no attribute {named(name)}",
@@ -58,5 +58,5 @@ class Problems:
         return span if start < 0 else Span(start, start + len(name))
 
     def in_order(self) -> list[QueryError]:
-        """The errors from left to right; of two at one place the one that was noted first."""
-        return sorted(self._found.values(), key=lambda error: (error.span.start, -error.span.end))
+        """The errors from left to right; at one place in the order of noting."""
+        return sorted(self._errors.values(), key=lambda error: (error.span.start, -error.span.end))

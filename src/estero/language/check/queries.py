@@ -1,4 +1,4 @@
-"""A query and what is known of its events → everything that is wrong, all at once, in order of place.
+"""The check of a query against the schema: all its errors at once, in order of place.
 
 `check_query` gathers what the checks note: of the pattern's shape and types (here), the filters (filters.py),
 where their variables are bound (scopes.py), the keys (keys.py), and the clauses (clauses.py).
@@ -31,13 +31,13 @@ from estero.language.tree.words import quoted
 
 
 def check_query(tree: QueryTree, schema: Schema | None = None) -> list[QueryError]:
-    """All errors of a query, in order of place; the empty list if there is none.
+    """The errors of a query, in order of place; an empty list if there are none.
 
     A tree without a text is checked as its canonical text, so that every error has a place.
 
     >>> from estero.language.syntax.parser import parse_query
     >>> [error.message for error in check_query(parse_query("SELECT x WHERE a AS y WITHIN 0 EVENTS"))]
-    ['no event is marked x', 'a window has to be longer than 0 events']
+    ['no event is marked x', 'a window must be longer than 0 events']
     """
     if not tree.text:
         try:
@@ -143,7 +143,7 @@ class _PatternCheck:
 
     def _lonely_optional(self, node: p.Optional) -> None:
         self.problems.add(
-            "what may be missing has to be part of a sequence",
+            "an optional pattern must be part of a sequence",
             node.span,
             expected="φ? between ; or :",
             hint="a+ is one or more; ? and * go at the end of a part: a ; (b FILTER …)? ; c",

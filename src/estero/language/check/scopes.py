@@ -1,4 +1,4 @@
-"""Where the variables of filters are bound: in the filtered pattern, or in one around it (FO-CEL).
+"""Checks of the scopes of variables: bound in the filtered pattern, or in one around it (FO-CEL).
 
 A label that is dropped or renamed before it gets to the filter is not bound there. What UNLESS forbids
 may speak of events outside of it only where it is one event.
@@ -18,7 +18,7 @@ from estero.language.tree.words import quoted
 
 
 def check_scopes(pattern: p.Pattern, problems: Problems) -> None:
-    """Note variables that no pattern around their filter binds, and keys that do not cover their pattern."""
+    """Notes variables not bound around their filter, and keys that do not cover their pattern."""
     _ScopeCheck(problems, set(bound_names(pattern))).visit(pattern, ())
 
 
@@ -54,13 +54,13 @@ class _ScopeCheck:
                     hint=f"put the FILTER after the part that marks {variable}, or keep its label",
                 )
         for part in e.joined_by_logic(condition):
-            for each in part.walk() if not isinstance(part, e.EventFilter) else ():
-                if isinstance(each, e.EventFilter):
+            for inner in part.walk() if not isinstance(part, e.EventFilter) else ():
+                if isinstance(inner, e.EventFilter):
                     self.problems.add(
                         "X[…] cannot be part of a comparison",
-                        each.span,
+                        inner.span,
                         expected="X.a",
-                        hint=f"X[…] is a condition on its own: {quoted(each.variable)}[…] AND …",
+                        hint=f"X[…] is a condition on its own: {quoted(inner.variable)}[…] AND …",
                     )
 
     def _keys(self, node: p.PartitionBy) -> None:
@@ -82,7 +82,7 @@ class _ScopeCheck:
             atom = atom.pattern
         if isinstance(atom, p.EventType):
             return
-        for distance in (each for node in forbidden.walk() for each in p.distances_of(node)):
+        for distance in (distance for node in forbidden.walk() for distance in p.distances_of(node)):
             self.problems.add(
                 "a distance relates two events after UNLESS",
                 distance.span,

@@ -1,4 +1,4 @@
-"""What SELECT shows: labels with their attributes, and the values of expressions under names of their own."""
+"""Checks of the list of SELECT: labels with their attributes, and named expressions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Types = Mapping[str, tuple[EventType, ...]]
 
 
 def check_selected(tree: q.QueryTree, known: KnownTypes, problems: Problems) -> None:
-    """Note what is wrong with the list of SELECT."""
+    """Notes errors of the list of SELECT."""
     types = label_types(tree.pattern)
     names: set[str] = set()
     for item in tree.select or ():
@@ -66,7 +66,7 @@ def _check_item(
 
 
 def _of_the_whole(name: str, tree: q.QueryTree) -> str:
-    """What to write for a value of the complex event where a label is expected; empty for other names."""
+    """The hint for a value of the complex event in place of a label; empty for other names."""
     shown = quoted(name)
     if name in times_of(tree):
         return f"every answer with a time has a column {shown}: leave it out"
@@ -82,9 +82,9 @@ def _of_the_whole(name: str, tree: q.QueryTree) -> str:
 def _check_name(
     item: q.SelectExpression, tree: q.QueryTree, types: Types, names: set[str], problems: Problems
 ) -> None:
-    """Note it where another column has the name of an expression; it is among the `names` from then on."""
+    """Notes an expression with the name of another column, and adds its name to `names`."""
     name = item.name
-    keys = [named(each.alternatives[0]) for each in tree.partition_by]
+    keys = [named(bracket.alternatives[0]) for bracket in tree.partition_by]
     what = (
         "every answer has a column"
         if name in FIXED
@@ -114,7 +114,7 @@ class _SelectChecker(VariablesChecker):
         self._tree = tree
 
     def of_a_column(self, expression: e.Node) -> None:
-        """Note what is wrong with the expression of a column."""
+        """Notes errors of the expression of a column."""
         self.as_it_comes(expression, self.kind(expression))
         if expression == e.Literal(None):
             self._problems.add(
@@ -127,21 +127,21 @@ class _SelectChecker(VariablesChecker):
     def kind(self, node: e.Node) -> Kind | None:
         if isinstance(node, e.SetPredicate) and node.name not in known_predicates():
             self._problems.add(
-                f"there is no function {node.name}",
+                f"unknown function {node.name}",
                 self._name_of(node),
                 expected=some((*AGGREGATES, *SCALAR_FUNCTIONS), 5),
                 hint=suggestion(node.name, (*AGGREGATES, *SCALAR_FUNCTIONS))
-                or "what these cannot say is computed from the answer: SELECT the values that it takes",
+                or "for anything else, SELECT the values and compute it from the answer",
             )
             return None
         if isinstance(node, e.EventFilter | e.SetPredicate | e.Previous):
             self._problems.add(
-                "prev(…) is for conditions, which are asked of each event"
+                "prev(…) is for conditions only"
                 if isinstance(node, e.Previous)
-                else "a condition on sets of events is no value",
+                else "a condition on sets of events is not a value",
                 node.span,
                 expected="aggregates such as count(X), attributes X.a, constants and operators",
-                hint="what has to hold goes to FILTER",
+                hint="conditions go in FILTER",
             )
             return None
         return super().kind(node)
@@ -187,7 +187,7 @@ class _SelectChecker(VariablesChecker):
             hint = f"a label is named in the pattern, by WHERE … AS; count({quoted(name)}) counts its events"
         variable = next(iter(self._types), "x")
         self._problems.add(
-            f"{named(name)} is no value of a complex event",
+            f"{named(name)} is not a column of the answer",
             attribute.span,
             expected=f"{some(there)}, or X.a with X a label",
             hint=hint or f"an attribute of the event marked {variable} is {quoted(variable)}.{quoted(name)}",
@@ -195,8 +195,12 @@ class _SelectChecker(VariablesChecker):
         return None
 
     def _kind_of_key(self, name: str) -> Kind | None:
-        """The kind of a key; None where its alternatives differ."""
+        """The kind of a key; None if its alternatives differ."""
         schema = self._known.schema
-        names = next(each.alternatives for each in self._tree.partition_by if name in each.alternatives)
-        found = {schema.column_kinds.get(each) for each in names} if schema is not None else set()
-        return found.pop() if len(found) == 1 else None
+        names = next(
+            bracket.alternatives for bracket in self._tree.partition_by if name in bracket.alternatives
+        )
+        kinds = (
+            {schema.column_kinds.get(alternative) for alternative in names} if schema is not None else set()
+        )
+        return kinds.pop() if len(kinds) == 1 else None

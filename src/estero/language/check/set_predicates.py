@@ -1,7 +1,7 @@
 """Predicates over sets of events: the built-in ones, and those that users register.
 
-A registered predicate is data here: its name, how many arguments it takes, and the function. Who evaluates
-queries looks functions up when a query runs, so a predicate that is defined anew is the new one from then on.
+A registered predicate is data here: its name, its numbers of arguments, and the function. The evaluator of
+queries looks functions up when a query runs, so a predicate that is defined anew replaces the old one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RegisteredPredicate:
 
     @property
     def arguments(self) -> str:
-        """How many arguments it takes, as a phrase.
+        """The number of arguments, as a phrase.
 
         >>> RegisteredPredicate("near", print, 2, 2).arguments
         '2 arguments'
@@ -49,14 +49,14 @@ class RegisteredPredicate:
         except ValueError:
             return "(…)"
         names = [
-            f"*{name}" if each.kind is each.VAR_POSITIONAL else name
-            for name, each in parameters.items()
-            if each.kind not in (each.KEYWORD_ONLY, each.VAR_KEYWORD)
+            f"*{name}" if parameter.kind is parameter.VAR_POSITIONAL else name
+            for name, parameter in parameters.items()
+            if parameter.kind not in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD)
         ]
         return f"({', '.join(names)})"
 
     def takes(self, count: int) -> bool:
-        """Whether it can be called with so many arguments."""
+        """Whether it can be called with this number of arguments."""
         return self.least <= count and (self.most is None or count <= self.most)
 
 
@@ -64,19 +64,19 @@ _REGISTERED: Final[dict[str, RegisteredPredicate]] = {}
 
 
 def register(function: Function, name: str | None = None) -> RegisteredPredicate:
-    """Registers `function` under `name`, or its own; one of that name that was there before is replaced.
+    """Registers `function` under `name` or its own name, and replaces an earlier one of that name.
 
-    Raises ValueError for a name that a query cannot say or that is built in, and TypeError for what cannot be
-    called with positional arguments alone.
+    Raises ValueError for a name that a query cannot write or that is built in, and TypeError for a function
+    that cannot be called with positional arguments alone.
     """
     called = name if name is not None else getattr(function, "__name__", "")
     if not callable(function):
         raise TypeError(f"a predicate is a function, not {function!r}")
     _check_name(called)
     least, most = _positional(function, called)
-    found = RegisteredPredicate(called, function, least, most)
-    _REGISTERED[called] = found
-    return found
+    predicate = RegisteredPredicate(called, function, least, most)
+    _REGISTERED[called] = predicate
+    return predicate
 
 
 def registered(name: str) -> RegisteredPredicate | None:
@@ -85,7 +85,7 @@ def registered(name: str) -> RegisteredPredicate | None:
 
 
 def registered_among(names: Iterable[str]) -> dict[str, RegisteredPredicate]:
-    """Those of `names` that are registered, by name."""
+    """The registered predicates among `names`, by name."""
     return {name: _REGISTERED[name] for name in names if name in _REGISTERED}
 
 
@@ -108,7 +108,7 @@ def _check_name(name: str) -> None:
 
 
 def _positional(function: Function, name: str) -> tuple[int, int | None]:
-    """How many positional arguments a function takes, at least and at most."""
+    """The least and the greatest number of positional arguments of a function."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:  # some functions written in C do not tell

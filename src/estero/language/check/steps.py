@@ -1,4 +1,4 @@
-"""The distances of steps: their lengths, and whether any two events are so far apart."""
+"""Checks of the distances of steps: their lengths, and whether two events can be that far apart."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from estero.language.tree.schema import Schema
 
 
 def check_steps(pattern: p.Pattern, schema: Schema | None, problems: Problems) -> None:
-    """Note what is wrong with the distances of the steps of a pattern."""
+    """Notes errors of the distances of the steps of a pattern."""
     for node in pattern.walk():
         steps: Iterable[p.Link | p.Step] = ()
         match node:
             case p.Sequence(links=links):
                 steps = links
-            case p.Iteration(step=step):
-                steps = (step,)
+            case p.Iteration(step=between):
+                steps = (between,)
             case _:
                 pass
-        for each in steps:
-            _check_step(each.distances, schema, problems)
+        for step in steps:
+            _check_step(step.distances, schema, problems)
 
 
 def _check_step(distances: Sequence[Distance], schema: Schema | None, problems: Problems) -> None:
@@ -32,14 +32,14 @@ def _check_step(distances: Sequence[Distance], schema: Schema | None, problems: 
     if not distances or not all(alright):
         return
     for group in _alike(distances):
-        bounds = [each.bounds(1) for each in group]
+        bounds = [distance.bounds(1) for distance in group]
         low = max(bound.low for bound in bounds)
         high = min((bound.high for bound in bounds if bound.high is not None), default=None)
         in_positions = bounds[0].in_positions
         if high is not None and high <= max(low, int(in_positions)):
             span = Span(group[0].span.start, group[-1].span.end)
             problems.add(
-                "no two events are so far apart: this step is never taken",
+                "no two events are this far apart, so the step is never taken",
                 span,
                 expected="at least 1 EVENTS" if in_positions else "a lower bound below the upper one",
                 hint="what follows is at least one event later"
@@ -49,7 +49,7 @@ def _check_step(distances: Sequence[Distance], schema: Schema | None, problems: 
 
 
 def _check_distance(distance: Distance, schema: Schema | None, problems: Problems) -> bool:
-    """Notes what is wrong with a distance; whether nothing is."""
+    """Notes errors of a distance; returns whether there are none."""
     lengths = distance.lengths
     alright = [check_length(length, schema, problems, what="distance") for length in lengths]
     if len({_unit(length) for length in lengths}) > 1:
@@ -74,7 +74,7 @@ def _unit(length: Window) -> str:
 
 
 def _alike(distances: Iterable[Distance]) -> list[list[Distance]]:
-    """Distances measured in one unit, together."""
+    """The distances grouped by unit."""
     groups: dict[str, list[Distance]] = {}
     for distance in distances:
         groups.setdefault(_unit(distance.lengths[0]), []).append(distance)

@@ -1,4 +1,4 @@
-"""Durations beside the integer time column → so many of its ticks.
+"""Durations beside the integer time column as numbers of its ticks.
 
 Where times are integers, a duration that is a constant stands for whole ticks: ``x.ts - y.ts <= 5 MINUTES``
 is ``x.ts - y.ts <= 300000`` where a tick is a millisecond. What is compared with one has to be a difference
@@ -32,7 +32,7 @@ _OF_ONE: Final = frozenset({"first", "last", "min", "max"})
 _ALIKE: Final = frozenset({"greatest", "least", "coalesce", "nullif", "abs"})
 """Functions whose value is one of their arguments, or its negative."""
 _WHOLE: Final[Mapping[str, Any]] = {"<": ceil, ">=": ceil, "<=": floor, ">": floor}
-"""How an order of an integer with a number that is none is one with an integer."""
+"""The comparison of an integer with an integer that replaces one with a fraction."""
 _MIRRORED: Final[Mapping[str, e.ComparisonOperator]] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -136,7 +136,7 @@ class _Ticks:
         return cast(e.Literal, self._bound(member, "="))
 
     def _bound(self, node: e.Node, operator: str) -> e.Node:
-        """What an integer is compared with instead of a constant duration."""
+        """The integer that replaces a constant duration in a comparison."""
         ticks = self._ticks(node)
         if ticks is None:
             return node
@@ -146,7 +146,7 @@ class _Ticks:
         return e.Literal(float(ticks) if whole is None else whole(ticks), span=node.span)
 
     def _whole(self, node: e.Node) -> e.Node:
-        """What is added to an integer instead of a constant duration of whole ticks."""
+        """The integer that replaces a constant duration of whole ticks in a sum."""
         ticks = self._ticks(node)
         return node if ticks is None or ticks.denominator > 1 else e.Literal(int(ticks), span=node.span)
 
@@ -156,17 +156,17 @@ class _Ticks:
 
 
 def _nanoseconds(node: e.Node) -> int | None:
-    """The length of a duration that only constants say; None for anything else."""
+    """The length of a constant duration; None for anything else."""
     match node:
         case e.Literal(Duration(nanoseconds)):
             return nanoseconds
         case e.Negative(operand):
-            found = _nanoseconds(operand)
-            return None if found is None else -found
+            length = _nanoseconds(operand)
+            return None if length is None else -length
         case e.Arithmetic("*", e.Literal(int() as factor), value) | e.Arithmetic(
             "*", value, e.Literal(int() as factor)
         ):
-            found = _nanoseconds(value)
-            return None if found is None else factor * found
+            length = _nanoseconds(value)
+            return None if length is None else factor * length
         case _:
             return None

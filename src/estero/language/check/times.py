@@ -1,4 +1,4 @@
-"""What is computed of timestamps and durations: which kinds go together, and what to write instead."""
+"""Arithmetic on timestamps and durations: the kinds that go together, and what to write instead."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from estero.language.tree.expressions import ArithmeticOperator
 from estero.language.tree.schema import NUMBERS, Kind
 
 TIMES: Final = frozenset({Kind.TIMESTAMP, Kind.DURATION})
-"""Kinds of which arithmetic takes some, and not as numbers."""
+"""The kinds of times: arithmetic takes some of them, but not as numbers."""
 
 _TIMESTAMP, _DURATION = Kind.TIMESTAMP, Kind.DURATION
 COMPUTED: Final[Mapping[tuple[ArithmeticOperator, Kind, Kind], Kind]] = {
@@ -23,7 +23,7 @@ COMPUTED: Final[Mapping[tuple[ArithmeticOperator, Kind, Kind], Kind]] = {
     **{("*", number, _DURATION): _DURATION for number in sorted(NUMBERS, key=str)},
     **{(sign, _DURATION, number): _DURATION for sign in ("*", "/") for number in sorted(NUMBERS, key=str)},
 }
-"""The kind of what an operator makes of two kinds, at least one of them a time."""
+"""The result kind of an operator on two kinds, at least one of them a time."""
 
 NAMES: Final[Mapping[ArithmeticOperator, str]] = {
     "+": "sum",
@@ -42,7 +42,7 @@ OPERANDS: Final[Mapping[ArithmeticOperator, str]] = {
 
 
 def kind_computed(operator: ArithmeticOperator, left: Kind | None, right: Kind | None) -> Kind | None:
-    """The kind of ``left operator right``, where they go together; None where it is not known.
+    """The kind of ``left operator right`` if they go together; None if it is unknown.
 
     >>> kind_computed("-", Kind.TIMESTAMP, Kind.TIMESTAMP), kind_computed("/", Kind.INT, None)
     (<Kind.DURATION: 'a duration'>, <Kind.FLOAT: 'a float'>)
@@ -58,7 +58,7 @@ def kind_computed(operator: ArithmeticOperator, left: Kind | None, right: Kind |
 
 
 def mended(left: Kind, right: Kind) -> str:
-    """What to write instead of a time beside something that it does not go with."""
+    """The hint for a time in an operation that does not take it."""
     if {left, right} & NUMBERS:
         return "a number with its unit is a duration: 5 MINUTES"
     if left is _DURATION and right is _TIMESTAMP:

@@ -1,4 +1,4 @@
-"""The regular expressions of ``~``: rewritten so that Python, RE2 and Java find the same.
+"""The regular expressions of ``~``, rewritten so that Python, RE2 and Java find the same.
 
 =============  ===============================================================  =====================
 construct      habits                                                           here, everywhere
@@ -10,7 +10,7 @@ construct      habits                                                           
 ``(?i)``       three different foldings                                         ASCII letters only
 =============  ===============================================================  =====================
 
-Whether something is found does not depend on laziness or groups, so neither is kept.
+Whether there is a match does not depend on laziness or groups, so neither is kept.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LOOKING: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How an engine writes what differs: the places between characters, and a character by its code point."""
+    """The notation of an engine for places between characters, and for characters by code point."""
 
     edges: dict[str, str]
     code_point: Callable[[int], str]
@@ -88,7 +88,7 @@ class Dialect:
 _PYTHON: Final = Dialect({"^": r"\A", "$": r"\Z", **_LOOKING}, lambda point: rf"\U{point:08x}")
 _RE2: Final = Dialect({"^": r"\A", "$": r"\z", "\\b": r"\b", "\\B": r"\B"}, lambda point: rf"\x{{{point:x}}}")
 JAVA: Final = Dialect({"^": r"\A", "$": r"\z", **_LOOKING}, lambda point: rf"\x{{{point:x}}}")
-"""For Java an expression has to be in a form that it matches safely, too: see java.py."""
+"""The dialect of Java, which also needs an expression in a form that it matches safely: see java.py."""
 
 
 @lru_cache(maxsize=256)

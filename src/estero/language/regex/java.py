@@ -27,7 +27,7 @@ _MOST_LOOPS: Final = 2
 
 @lru_cache(maxsize=256)
 def for_java(regex: str) -> str | None:
-    r"""The expression for `java.util.regex`, as Spark's ``RLIKE`` reads it; None where RE2 has to match.
+    r"""The expression for `java.util.regex`, as Spark's ``RLIKE`` reads it; None if RE2 has to match.
 
     >>> for_java("^(a|b)*c"), for_java("^(a|bc)*d")
     ('\\A[a-b]{0,}c', None)
@@ -45,7 +45,7 @@ def for_java(regex: str) -> str | None:
 def like_for_java(pattern: str) -> str:
     r"""The expression for ``LIKE`` with this pattern (``%``, ``_``, escape ``\``), in one pass over a text.
 
-    Where a part fits first is as good as anywhere, so what Java has found of it is not tried again.
+    The first match of a part is as good as any, so Java does not try it again.
 
     >>> like_for_java("a%b%_%")
     '\\Aa(?>[\\x{0}-\\x{10ffff}]*?b)(?>[\\x{0}-\\x{10ffff}]*?[\\x{0}-\\x{10ffff}])'
@@ -62,16 +62,16 @@ def like_for_java(pattern: str) -> str:
             pieces[-1] += JAVA.characters(((point, point),))
     first, *middle = pieces
     last = middle.pop() if middle else None
-    found = "".join(f"(?>{anything}*?{piece})" for piece in middle if piece)
+    between = "".join(f"(?>{anything}*?{piece})" for piece in middle if piece)
     end = "" if last == "" else rf"{'' if last is None else f'{anything}*{last}'}\z"
-    return rf"\A{first}{found}{end}"
+    return rf"\A{first}{between}{end}"
 
 
 # ── Judging ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def _as_searched(branch: Part) -> Part:
-    """A branch of the whole without what it begins or ends with and need not have."""
+    """A branch of the whole expression without optional parts at its ends."""
     parts = list(branch.parts) if isinstance(branch, Row) else [branch]
     for place in (0, -1):
         while parts and isinstance(edge := parts[place], Repeated) and edge.most != edge.least:
@@ -83,7 +83,7 @@ def _as_searched(branch: Part) -> Part:
 
 
 def _ways(part: Part) -> int:
-    """How many ways there are through a part but for unbounded repetitions, at most one too many."""
+    """The number of ways through a part apart from unbounded repetitions, capped just above the limit."""
     match part:
         case Characters() | Edge():
             ways = 2 if part in (Edge("\\b"), Edge("\\B")) else 1
@@ -91,8 +91,8 @@ def _ways(part: Part) -> int:
             ways = sum(map(_ways, parts))
         case Row(parts):
             ways = 1
-            for each in parts:
-                ways = min(ways * _ways(each), _MOST_WAYS + 1)
+            for section in parts:
+                ways = min(ways * _ways(section), _MOST_WAYS + 1)
         case Repeated(inner, least, most):
             once, power, ways = _ways(inner), 1, 0
             for times in range((least if most is None else most) + 1):
@@ -102,7 +102,7 @@ def _ways(part: Part) -> int:
 
 
 def _steps(branch: Part) -> int:
-    """The power of the length of a text that bounds the steps: one for where it begins, one for each loop."""
+    """The power of the text's length that bounds the steps: one for the starting place, one for each loop."""
     parts = branch.parts if isinstance(branch, Row) else (branch,)
     begins = bool(parts) and parts[0] == Edge("^")
     return _loops(branch) + (not begins)
@@ -122,7 +122,7 @@ def _loops(part: Part) -> int:
 
 
 def _is_flat(part: Part) -> bool:
-    """Whether unbounded repetitions are of single characters only: of others Java calls itself for each."""
+    """Whether unbounded repetitions are only of single characters; for others Java recurses each time."""
     match part:
         case Choice(parts) | Row(parts):
             return all(map(_is_flat, parts))

@@ -1,4 +1,4 @@
-"""The regular expressions of ``~`` → trees; what is outside the syntax that all engines share is refused."""
+"""The parser of the regular expressions of ``~``; it refuses syntax that not all engines share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOST_REPETITIONS: Final = 1000
 """RE2's limit, for nested ones as a product."""
 MOST_GROUPS: Final = 100
-"""So deep may groups be in one another: whoever reads or writes an expression descends through them."""
+"""The deepest nesting of groups, since reading and writing an expression recurse through them."""
 
 SHARED: Final = r"characters, . [abc] [^a-z] \d \w \s \b ^ $ | ( ) * + ? {n,m}, escapes, a leading (?i)"
 _SHORTHANDS: Final[dict[str, Ranges]] = {
@@ -46,7 +46,7 @@ _DASH: Final = (45, 45)
 def parse_regex(regex: str) -> Part:
     """The tree of an expression.
 
-    Raises `QueryError`, with a span into `regex`, where it is outside the shared syntax.
+    Raises `QueryError`, with a span into `regex`, if it is outside the shared syntax.
     """
     from lark.exceptions import UnexpectedInput
 
@@ -67,7 +67,7 @@ def _parser() -> Lark:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads Lark's tree of an expression, and refuses what the grammar cannot.
+    """Reads Lark's tree of an expression, and refuses what the grammar cannot refuse.
 
     With `fold` letters are of either case. `times` is how often what is read is repeated, `depth` in how
     many groups it is.
@@ -80,7 +80,7 @@ class _Reader:
         branches = tuple(self._branch(branch, times, depth) for branch in tree.children)
         if len(branches) == 1:
             return branches[0]
-        sets = [each.ranges for each in branches if isinstance(each, Characters)]
+        sets = [branch.ranges for branch in branches if isinstance(branch, Characters)]
         if len(sets) == len(branches):
             return Characters(united(span for ranges in sets for span in ranges))
         return Choice(branches)
@@ -128,7 +128,7 @@ class _Reader:
         return Repeated(part, least, most)
 
     def _item(self, item: Any) -> Iterator[tuple[int, int]]:
-        """What a part of a class stands for."""
+        """The code points of a part of a class."""
         if isinstance(item, str):
             yield _DASH
             return
@@ -155,13 +155,13 @@ class _Reader:
 
     def _refused(self, tree: Any, problem: str) -> QueryError:
         span = Span(tree.meta.start_pos, tree.meta.end_pos)
-        found = self.regex[span.start : span.end]
-        message = f"'{found}' at character {span.start + 1} of the regular expression: {problem}"
-        return QueryError(message, span=span, found=found, expected=SHARED, hint=_REMEDIES[problem])
+        piece = self.regex[span.start : span.end]
+        message = f"'{piece}' at character {span.start + 1} of the regular expression: {problem}"
+        return QueryError(message, span=span, found=piece, expected=SHARED, hint=_REMEDIES[problem])
 
 
 def _bounds(quantifier: str) -> tuple[int, int | None]:
-    """The least and the greatest number of repetitions, which None leaves open."""
+    """The least and the greatest number of repetitions, None if unbounded."""
     sign = quantifier.removesuffix("?") if len(quantifier) > 1 else quantifier
     if sign in ("*", "+", "?"):
         return int(sign == "+"), 1 if sign == "?" else None
@@ -225,15 +225,15 @@ def _outside(regex: str, problem: UnexpectedInput) -> QueryError:
             hint="put a backslash before a special character to match it: \\( \\[ \\\\",
         )
     if rest[0] == "\\" and rest[1:2].isdigit():
-        what, found = "a backreference", rest[:2]
+        what, piece = "a backreference", rest[:2]
     else:
         start, what = next(((start, word) for start, word in _KNOWN if rest.startswith(start)), ("", "this"))
-        found = rest[:2] if start == "\\" else start or rest[0]
+        piece = rest[:2] if start == "\\" else start or rest[0]
     return QueryError(
-        f"'{found}' at character {place + 1} of the regular expression: {what} is not in the syntax "
+        f"'{piece}' at character {place + 1} of the regular expression: {what} is not in the syntax "
         "that all engines share",
-        span=Span(place, place + len(found)),
-        found=found,
+        span=Span(place, place + len(piece)),
+        found=piece,
         expected=SHARED,
         hint="write several simpler tests, joined by AND, OR and NOT",
     )

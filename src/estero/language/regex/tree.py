@@ -1,4 +1,4 @@
-"""Regular expressions as trees: what is left of them where laziness and groups do not matter."""
+"""Regular expressions as trees, without laziness and groups."""
 
 from __future__ import annotations
 

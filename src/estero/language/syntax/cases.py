@@ -1,4 +1,4 @@
-"""Words told apart from names by what is around them: those of CASE, DISTINCT, PER, and strategies."""
+"""Words that are keywords only in context: those of CASE, DISTINCT, PER and strategies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _VALUES: Final = frozenset(
         "_END",
     }
 )
-"""The tokens that a value or a condition ends with. No name follows one of these."""
+"""The tokens that end a value or a condition, which no name follows."""
 
 
 _OPERANDS: Final = frozenset({"NAME", "QUOTED", "_LPAR", "_CASE"})
@@ -44,7 +44,7 @@ _BEGINNINGS: Final = frozenset(
 
 
 class CaseWords:
-    """Between the lexer and the parser: names that are words where they stand.
+    """The step between lexer and parser that turns names into keywords by their context.
 
     A name that follows a value inside a CASE is a word of it, and so is DISTINCT in ``count(DISTINCT x.a)``;
     the first name behind SELECT is a strategy unless it is a label or the beginning of an expression. So an
@@ -55,7 +55,7 @@ class CaseWords:
     always_accept: tuple[str, ...] = ()
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        """The same tokens, with those words as such."""
+        """The tokens, with keywords in context as such."""
         ahead: deque[Token] = deque()
 
         def following(place: int) -> str:
@@ -88,7 +88,7 @@ class CaseWords:
 
 
 def _is_strategy(word: str, words: frozenset[str], following: Callable[[int], str]) -> bool:
-    """Whether a word in the place of a strategy is one of `words` or meant as one, by what is after it."""
+    """Whether a word in place of a strategy is one of `words` or meant as one, judged by what follows."""
     after = following(0)
     if after == "STAR":
         return following(1) not in _BEGINNINGS  # or else a product

@@ -1,4 +1,4 @@
-"""The clauses of a text that may be no query yet: where each begins, and which one a place is in."""
+"""The clauses of a text that need not be a query yet: their starts, and the clause of a position."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PIECES: Final = re.compile(
 ORDER: Final = ("SELECT", "FROM", "WHERE", "FILTER", "KEEP", "PARTITION", "WITHIN", "CONSUME", "LIMIT")
 """The first words of the clauses, in the order in which they come."""
 _TAILS: Final = frozenset({"FILTER", "KEEP", "PARTITION"})
-"""Clauses of a pattern, which may be in parentheses; the others are not, so they end what was left open."""
+"""Clauses of a pattern, which may be in parentheses; the others never are, so they end open brackets."""
 _OPERATOR: Final = re.compile(r"\s*(?:[=<>!~+*/%.\])]|-[^-]|(?:IN|IS|LIKE|BETWEEN|NOT)\b)", re.IGNORECASE)
 _VALUE_FOLLOWS: Final = re.compile(r"(?:[\[(,=<>+-]|\b(?:AND|OR|NOT))$", re.IGNORECASE)
 
 
 def clauses_of(text: str) -> list[tuple[str, Span]]:
-    """Each clause's first word in capitals, and its place up to the next one.
+    """The first words of the clauses in capitals, with their spans up to the next clause.
 
     >>> [word for word, _ in clauses_of("select * where (a filter a[limit = 1]) within 5 events")]
     ['SELECT', 'WHERE', 'WITHIN']
@@ -57,7 +57,7 @@ def clause_at_end(text: str, first: str = "") -> str:
 
 
 def is_used_as_name(text: str, start: int, end: int) -> bool:
-    """Whether the word at a place is where only a name makes sense: ``a.limit``, ``[limit > 5]``."""
+    """Whether the word at a place can only be a name: ``a.limit``, ``[limit > 5]``."""
     before = text[max(0, start - 200) : start].rstrip()
     expects_value = _VALUE_FOLLOWS.search(before) is not None
     return before.endswith((".", "$", "@", ":")) or (expects_value and _OPERATOR.match(text, end) is not None)
@@ -75,12 +75,12 @@ def unclosed(text: str) -> int | None:
 
 
 def is_nested(before: str, after: str) -> bool:
-    """Whether what stands between two texts is inside of brackets that are closed behind it."""
+    """Whether the place between two texts is inside brackets that are closed later."""
     return unclosed(before) is not None and unclosed(before + after) is None
 
 
 def _words(text: str) -> Iterator[tuple[str, re.Match[str]]]:
-    """Each piece, with the word that begins a clause in capitals, or the empty string."""
+    """The pieces of a text, each with its clause word in capitals or the empty string."""
     before, clause = "", ""
     for piece in PIECES.finditer(text):
         word = (piece["word"] or "").upper()

@@ -1,4 +1,4 @@
-"""The productions of conditions: Lark's parse tree → expressions, filters and predicates."""
+"""The productions of conditions, from Lark's parse tree to expressions, filters and predicates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _event_filter(children: Children, span: Span) -> e.EventFilter:
 
 
 def of_one_event(condition: e.Node) -> e.Node:
-    """What stands in ``X[…]``: there, ``a.b`` is a field of the attribute a, and ``a[1]`` is an element."""
+    """The content of ``X[…]``, where ``a.b`` is a field of the attribute a, and ``a[1]`` is an element."""
 
     def inside(part: e.Node) -> e.Node | None:
         match part:
@@ -68,7 +68,7 @@ def _element(children: Children, span: Span) -> e.Attribute:
 
 
 def _attribute_in(node: e.Node, step: str) -> e.Attribute:
-    """What a step leads into: an attribute, or what could be an element of one in ``X[…]``."""
+    """The attribute that a step leads into, which in ``X[…]`` may look like an element."""
     match node:
         case e.Attribute():
             return node
@@ -93,19 +93,19 @@ def _attribute_in(node: e.Node, step: str) -> e.Attribute:
 
 
 def _place(index: e.Node) -> int:
-    """The place of an element that stands in brackets; raises `QueryError` for what is none."""
+    """The index of an element in brackets; raises `QueryError` for anything else."""
     match index:
         case e.Literal(int() as place) if not isinstance(place, bool) and 1 <= place <= _MOST_ELEMENTS:
             return place
         case e.Literal(int() as place) if not isinstance(place, bool) and place < 1:
-            what, hint = f"no list has an element {place}", "the first element is 1: x.tags[1]"
+            what, hint = f"there is no element {place}", "the first element is 1: x.tags[1]"
         case e.Literal(int() as place) if not isinstance(place, bool):
-            what, hint = "no list has so many elements", "elements are counted from 1: x.tags[1]"
+            what, hint = "this index is too large", "elements are counted from 1: x.tags[1]"
         case _:
-            what = "the place of an element is a whole number"
+            what = "the index of an element must be a whole number"
             hint = "elements are counted from 1, as in x.tags[1]; a field is x.process.name"
     raise QueryError(
-        what, span=index.span, found=str(index), expected="the place of an element, from 1", hint=hint
+        what, span=index.span, found=str(index), expected="the index of an element, from 1", hint=hint
     )
 
 
@@ -140,29 +140,29 @@ def _previous(arguments: tuple[e.Node, ...], span: Span) -> e.Node:
                 span=arguments[0].span if arguments else span,
                 found="something else" if arguments else "no argument",
                 expected="prev(X.a), with X a variable",
-                hint="compute with what it gives, outside of brackets: abs(x.price - prev(x.price)) > 5",
+                hint="compute with its value, outside the brackets: abs(x.price - prev(x.price)) > 5",
             )
 
 
 def aggregate(
     function: e.AggregateFunction, arguments: tuple[e.Node, ...], span: Span, *, distinct: bool = False
 ) -> e.Aggregate:
-    """The aggregate of what one variable's events have."""
+    """The aggregate of an expression over the events of one variable."""
     match arguments:
         case (e.Attribute(variable, None),) if function == "count" and not distinct:
             return e.Aggregate(function, variable, span=span)
-        case (operand,) if len(found := _variables(operand)) == 1 and None not in found:
-            of = str(found.pop())
+        case (operand,) if len(variables := _variables(operand)) == 1 and None not in variables:
+            of = str(variables.pop())
             return e.Aggregate(function, of, e.without_variable(operand), distinct, span=span)
         case _:
             pass
     form = "count(X), count(X.a) or count(DISTINCT X.a)" if function == "count" else f"{function}(X.a)"
     raise QueryError(
-        f"{function} takes one variable's events",
+        f"{function} takes the events of one variable",
         span=arguments[0].span if arguments else span,
         found="something else" if arguments else "no argument",
         expected=f"{form}, with X a variable",
-        hint="count(X) counts events; the others take what is computed of one event of X: sum(X.a * X.b)",
+        hint="count(X) counts events; the others take an expression over one event of X: sum(X.a * X.b)",
     )
 
 
@@ -230,15 +230,15 @@ def _cast(children: Children, span: Span) -> e.Node:
             "CAST(… AS a type), or arguments separated by commas",
             "for an integer from a string write CAST(x AS INTEGER)",
         )
-    found = CAST_TYPES.get(name)
-    if found is None:
+    cast_type = CAST_TYPES.get(name)
+    if cast_type is None:
         raise refused(
             wanted,
-            f"{wanted} is not a type",
+            f"unknown type {wanted}",
             listed(dict.fromkeys(CAST_TYPES.values())),
             suggestion(name, CAST_TYPES) or "for a number with a fraction write CAST(x AS FLOAT)",
         )
-    return e.Cast(node_of(operand), found, span=span)
+    return e.Cast(node_of(operand), cast_type, span=span)
 
 
 PRODUCTIONS: Final[Mapping[str, Production]] = {
@@ -258,4 +258,4 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "negative_constant": constant,
     "typed_literal": typed_literal,
 }
-"""Those that have no class of their own, or say more than the fields of it."""
+"""The productions without a node class of their own, or that need more than its fields."""

@@ -1,4 +1,4 @@
-"""How to mend what is in the wrong place, where no known mistake explains it."""
+"""Hints for a misplaced word or sign that no known mistake explains."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from estero.language.tree.names import suggestion
 from estero.language.tree.words import is_keyword
 
 
-def in_ceql(found: Misplaced) -> str:
+def in_ceql(misplaced: Misplaced) -> str:
     """The hint for a query, a pattern or a condition."""
-    return _on_signs(found) or _on_words(found) or _advice(found)
+    return _on_signs(misplaced) or _on_words(misplaced) or _advice(misplaced)
 
 
-def _on_signs(found: Misplaced) -> str:
-    kind, before, accepted = found.kind, found.before, found.accepted
+def _on_signs(misplaced: Misplaced) -> str:
+    kind, before, accepted = misplaced.kind, misplaced.before, misplaced.accepted
     opened = unclosed(before)
     if {"NAME", "_LSQUARE"} <= accepted and re.search(r"\bWITHIN\s+\d+$", before, re.IGNORECASE):
         return "a window is written WITHIN 10 SECONDS, WITHIN 100 EVENTS or WITHIN 5 [time]"
@@ -25,14 +25,14 @@ def _on_signs(found: Misplaced) -> str:
     if accepted == {"_LBRACE"}:
         return "the members of a set go in braces: IN {1, 2, 5..9}"
     if kind in ("_RPAR", "_RSQUARE", "_RBRACE") and opened is None:
-        return f"there is nothing open for this {str(found.token)!r} to close"
+        return f"there is nothing open for this {str(misplaced.token)!r} to close"
     if kind in ("SEMICOLON", "COLON", "ALL", "UNLESS") and re.search(r"(?i)\bfilter\b", before):
         return "a filter covers all of the pattern before it; to continue it, put both in parentheses"
     return ""
 
 
-def _on_words(found: Misplaced) -> str:
-    token, accepted = found.token, found.accepted
+def _on_words(misplaced: Misplaced) -> str:
+    token, accepted = misplaced.token, misplaced.accepted
     if {"WHERE", "FROM"} <= accepted and token.type in ("NAME", "QUOTED", "_LPAR"):
         return suggestion(token, ("WHERE", "FROM")) or "the pattern comes after WHERE"
     if token.type == "FLOAT" and accepted <= {"INT", "MINUS"}:
@@ -43,12 +43,12 @@ def _on_words(found: Misplaced) -> str:
         return "SELECT * shows all labels, SELECT NONE shows none"
     if "NAME" in accepted and is_keyword(token):
         return f'{token.upper()} is a keyword; as a name, write it "{token}"'
-    return found.misspelt if token.type == "NAME" else ""
+    return misplaced.misspelt if token.type == "NAME" else ""
 
 
-def _advice(found: Misplaced) -> str:
-    """What is written there."""
-    accepted = found.accepted
+def _advice(misplaced: Misplaced) -> str:
+    """The hint on what is written in this place."""
+    accepted = misplaced.accepted
     if "SELECT" in accepted:
         return "the shortest query is SELECT * WHERE and an event type"
     if "$END" in accepted <= {"$END", "CONSUME", "LIMIT", "PER"}:
@@ -57,14 +57,14 @@ def _advice(found: Misplaced) -> str:
         return "write the number of repetitions as {2}, {2,} or {2,5}"
     if "SEMICOLON" in accepted:
         return "join two patterns by ; (later), : (the very next event), AND, OR, ALL or UNLESS"
-    if found.kind == "$END":
+    if misplaced.kind == "$END":
         return "something is missing after the last word, or that word is one too many"
     return "something is missing before it, or it is one too many"
 
 
-def in_conjunctive(found: Misplaced) -> str:
+def in_conjunctive(misplaced: Misplaced) -> str:
     """The hint for a conjunctive query."""
-    kind, before, accepted = found.kind, found.before, found.accepted
+    kind, before, accepted = misplaced.kind, misplaced.before, misplaced.accepted
     opened = unclosed(before)
     if not before:
         return "the shortest query is Q(x) <- T(x)"
@@ -75,7 +75,7 @@ def in_conjunctive(found: Misplaced) -> str:
     if opened is not None:
         return "the arguments of an atom are variables, constants and _, separated by commas: T(x, 5, _)"
     if kind == "NAME":
-        near = suggestion(found.token.upper(), ("FROM", "WITHIN", "LIMIT"))
+        near = suggestion(misplaced.token.upper(), ("FROM", "WITHIN", "LIMIT"))
         return near or "atoms are separated by commas"
     if kind in ("FROM", "WITHIN", "LIMIT") and "_LPAR" not in accepted and not before.endswith(","):
         return "the clauses come in this order, each once: FROM, WITHIN, LIMIT"

@@ -1,4 +1,4 @@
-"""CEQL, or a conjunctive query: which of the two a text is, told by how it begins."""
+"""The language of a text, CEQL or a conjunctive query, judged by its beginning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_conjunctive(text: str) -> bool:
 
 
 def not_conjunctive(text: str) -> QueryError | None:
-    """The error of a query in CEQL in the place of a conjunctive query; None for any other text."""
+    """The error for CEQL in place of a conjunctive query; None for any other text."""
     select = _SELECT.match(text)
     if select is None:
         return None

@@ -1,4 +1,4 @@
-"""A word or sign where the grammar has no place for it, and what can be said of it."""
+"""A misplaced word or sign, and what is known of its surroundings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMPARISONS: Final = frozenset(
 
 
 class Mistake(NamedTuple):
-    """What is wrong, how to mend it, and what could be there if the grammar's own list says too much."""
+    """A known mistake: what is wrong, the hint, and what is expected if the grammar lists too much."""
 
     message: str
     hint: str
@@ -29,7 +29,7 @@ class Mistake(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """A word or sign where the grammar has no place for it.
+    """A word or sign in a place where the grammar has none for it.
 
     `accepted` are the terminals that have one; `before` is the text up to there, without spaces at its end,
     and `after` what begins there. `clause` is the first word of the clause that this is in.
@@ -43,7 +43,7 @@ class Misplaced:
 
     @property
     def kind(self) -> str:
-        """The terminal that was found."""
+        """The terminal of the word or sign."""
         return self.token.type
 
     @property
@@ -54,14 +54,14 @@ class Misplaced:
     @property
     def last(self) -> str:
         """The last word or sign before it, in capitals."""
-        found = re.search(r"(\w+|\S)$", self.before)
-        return found[1].upper() if found else ""
+        last = re.search(r"(\w+|\S)$", self.before)
+        return last[1].upper() if last else ""
 
     @property
     def name_before(self) -> str:
         """The name right before it, or ``a``."""
-        found = re.search(r"[^\W\d]\w*$", self.before)
-        return found[0] if found and not is_keyword(found[0]) else "a"
+        name = re.search(r"[^\W\d]\w*$", self.before)
+        return name[0] if name and not is_keyword(name[0]) else "a"
 
     @property
     def next_word(self) -> str:
@@ -71,13 +71,13 @@ class Misplaced:
 
     @property
     def misspelt(self) -> str:
-        """A hint that names the keywords which this probably is, or the empty string."""
+        """A hint with the keywords that were probably meant, or the empty string."""
         possible = [word for word in KEYWORDS if word in self.accepted or f"_{word}" in self.accepted]
         return suggestion(self.word, possible)
 
 
 Finder: TypeAlias = Callable[[Misplaced], Mistake | None]
-"""Says what the mistake is, or None where it does not know it."""
+"""A function that names a mistake, or gives None if it does not know it."""
 
 Finders: TypeAlias = tuple[tuple[str, Finder], ...]
-"""What to ask in turn, each with the clause in which it knows mistakes, or the empty string for all."""
+"""The finders in turn, each with the clause whose mistakes it knows, or the empty string for all."""

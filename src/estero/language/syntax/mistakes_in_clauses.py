@@ -1,4 +1,4 @@
-"""Clauses that are out of order, twice, or written as in other languages."""
+"""Mistakes in clauses: out of order, repeated, or written as in other languages."""
 
 from __future__ import annotations
 
@@ -17,45 +17,49 @@ _IN_ORDER: Final = (
 _LABELS: Final = "labels, with some of their attributes if wanted: a, b[price]"
 
 
-def _clause(found: Misplaced) -> Mistake | None:
-    """A clause in the wrong place."""
-    word = found.word
-    if word not in ORDER or found.kind in ("NAME", "QUOTED", "STRING"):
+def _clause(misplaced: Misplaced) -> Mistake | None:
+    """The mistake of a clause in the wrong place."""
+    word = misplaced.word
+    if word not in ORDER or misplaced.kind in ("NAME", "QUOTED", "STRING"):
         return None
     if is_used_as_name(
-        found.before + " " + found.after, len(found.before) + 1, len(found.before) + 1 + len(word)
+        misplaced.before + " " + misplaced.after,
+        len(misplaced.before) + 1,
+        len(misplaced.before) + 1 + len(word),
     ):
         return Mistake(
-            f"{found.token} is a keyword",
-            f'as a name, write it "{found.token}"',
+            f"{misplaced.token} is a keyword",
+            f'as a name, write it "{misplaced.token}"',
             "a name, a constant or an operator",
         )
     name = _named(word)
-    if found.last in ("AND", "OR"):
+    if misplaced.last in ("AND", "OR"):
         again = (
             "join the conditions after one FILTER" if word == "FILTER" else "clauses are not joined by AND"
         )
-        return Mistake(f"{found.last} is followed by {name}", again)
-    if found.last == "BY" or found.last in ORDER:
-        follows = _AFTER.get(found.last) or _AFTER[f"{found.clause} BY"]
-        expected = _LABELS if found.last == "SELECT" else ""
-        return Mistake(f"there is nothing between {found.last} and {name}", follows, expected)
-    if found.last == ",":
+        return Mistake(f"{misplaced.last} is followed by {name}", again)
+    if misplaced.last == "BY" or misplaced.last in ORDER:
+        follows = _AFTER.get(misplaced.last) or _AFTER[f"{misplaced.clause} BY"]
+        expected = _LABELS if misplaced.last == "SELECT" else ""
+        return Mistake(f"there is nothing between {misplaced.last} and {name}", follows, expected)
+    if misplaced.last == ",":
         return Mistake(f"a comma is followed by {name}", "leave the comma out, or write what follows it")
-    if unclosed(found.before) is not None or ("NAME" in found.accepted and found.clause != "SELECT"):
+    if unclosed(misplaced.before) is not None or (
+        "NAME" in misplaced.accepted and misplaced.clause != "SELECT"
+    ):
         return None
-    return _order(word, name, found)
+    return _order(word, name, misplaced)
 
 
-def _order(word: str, name: str, found: Misplaced) -> Mistake | None:
-    earlier = [each for each, _ in clauses_of(found.before)]
+def _order(word: str, name: str, misplaced: Misplaced) -> Mistake | None:
+    earlier = [clause for clause, _ in clauses_of(misplaced.before)]
     if not earlier:
         return Mistake("a query begins with SELECT", _IN_ORDER, "SELECT")
     if word == "WHERE" and word in earlier:
         return Mistake("this is a second WHERE", "conditions go in FILTER: FILTER a[price > 5] AND a.k = b.k")
     if word in earlier and word not in ("FILTER", "KEEP", "PARTITION"):
         return Mistake(f"this is a second {name}", "each clause comes once: leave one of them out")
-    later = [each for each in earlier if ORDER.index(each) > ORDER.index(word)]
+    later = [clause for clause in earlier if ORDER.index(clause) > ORDER.index(word)]
     if later:
         return Mistake(
             f"{name} comes too late: it belongs before {_named(later[0])}",
@@ -73,24 +77,24 @@ def _named(word: str) -> str:
     return f"{word} BY" if word in ("PARTITION", "CONSUME") else word
 
 
-def _beginning(found: Misplaced) -> Mistake | None:
-    if found.accepted == {"SELECT"} and found.before == "" and found.kind != "$END":
+def _beginning(misplaced: Misplaced) -> Mistake | None:
+    if misplaced.accepted == {"SELECT"} and misplaced.before == "" and misplaced.kind != "$END":
         hint = "put SELECT * WHERE before a pattern: SELECT * WHERE a ; b"
-        if found.after.strip().endswith(".ceql"):
-            hint = f"the text of a file is given by pathlib.Path({found.after.strip()!r}).read_text()"
+        if misplaced.after.strip().endswith(".ceql"):
+            hint = f"the text of a file is given by pathlib.Path({misplaced.after.strip()!r}).read_text()"
         return Mistake("a query begins with SELECT", hint)
     return None
 
 
-def _and_between_clauses(found: Misplaced) -> Mistake | None:
-    if found.word == "AND" and found.clause in ("PARTITION", "WITHIN", "CONSUME", "LIMIT"):
+def _and_between_clauses(misplaced: Misplaced) -> Mistake | None:
+    if misplaced.word == "AND" and misplaced.clause in ("PARTITION", "WITHIN", "CONSUME", "LIMIT"):
         return Mistake("AND joins conditions or patterns only", "clauses are not joined by AND")
     return None
 
 
-def _last_semicolon(found: Misplaced) -> Mistake | None:
-    at_end = found.kind == "$END" and found.last == ";"
-    if at_end or (found.kind == "SEMICOLON" and not found.after[1:].strip()):
+def _last_semicolon(misplaced: Misplaced) -> Mistake | None:
+    at_end = misplaced.kind == "$END" and misplaced.last == ";"
+    if at_end or (misplaced.kind == "SEMICOLON" and not misplaced.after[1:].strip()):
         return Mistake(
             "a query does not end in ;",
             "leave it out: ; separates the parts of a sequence",
@@ -99,13 +103,13 @@ def _last_semicolon(found: Misplaced) -> Mistake | None:
     return None
 
 
-def _too_early(found: Misplaced) -> Mistake | None:
-    """Texts that break off after a word."""
-    if found.kind != "$END" or unclosed(found.before) is not None:
+def _too_early(misplaced: Misplaced) -> Mistake | None:
+    """The mistake of a text that ends after a word."""
+    if misplaced.kind != "$END" or unclosed(misplaced.before) is not None:
         return None
-    last = f"{found.clause} BY" if found.last == "BY" else found.last
+    last = f"{misplaced.clause} BY" if misplaced.last == "BY" else misplaced.last
     hint = _AFTER.get(last) or (
-        "WHERE and a pattern follow: WHERE a ; b" if "WHERE" in found.accepted else ""
+        "WHERE and a pattern follow: WHERE a ; b" if "WHERE" in misplaced.accepted else ""
     )
     return Mistake("the text ends too early", hint) if hint else None
 
@@ -131,23 +135,23 @@ _AFTER: Final[Mapping[str, str]] = {
 }
 
 
-def _in_select(found: Misplaced) -> Mistake | None:
-    """What SELECT lists of SQL have."""
-    match found.kind:
-        case "STAR" if found.last == "(":
+def _in_select(misplaced: Misplaced) -> Mistake | None:
+    """The mistakes of SELECT lists written as in SQL."""
+    match misplaced.kind:
+        case "STAR" if misplaced.last == "(":
             return Mistake(
-                "* is not what an aggregate takes",
+                "aggregates do not take *",
                 "count(a) counts the events marked a; answer.count() and --count count complex events",
                 "a label, or an attribute X.a",
             )
-        case "STAR" if found.last == ".":
+        case "STAR" if misplaced.last == ".":
             return Mistake("a label by itself shows all its attributes", "leave .* out", "an attribute")
         case "INT":
             return Mistake(
                 "SELECT takes no number",
                 "for the first five of all, use answer.limit(5) or --limit 5",
             )
-        case "STAR" | "_RSQUARE" if found.last == "[":
+        case "STAR" | "_RSQUARE" if misplaced.last == "[":
             return Mistake(
                 "the brackets hold attributes", "without brackets a label shows all its attributes"
             )
@@ -155,24 +159,26 @@ def _in_select(found: Misplaced) -> Mistake | None:
             return None
 
 
-def _in_clause(found: Misplaced) -> Mistake | None:
-    """What follows PARTITION BY, WITHIN, CONSUME BY and LIMIT."""
-    if found.accepted == {"BY"}:
-        return Mistake(f"BY is missing after {found.last}", f"write {found.last} BY {found.token}")
-    match found.clause:
-        case "PARTITION" if found.kind == "_LPAR":
+def _in_clause(misplaced: Misplaced) -> Mistake | None:
+    """The mistakes behind PARTITION BY, WITHIN, CONSUME BY and LIMIT."""
+    if misplaced.accepted == {"BY"}:
+        return Mistake(
+            f"BY is missing after {misplaced.last}", f"write {misplaced.last} BY {misplaced.token}"
+        )
+    match misplaced.clause:
+        case "PARTITION" if misplaced.kind == "_LPAR":
             return Mistake("keys need no parentheses", "write PARTITION BY ip, user", "a name or '['")
-        case "PARTITION" if found.kind in ("NAME", "QUOTED", "_LSQUARE"):
+        case "PARTITION" if misplaced.kind in ("NAME", "QUOTED", "_LSQUARE"):
             return Mistake("a comma is missing between two keys", "write PARTITION BY ip, user")
-        case "CONSUME" if found.word == "ALL":
+        case "CONSUME" if misplaced.word == "ALL":
             return Mistake(
                 "ALL is not a consumption policy",
                 "ANY forgets everything read so far",
                 "ANY, PARTITION or NONE",
             )
-        case "KEEP" if found.accepted == {"_LSQUARE"}:
-            return Mistake("labels to keep go in brackets", f"write KEEP [{found.token}]")
-        case "LIMIT" if found.kind == "_COMMA":
+        case "KEEP" if misplaced.accepted == {"_LSQUARE"}:
+            return Mistake("labels to keep go in brackets", f"write KEEP [{misplaced.token}]")
+        case "LIMIT" if misplaced.kind == "_COMMA":
             return Mistake(
                 "LIMIT takes one number",
                 "it counts at each end; answer[100] is the one at index 100",
@@ -181,16 +187,16 @@ def _in_clause(found: Misplaced) -> Mistake | None:
             return None
 
 
-def _window(found: Misplaced) -> Mistake | None:
-    if found.last != "WITHIN":
+def _window(misplaced: Misplaced) -> Mistake | None:
+    if misplaced.last != "WITHIN":
         return None
-    quoted_window = re.match(r"'\s*(\d+)\s*(\w+)\s*'", found.after)
+    quoted_window = re.match(r"'\s*(\d+)\s*(\w+)\s*'", misplaced.after)
     if quoted_window:
         unit = unit_of(quoted_window[2]) or quoted_window[2].upper()
         return Mistake("a window is written without quotes", f"write WITHIN {quoted_window[1]} {unit}")
-    if found.word == "INTERVAL":
+    if misplaced.word == "INTERVAL":
         return Mistake("a window needs no INTERVAL", "write WITHIN 5 MINUTES")
-    if found.kind in ("NAME", "STRING"):
+    if misplaced.kind in ("NAME", "STRING"):
         return Mistake(
             "a window begins with a whole number",
             "write WITHIN 10 SECONDS, WITHIN 100 EVENTS or WITHIN 5 [time]",
@@ -198,10 +204,10 @@ def _window(found: Misplaced) -> Mistake | None:
     return None
 
 
-def _window_of_a_part(found: Misplaced) -> Mistake | None:
-    """A window that is meant for a part of the pattern."""
-    inside = found.word == "WITHIN" and is_nested(found.before, found.after)
-    if not inside and not (found.clause == "WITHIN" and found.kind in ("SEMICOLON", "COLON")):
+def _window_of_a_part(misplaced: Misplaced) -> Mistake | None:
+    """The mistake of a window for a part of the pattern."""
+    inside = misplaced.word == "WITHIN" and is_nested(misplaced.before, misplaced.after)
+    if not inside and not (misplaced.clause == "WITHIN" and misplaced.kind in ("SEMICOLON", "COLON")):
         return None
     return Mistake(
         "WITHIN is for the whole query, not for a part of its pattern",

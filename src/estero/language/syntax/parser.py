@@ -1,4 +1,4 @@
-"""Text → syntax tree, by the grammars ceql.lark and conjunctive.lark."""
+"""The parser from text to syntax tree, by the grammars ceql.lark and conjunctive.lark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def parse_query(text: str) -> QueryTree:
     """The syntax tree of a whole query, with spans into `text`.
 
-    Raises `QueryError` with place, what was found and expected, and a hint where one is known.
+    Raises `QueryError` with the place, what is there, what is expected, and a hint if one is known.
 
     >>> print(parse_query("select * where a as x; b+ within 2 hours"))
     SELECT * WHERE a AS x ; b+ WITHIN 2 HOURS
@@ -33,7 +33,7 @@ def parse_query(text: str) -> QueryTree:
 
 
 def parse_pattern(text: str) -> Pattern:
-    """The syntax tree of a pattern. PARTITION BY is a part of it, as there is no query around.
+    """The syntax tree of a pattern; PARTITION BY is a part of it, as there is no query around.
 
     Raises `QueryError` as `parse_query` does.
     """
@@ -54,7 +54,7 @@ def parse_condition(text: str) -> Node:
 def parse_conjunctive(text: str) -> ConjunctiveTree:
     """The syntax tree of a conjunctive query, with spans into `text`.
 
-    Raises `QueryError` with place, what was found and expected, and a hint.
+    Raises `QueryError` with the place, what is there, what is expected, and a hint.
 
     >>> print(parse_conjunctive("Q(x, y) <- T(x), S(x,y), R(k: x, l: y) as r within 10 events"))
     Q(x, y) <- T(x), S(x, y), R(k: x, l: y) AS r WITHIN 10 EVENTS
@@ -65,7 +65,7 @@ def parse_conjunctive(text: str) -> ConjunctiveTree:
 
 @cache
 def parser(start: str = "query") -> Lark:
-    """The parser of the grammar that `start` is in, made once for each grammar."""
+    """The parser of the grammar of `start`, made once for each grammar."""
     if start in ("pattern", "condition"):
         return parser()
     from estero.language.syntax.parser_tables import lark_of  # Lark is not loaded to import this
@@ -79,18 +79,18 @@ def _parse(text: str, start: str) -> Any:
     try:
         _check_characters(text)
         tree = parser(start).parse(text, start=start)
-        found = tree if isinstance(tree, str) else _built(tree)
-        _check_depth(found)
+        built = tree if isinstance(tree, str) else _built(tree)
+        _check_depth(built)
     except UnexpectedInput as problem:
         raise syntax_error(problem, text, start, parser(start)) from None
     except QueryError as error:
         error.text = text
         raise
-    return found
+    return built
 
 
 def _check_characters(text: str) -> None:
-    """Raises `QueryError` for half of a surrogate pair: no engine, file or terminal takes such a text."""
+    """Raises `QueryError` for half of a surrogate pair, which no engine, file or terminal takes."""
     for place, character in enumerate(text):
         if "\ud800" <= character <= "\udfff":
             raise QueryError(
@@ -103,9 +103,9 @@ def _check_characters(text: str) -> None:
 
 
 def _built(tree: Tree[Token]) -> Any:
-    """What a whole parse tree means: bottom-up without recursion, so that no chain is too long.
+    """The syntax tree of a parse tree, built bottom-up without recursion, so that no chain is too long.
 
-    Raises `QueryError`, without its text, for what the grammar allows and the language does not.
+    Raises `QueryError`, without its text, for constructs that only the grammar allows.
     """
     results: dict[int, Any] = {}
     stack: list[tuple[Tree[Token], bool]] = [(tree, False)]
@@ -125,12 +125,12 @@ def _built(tree: Tree[Token]) -> Any:
 _PRODUCTIONS: Final = {**PRODUCTIONS, **CONJUNCTIVE}
 
 
-def _check_depth(found: object) -> None:
-    """Refuse what a recursive pass could not walk."""
-    roots: list[object] = [found]
-    if isinstance(found, QueryTree):
-        computed = [each.expression for each in found.select or () if isinstance(each, SelectExpression)]
-        roots = [found.pattern, *computed]
+def _check_depth(built: object) -> None:
+    """Refuses a tree too deep for recursive passes."""
+    roots: list[object] = [built]
+    if isinstance(built, QueryTree):
+        computed = [item.expression for item in built.select or () if isinstance(item, SelectExpression)]
+        roots = [built.pattern, *computed]
     for root in roots:
         if isinstance(root, Pattern | Node):
             depth_of(root)

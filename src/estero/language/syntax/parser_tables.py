@@ -1,7 +1,7 @@
-"""The tables of parsers, which come with the wheel: to work them out takes 0.2 s of CPU, to read them 0.04 s.
+"""Tables of the parsers in the wheel: computing them takes 0.2 s of CPU, reading them 0.04 s.
 
-They are JSON, so that whatever a file holds, it cannot run. Tables of another grammar or another Lark are not
-read, and worked out in memory.
+They are JSON, so that no file can run code. Tables of another grammar or another Lark are not
+read but computed in memory.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ GRAMMARS: Final = {
     "ceql": ("query", "pattern", "condition"),
     "conjunctive": ("conjunctive_query",),
 }
-"""What may be parsed by each grammar."""
+"""The start rules of each grammar."""
 
 
 def lark_of(grammar: str) -> Lark:
-    """The parser of a grammar: read from its file, or worked out where that is of another version."""
+    """The parser of a grammar, read from its file, or computed if that is of another version."""
     tables = _tables(grammar)
     if tables is None:
         return _made(grammar)
@@ -39,12 +39,12 @@ def lark_of(grammar: str) -> Lark:
 
 
 def is_current(grammar: str) -> bool:
-    """Whether there are tables of this version."""
+    """Whether the file has tables of this version."""
     return _tables(grammar) is not None
 
 
 def _tables(grammar: str) -> dict[str, Any] | None:
-    """What the file of a grammar holds; None where there is none of this version."""
+    """The tables in the file of a grammar; None if there are none of this version."""
     try:
         tables: dict[str, Any] = json.loads(tables_file(grammar).read_bytes(), object_hook=_numbered)
     except (FileNotFoundError, NotADirectoryError):  # the latter inside a zip
@@ -86,5 +86,5 @@ def _version(grammar: str) -> str:
 
 
 def _numbered(entries: dict[str, Any]) -> dict[str | int, Any]:
-    """Entries of a table by states, which are numbers; JSON has names only."""
+    """The entries of a table by numbers of states, which JSON has as strings."""
     return {int(name) if name.isdecimal() else name: entry for name, entry in entries.items()}

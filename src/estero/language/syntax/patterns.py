@@ -1,4 +1,4 @@
-"""The productions of patterns: Lark's parse tree → nodes of the pattern."""
+"""The productions of patterns, from Lark's parse tree to nodes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lark import Token
 
 _UNKNOWN: Final = p.EventType("_")
-"""Stands in a tail for the pattern that it will be put around."""
+"""The placeholder in a tail for the pattern that it will be put around."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Tail:
     span: Span
 
     def over(self, pattern: p.Pattern) -> Tail:
-        """The same tail behind this pattern: the first name of a key is a variable where one is called so."""
+        """The tail behind this pattern, where the first name of a key may be one of its variables."""
         if not any(isinstance(node, p.PartitionBy) for node in self.nodes):
             return self
         labels = frozenset(bound_names(pattern))
@@ -58,9 +58,9 @@ class Tail:
 
     @property
     def plain_keys(self) -> list[p.PartitionBy]:
-        """The nodes of a PARTITION BY all of whose keys are attributes without a variable; none of others."""
-        found = [node for node in self.nodes if isinstance(node, p.PartitionBy)]
-        return found if all(key.variable is None for node in found for key in node.keys) else []
+        """The nodes of a PARTITION BY if no key has a variable, else none."""
+        nodes = [node for node in self.nodes if isinstance(node, p.PartitionBy)]
+        return nodes if all(key.variable is None for node in nodes for key in node.keys) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +94,10 @@ def _lone_key(children: Children, span: Span) -> p.PartitionBy:
 
 
 def _with_variables(node: p.PartitionBy, labels: frozenset[str]) -> p.PartitionBy:
-    """Keys with a variable where their first name is one of these labels, and more follow."""
+    """The keys with a variable if their first name is one of these labels and more names follow."""
     keys = tuple(
-        replace(key, attribute=found[1], variable=found[0])
-        if (found := variable_in(key.attribute)) is not None and found[0] in labels
+        replace(key, attribute=dotted[1], variable=dotted[0])
+        if (dotted := variable_in(key.attribute)) is not None and dotted[0] in labels
         else key
         for key in node.keys
     )
@@ -141,7 +141,7 @@ def _absent(children: Children, span: Span) -> _Absent:
 
 @dataclass(slots=True)
 class _Chain:
-    """A sequence as far as it is read: `absent` are the NOT(…) since the last part, `lacking` those FOR d."""
+    """A partly read sequence: `absent` are the NOT(…) since the last part, `lacking` those FOR d."""
 
     parts: list[p.Pattern] = field(default_factory=list)
     links: list[p.Link] = field(default_factory=list)
@@ -152,7 +152,7 @@ class _Chain:
     distances: tuple[Distance, ...] = ()
 
     def take(self, part: p.Pattern) -> None:
-        """One more part, behind what must be absent before it."""
+        """Adds a part, with the absences before it."""
         if self.parts:
             link = p.Link(self.contiguous, tuple(self.absent), self.distances, tuple(self.lacking))
             self.links.append(link)
@@ -220,11 +220,11 @@ def _sequence(children: Children, span: Span) -> p.Pattern:
 
 
 def _check_ends(children: Children, span: Span) -> None:
-    """Refuses a NOT(…) without FOR that no part follows or precedes, and a sequence without any part."""
+    """Refuses a NOT(…) without FOR at an end of a sequence, and a sequence without any part."""
     items = children[::2]
     ends = (("start", _until_part(items)), ("end", _until_part(items[::-1])))
     for end, absent in ends:
-        for item in (each for each in absent if isinstance(each, _Absent)):
+        for item in (child for child in absent if isinstance(child, _Absent)):
             raise QueryError(
                 "NOT(…) goes between two parts of a sequence",
                 span=item.span,
@@ -233,9 +233,9 @@ def _check_ends(children: Children, span: Span) -> None:
                 hint="with a time it may be first or last: NOT(b) FOR 1 HOUR; "
                 "for a pattern that must not happen inside another, write UNLESS",
             )
-    if all(isinstance(each, p.Absence) for each in items):
+    if all(isinstance(item, p.Absence) for item in items):
         raise QueryError(
-            "what does not happen needs something that happens before or after it",
+            "a sequence needs a part that happens, before or after NOT(…)",
             span=span,
             found="a sequence of nothing but NOT(…)",
             expected="a part that happens: a ; NOT(b) FOR 1 HOUR",
@@ -244,7 +244,7 @@ def _check_ends(children: Children, span: Span) -> None:
 
 
 def _until_part(items: Children) -> Children:
-    return list(takewhile(lambda each: isinstance(each, _Absent | p.Absence), items))
+    return list(takewhile(lambda item: isinstance(item, _Absent | p.Absence), items))
 
 
 def _take_operator(chain: _Chain, operator: _Operator, item: object) -> None:
@@ -261,7 +261,7 @@ def _take_operator(chain: _Chain, operator: _Operator, item: object) -> None:
             operator.sign,
             "NOT(…) FOR is joined by ; alone",
             ";",
-            "what follows directly leaves no time: a : b has nothing between a and b",
+            "a : b leaves no time between a and b",
         )
     chain.contiguous = contiguous
     if operator.step is not None:
@@ -285,7 +285,7 @@ def _take_step(chain: _Chain, operator: _Operator, before_absent: bool) -> None:
         return
     if before_absent or chain.absent or chain.lacking:
         raise QueryError(
-            "a step leads from one part to the next, and NOT(…) is no part",
+            "a step leads from one part to the next, and NOT(…) is not a part",
             span=step.span,
             found=f"a step {'before' if before_absent else 'behind'} NOT(…)",
             expected="NOT as one of the conditions in the brackets",
@@ -358,4 +358,4 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "from_to": lambda times, _: (_times(times[0]), _times(times[1])),
     "modified": _modified,
 }
-"""Those that have no class of their own, or say more than the fields of it."""
+"""The productions without a node class of their own, or that need more than its fields."""

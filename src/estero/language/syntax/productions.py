@@ -1,4 +1,4 @@
-"""How the productions of a grammar become nodes: Lark's parse tree → the classes of the syntax tree.
+"""Builders of the classes of the syntax tree from the productions of a grammar.
 
 A production with the name of a class of nodes, such as `is_null` of `IsNull`, builds one: what is below it is
 what the fields hold, in the order of the text. With `not_` before the name, it builds the negation. In the
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
     from lark import Token
 
 Children: TypeAlias = list[Any]
-"""What was built below a production, and the tokens among it that say which."""
+"""The nodes below a production, and the tokens that distinguish its forms."""
 
 Production: TypeAlias = Callable[[Children, Span], Any]
-"""Builds what a production means from its children and its span."""
+"""A function that builds the node of a production from its children and its span."""
 
 
 def span_of(token: Token) -> Span:
-    """The place of a token."""
+    """The span of a token."""
     return Span(cast(int, token.start_pos), cast(int, token.end_pos))
 
 
 def name_of(token: Token) -> str:
-    """The name that a NAME or QUOTED token writes; raises `QueryError` for one that no column can have."""
+    """The name in a NAME or QUOTED token; raises `QueryError` for one that no column can have."""
     name = unquoted(str(token))
     if is_path(name):
-        raise refused(token, "no name has a NUL character in it", "a name", "leave the character out")
+        raise refused(token, "a name cannot contain a NUL character", "a name", "leave the character out")
     return name
 
 
 def refused(token: Token, message: str, expected: str, hint: str) -> QueryError:
-    """The error of a word that the grammar allows in its place and the language does not."""
+    """The error for a word that the grammar allows in its place but the language does not."""
     return QueryError(message, span=span_of(token), found=str(token), expected=expected, hint=hint)
 
 
 def nodes_of(module: ModuleType) -> dict[str, Production]:
-    """For each class of nodes in a module the production that has its name, and that of its negation."""
+    """The productions for the node classes of a module, and those of their negations."""
     defined = [var for var in vars(module).values() if getattr(var, "__module__", "") == module.__name__]
-    kinds = [each for each in defined if isinstance(each, type) and issubclass(each, SyntaxNode)]
+    kinds = [member for member in defined if isinstance(member, type) and issubclass(member, SyntaxNode)]
     named = {_production_of(kind): made(kind) for kind in kinds if names_in_text(kind)}
     return named | {f"not_{name}": _negated(build) for name, build in named.items()}
 
@@ -60,7 +60,7 @@ def _production_of(kind: type[SyntaxNode]) -> str:
 
 
 def made(kind: type[SyntaxNode]) -> Production:
-    """Builds a node of what its fields hold, in the order of the text.
+    """The builder of a node from the values of its fields, in the order of the text.
 
     A last field that is a tuple takes all the rest. Fields that may be None are left out where there is just
     enough for the others.
@@ -86,7 +86,7 @@ def _negated(build: Production) -> Production:
 
 
 def _reader(hint: Any) -> Callable[[Any], Any]:
-    """What a field of a type holds of a child: a token is a sign, a name or a string, or else a constant."""
+    """The reader of a field's value by its type: a token is a sign, a name, a string or a constant."""
     if get_origin(hint) is tuple:
         hint = get_args(hint)[0]
     if get_origin(hint) is Literal:
@@ -97,14 +97,14 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
 
 
 def text_of(token: Token) -> str:
-    """The text that a token writes: of a string, of a name, or one that is not known yet."""
+    """The text in a token: that of a string, of a name, or an open parameter."""
     if token.type == "PARAMETER":
         return OpenText.of(token[1:], span_of(token))
     return string_value(token) if token.type == "STRING" else name_of(token)
 
 
 _SAME: Final[Mapping[str, str]] = {"<>": "!="}
-"""Operators that are written in two ways."""
+"""Operators with two spellings."""
 
 
 def node_of(child: Any) -> Any:
@@ -116,7 +116,7 @@ def node_of(child: Any) -> Any:
 
 
 def constant(children: Children, span: Span) -> e.Literal:
-    """A literal, from its token and what comes before it: a minus, or TIMESTAMP."""
+    """A literal from its token and a prefix, a minus or TIMESTAMP."""
     *before, token = children
     if before and before[0].type == "NAME":
         return typed_literal(children, span)

@@ -1,4 +1,4 @@
-"""The productions of queries: Lark's parse tree → a query with its clauses, in either language."""
+"""The productions of queries, from Lark's parse tree to a query with its clauses, in either language."""
 
 from __future__ import annotations
 
@@ -48,14 +48,17 @@ class _Clause:
 
 
 def _clauses(children: Children) -> dict[str, Any]:
-    """The fields of a tree that its clauses give."""
-    found = [child for child in children if isinstance(child, _Clause)]
-    return {**{each.field: each.value for each in found}, "places": {each.name: each.span for each in found}}
+    """The fields of a query given by its clauses."""
+    clauses = [child for child in children if isinstance(child, _Clause)]
+    return {
+        **{clause.field: clause.value for clause in clauses},
+        "places": {clause.name: clause.span for clause in clauses},
+    }
 
 
 def _spread(children: Children) -> Children:
-    """What is below a query, with the clauses that came together one by one."""
-    return [each for child in children for each in (child if isinstance(child, tuple) else (child,))]
+    """The children of a query, with grouped clauses one by one."""
+    return [clause for child in children for clause in (child if isinstance(child, tuple) else (child,))]
 
 
 # ── CEQL ─────────────────────────────────────────────────────────────────────────────────────────
@@ -67,8 +70,10 @@ def _query(children: Children, _span: Span) -> q.QueryTree:
 
 
 def _with_fields_of_keys(clauses: dict[str, Any]) -> tuple[q.Selected, ...] | None:
-    """What SELECT shows, where ``a.b`` is a key of that name unless the pattern has a label a."""
-    keys = {name for each in clauses.get("partition_by", ()) for name in each.alternatives if is_path(name)}
+    """The items of SELECT, where ``a.b`` is a key of that name unless the pattern has a label a."""
+    keys = {
+        name for bracket in clauses.get("partition_by", ()) for name in bracket.alternatives if is_path(name)
+    }
     labels = label_types(clauses["pattern"]) if keys else ()
 
     def key(node: e.Node) -> e.Node | None:
@@ -95,7 +100,7 @@ def _not_too_deep(expression: e.Node) -> e.Node:
 
 
 def _strategy_and_list(children: Children, _span: Span) -> tuple[_Clause, ...]:
-    """The strategy, one word or two, and what is shown."""
+    """The strategy, one word or two, and the items shown."""
     token, *further, shown = children
     word = token.upper()
     word = "ALL" if word == "ANY" else word
@@ -118,7 +123,7 @@ def _strategy_and_list(children: Children, _span: Span) -> tuple[_Clause, ...]:
 
 
 def _check_disjoint(word: Token, strategy: q.Strategy) -> None:
-    """Raises unless a word behind a strategy is DISJOINT, behind one of those that it goes with."""
+    """Raises `QueryError` unless a word behind a strategy is DISJOINT, and the strategy allows it."""
     if word.upper() != "DISJOINT":
         raise refused(
             word,
@@ -141,7 +146,7 @@ _INSTEAD: Final = {
     "TOP": "LIMIT 5 after the pattern keeps 5 at each end",
     "DISJOINT": "write SELECT LONGEST DISJOINT or SELECT SHORTEST DISJOINT",
 }
-"""What is written for words of other languages."""
+"""The replacements for words of other languages."""
 
 
 def _select_list(children: Children, span: Span) -> _Clause:
@@ -179,7 +184,7 @@ def _select_item(children: Children, span: Span) -> q.SelectItem:
     """A label; ``x[a]`` was read as a condition on x."""
     if len(children) > 1:
         label, *attributes = children
-        names = tuple(_shown_name(conditions.of_one_event(node_of(each))) for each in attributes)
+        names = tuple(_shown_name(conditions.of_one_event(node_of(attribute))) for attribute in attributes)
         return q.SelectItem(name_of(label), names, span=span)
     match node_of(children[0]):
         case e.Attribute(label, None):
@@ -200,7 +205,7 @@ def _select_item(children: Children, span: Span) -> q.SelectItem:
 
 
 def _likely_name(expression: e.Node) -> str:
-    """A name that someone might give to the value of an expression."""
+    """A likely name for the value of an expression."""
     match expression:
         case e.Aggregate(function, variable):
             return quoted(f"{function}_{variable}" if variable.isidentifier() else function)
@@ -216,12 +221,12 @@ def _select_expression(children: Children, span: Span) -> q.SelectExpression:
 
 
 def _where(children: Children, span: Span) -> tuple[_Clause, ...]:
-    """WHERE, and PARTITION BY where its last tail is the query's clause."""
+    """The clause WHERE, and PARTITION BY if the last tail is the query's clause."""
     pattern = children[0]
     tails: list[Tail] = [tail.over(pattern) for tail in children[1:]]
     partition: tuple[_Clause, ...] = ()
     if tails and (keys := tails[-1].plain_keys):
-        brackets = (q.KeyBracket(tuple(key.attribute for key in each.keys), span=each.span) for each in keys)
+        brackets = (q.KeyBracket(tuple(key.attribute for key in node.keys), span=node.span) for node in keys)
         partition = (_Clause("partition_by", tuple(brackets), "PARTITION BY", tails.pop().span),)
     for tail in tails:
         if tail.plain_keys:
@@ -236,7 +241,7 @@ def _where(children: Children, span: Span) -> tuple[_Clause, ...]:
 
 
 def _whole_number(signs: Children, span: Span) -> int:
-    """A number, or what stands for one."""
+    """A number, or an open one."""
     if signs[0].type == "PARAMETER":
         return OpenNumber.of(signs[0][1:], span)
     return integer_value("".join(signs), span)
@@ -266,11 +271,11 @@ def _consume(children: Children, span: Span) -> _Clause:
 
 def _limit(children: Children, span: Span) -> tuple[_Clause, ...]:
     most, *per = children[1:]
-    return _Clause("limit", most, "LIMIT", span), *(each for each in per if each.value is not None)
+    return _Clause("limit", most, "LIMIT", span), *(clause for clause in per if clause.value is not None)
 
 
 def _per(children: Children, span: Span) -> _Clause:
-    """The length of an interval, or None for each end."""
+    """The length of an interval, or None for PER END."""
     _, length = children
     if not isinstance(length, str):
         return _Clause("per", length, "PER", span)
@@ -349,7 +354,7 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "limit_clause": _limit,
     "per": _per,
 }
-"""What each production of ceql.lark and shared.lark that builds something builds."""
+"""The builders of the productions of ceql.lark and shared.lark."""
 
 CONJUNCTIVE: Final[Mapping[str, Production]] = {
     **nodes_of(c),
@@ -359,4 +364,4 @@ CONJUNCTIVE: Final[Mapping[str, Production]] = {
     "variable": _variable,
     "constant": constant,
 }
-"""What the further productions of conjunctive.lark build."""
+"""The builders of the further productions of conjunctive.lark."""

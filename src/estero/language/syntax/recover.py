@@ -1,4 +1,4 @@
-"""A text that cannot be parsed → all that is wrong with it, not only the first mistake.
+"""Recovery from syntax errors: all errors of a text that cannot be parsed, not only the first.
 
 The parser stops at the first thing that it has no place for. Here the clause around that place is
 blanked, so that the rest keeps its offsets, and the text is parsed again, until it can be read or the
@@ -23,7 +23,7 @@ _LEAST: Final = "SELECT*WHERE _"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What could be read of a text: the tree of the rest, what was wrong, and what was left out.
+    """The readable part of a text: its tree, the errors, and the clauses left out.
 
     `tree` is None where nothing could be read. `lost` are the first words of the clauses left out;
     `clauses` are all of them with their places.
@@ -34,9 +34,9 @@ class Reading:
     lost: frozenset[str]
     clauses: tuple[tuple[str, Span], ...]
 
-    def with_checks(self, found: Iterable[QueryError]) -> list[QueryError]:
-        """All errors in order of place: of `found`, what checks of the tree say, those that are believed."""
-        believed = [error for error in found if self._is_believed(error)]
+    def with_checks(self, errors: Iterable[QueryError]) -> list[QueryError]:
+        """All errors in order of place, with those `errors` from checks of the tree that are believed."""
+        believed = [error for error in errors if self._is_believed(error)]
         return sorted((*self.errors, *believed), key=lambda error: (error.span.start, -error.span.end))
 
     def _is_believed(self, error: QueryError) -> bool:
@@ -50,10 +50,10 @@ class Reading:
 
 
 def read(text: str) -> Reading:
-    """The tree of a text, of what is left of it where parts cannot be read; never raises.
+    """The reading of a text, without the parts that cannot be parsed; it never raises.
 
     >>> [error.message for error in read("SELECT * WHERE a FILTER a[x == 1] WITHIN 5 SECUNDS").errors]
-    ['== is not an operator', 'there is no unit SECUNDS']
+    ['== is not an operator', 'unknown unit SECUNDS']
     """
     clauses = tuple(clauses_of(text))
     left, lost, errors = text, set[str](), list[QueryError]()
@@ -65,7 +65,7 @@ def read(text: str) -> Reading:
             errors.append(error)
             number = _broken(clauses, error.span.start)
             word = clauses[number][0] if number is not None else ""
-            if number is None or word in lost or "WHERE" not in {each for each, _ in clauses}:
+            if number is None or word in lost or "WHERE" not in {clause for clause, _ in clauses}:
                 break
             lost.add(word)
             place = error.span.start
@@ -78,7 +78,7 @@ def read(text: str) -> Reading:
 
 
 def _broken(clauses: tuple[tuple[str, Span], ...], place: int) -> int | None:
-    """The clause to leave out for an error: the one it is in, or that which ends too early just before it."""
+    """The clause to leave out for an error: its own, or one that ends too early just before it."""
     for number, (_, span) in enumerate(clauses):
         if span.start == place:
             return number - 1 if number else None
@@ -88,7 +88,7 @@ def _broken(clauses: tuple[tuple[str, Span], ...], place: int) -> int | None:
 
 
 def _without(text: str, word: str, place: Span) -> str:
-    """The text with one clause blanked, or filled with the least that has to be there."""
+    """The text with one clause blanked, or filled with the least that is required."""
     end = min(place.end, len(text))
     if word == "SELECT":
         return text[: place.start] + "SELECT*" + _blank(text[place.start + 7 : end]) + text[end:]

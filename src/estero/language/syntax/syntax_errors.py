@@ -1,4 +1,4 @@
-"""What Lark could not read → a `QueryError` in the words of the language."""
+"""Lark's errors as `QueryError` in the words of the language."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _GROUPS: Final = (
     (frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}), "+ - * / %"),
     (frozenset({"PLUS", "COLON_PLUS", "_LBRACE", "_COLON_LBRACE", "QUESTION", "STAR"}), "a repetition"),
 )
-"""Terminals that occur together, and what they are together. The first that fits wins."""
+"""Groups of terminals with a common name; the first that fits wins."""
 
 _NAMES: Final = {"QUOTED", "_CASE", "_DISTINCT", "STRATEGY"}
-"""What is a name as well, or begins like one."""
+"""Terminals that are names as well, or begin like one."""
 
 _WORDS: Final = {
     "NAME": "a name",
@@ -61,7 +61,7 @@ _SIGNS: Final = {
     "−": "-",
     "×": "*",
 }
-"""Signs that no token begins with, and what is written instead; of two that begin alike the longer first."""
+"""Signs that begin no token, with what to write instead; a longer one comes before its prefix."""
 _ALSO: Final = {"!": ", and in a pattern NOT(…)", "||": ", or concat(a, b) to join strings"}
 _UNCLOSED: Final = {
     "'": ("string", "single quote", "a single quote inside a string is written twice: 'it''s'"),
@@ -70,7 +70,7 @@ _UNCLOSED: Final = {
         for mark in ('"', "`")
     },
 }
-"""What a quote without its counterpart begins, what closes it, and how to mend it."""
+"""The thing that an unclosed quote begins, the sign that closes it, and a hint."""
 _STRANGE: Final = {
     **dict.fromkeys("“”‘’", "strings are written in single quotes: 'INTC'"),
     "$": "a parameter is $ and a name: $least; its value is given to query.bind",
@@ -82,7 +82,7 @@ _STRANGE: Final = {
 
 
 def syntax_error(problem: UnexpectedInput, text: str, start: str, grammar: Lark) -> QueryError:
-    """The error of a text that is read as a `start` and that the grammar has no place for."""
+    """The error for a text that cannot be parsed from `start`."""
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
     if isinstance(problem, UnexpectedCharacters):
@@ -95,24 +95,24 @@ def syntax_error(problem: UnexpectedInput, text: str, start: str, grammar: Lark)
 def _unreadable(problem: UnexpectedCharacters, text: str, read: str) -> QueryError:
     start = problem.pos_in_stream or 0
     rest = text[start:]
-    found = next((sign for sign in _SIGNS if rest.startswith(sign)), rest[0])
-    if found == "=" and read == "conjunctive_query":
+    sign = next((known for known in _SIGNS if rest.startswith(known)), rest[0])
+    if sign == "=" and read == "conjunctive_query":
         message = "a conjunctive query has no ="
         expected = "the same variable, or a constant, in both places"
         hint = "T(k: x) names the attribute k, T(k: 5) requires it to be 5, two atoms with x share a value"
-    elif found in _UNCLOSED:
-        what, closing, hint = _UNCLOSED[found]
+    elif sign in _UNCLOSED:
+        what, closing, hint = _UNCLOSED[sign]
         message, expected = f"this {what} is not closed", f"a closing {closing}"
-    elif found in _SIGNS:
-        message, expected = f"{found} is not an operator", _SIGNS[found]
-        hint = f"write {expected}{_ALSO.get(found, '')}"
+    elif sign in _SIGNS:
+        message, expected = f"{sign} is not an operator", _SIGNS[sign]
+        hint = f"write {expected}{_ALSO.get(sign, '')}"
     else:
-        message, expected = f"{found!r} has no meaning here", "a name, a constant or an operator"
+        message, expected = f"{sign!r} has no meaning here", "a name, a constant or an operator"
         hint = _STRANGE.get(
-            found, "names with characters other than letters, digits and _ go in double quotes"
+            sign, "names with characters other than letters, digits and _ go in double quotes"
         )
-    span = Span(start, start + len(found))
-    return QueryError(message, text=text, span=span, found=found, expected=expected, hint=hint)
+    span = Span(start, start + len(sign))
+    return QueryError(message, text=text, span=span, found=sign, expected=expected, hint=hint)
 
 
 def _misplaced(problem: UnexpectedToken, text: str, start: str, grammar: Lark) -> QueryError:
@@ -123,7 +123,7 @@ def _misplaced(problem: UnexpectedToken, text: str, start: str, grammar: Lark) -
     accepted = _accepted_before(token, text, start, grammar) - {"PARAMETER"}  # goes where constants go
     before = text[: span.start].rstrip()
     first = {"pattern": "WHERE", "condition": "FILTER"}.get(start, "")
-    found = Misplaced(token, accepted, before, text[span.start :], clause_at_end(before, first))
+    misplaced = Misplaced(token, accepted, before, text[span.start :], clause_at_end(before, first))
     if not text.strip():
         message = f"there is no {start.replace('_', ' ')} here"
     else:
@@ -131,7 +131,7 @@ def _misplaced(problem: UnexpectedToken, text: str, start: str, grammar: Lark) -
     if start == "conjunctive_query":
         known, hint = None, hints.in_conjunctive
     else:
-        known, hint = _known(found), hints.in_ceql
+        known, hint = _known(misplaced), hints.in_ceql
     return QueryError(
         known.message if known else message,
         text=text,
@@ -139,33 +139,33 @@ def _misplaced(problem: UnexpectedToken, text: str, start: str, grammar: Lark) -
         found=_END if at_end else str(token),
         expected=(known.expected if known else "")
         or _expected_unit(_expected(accepted, grammar), accepted, before),
-        hint=known.hint if known else hint(found),
+        hint=known.hint if known else hint(misplaced),
     )
 
 
-def _known(found: Misplaced) -> Mistake | None:
-    """The mistake, if it is a known one."""
-    said = (finder(found) for clause, finder in _FINDERS if clause in ("", found.clause))
+def _known(misplaced: Misplaced) -> Mistake | None:
+    """The known mistake, if there is one."""
+    said = (finder(misplaced) for clause, finder in _FINDERS if clause in ("", misplaced.clause))
     return next((mistake for mistake in said if mistake is not None), None)
 
 
 _FINDERS: Final = (*mistakes_in_clauses.FINDERS, *mistakes_in_patterns.FINDERS)
-"""What is known of mistakes: the first that knows one wins.
+"""The finders of known mistakes, of which the first result wins.
 
-tests/hostile/words.txt is the index of what was typed and what is said.
+tests/hostile/words.txt is the index of the texts and their messages.
 """
 
 
 def _accepted_before(token: Token, text: str, start: str, grammar: Lark) -> frozenset[str]:
-    """The terminals that could be where `token` is: those that the parser accepts after all before it.
+    """The terminals that the parser accepts in place of `token`, after all tokens before it.
 
-    The state in which the parser gave up tells less: some reductions are done before it notices.
+    The state in which the parser stopped says less, since it makes some reductions first.
     """
     reading = grammar.parse_interactive(text, start=start)
-    for each in reading.lexer_thread.lex(reading.parser_state):  # type: ignore[no-untyped-call]
-        if each.start_pos == token.start_pos and token.type != "$END":
+    for earlier in reading.lexer_thread.lex(reading.parser_state):  # type: ignore[no-untyped-call]
+        if earlier.start_pos == token.start_pos and token.type != "$END":
             break
-        reading.feed_token(each)
+        reading.feed_token(earlier)
     return frozenset(str(accept) for accept in reading.accepts())  # type: ignore[no-untyped-call]
 
 
@@ -174,13 +174,13 @@ def _shown(token: Token) -> str:
 
 
 def _expected_unit(words: str, accepted: frozenset[str], before: str) -> str:
-    """Behind a number a name can only be a unit."""
+    """The expected phrase, where a name behind a number can only be a unit."""
     behind_number = re.search(r"\d\s*$", before) is not None and "NAME" in accepted
     return words.replace("a name", "a unit", 1) if behind_number else words
 
 
 def _expected(terminals: frozenset[str], grammar: Lark) -> str:
-    """What could be there, as one phrase, the likely things first."""
+    """The phrase for what could be there, the likely first."""
     left = set(terminals) - _NAMES if "NAME" in terminals else set(terminals)
     if "NAME" not in terminals and len(terminals) > 3:
         left -= {"_LPAR", "STRING"}  # START( and TIMESTAMP '' are what they could continue
@@ -191,7 +191,9 @@ def _expected(terminals: frozenset[str], grammar: Lark) -> str:
         if group <= left:
             words.append(word)
             left -= group
-    signs = sorted(each for each in left if each in _WORDS or not is_keyword(each.lstrip("_")))
+    signs = sorted(
+        terminal for terminal in left if terminal in _WORDS or not is_keyword(terminal.lstrip("_"))
+    )
     keywords = [keyword for keyword in KEYWORDS if keyword in left or f"_{keyword}" in left]
     words += [_WORDS.get(sign) or _sign(sign, grammar) for sign in signs if sign != "$END"]
     words += keywords

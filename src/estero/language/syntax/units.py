@@ -1,4 +1,4 @@
-"""Units of durations: the word of a text → the unit, or what is wrong with it."""
+"""Units of durations: the unit of a word, or its error."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def unit_named(word: Token, others: tuple[str, ...] = ()) -> TimeUnit:
-    """The unit of a word; `others` are words that may stand there, too."""
+    """The unit of a word; `others` are further words allowed there."""
     unit = UNITS.get(word.upper())
     if unit is None:
         expected = listed([*others, *TimeUnit.__members__])
-        raise refused(word, f"there is no unit {word}", expected, _instead(word, others))
+        raise refused(word, f"unknown unit {word}", expected, _instead(word, others))
     return unit
 
 

@@ -1,4 +1,4 @@
-"""What a filter speaks of: its variables, its parts, and whether one event at a time decides it."""
+"""Analysis of filters: their variables, their parts, and whether one event at a time decides them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from estero.language.tree.selection import label_types
 
 
 def variables_of(condition: Node) -> set[str]:
-    """The variables that a filter speaks of."""
+    """The variables of a filter."""
     return {
         variable for node in condition.walk() if (variable := getattr(node, "variable", None)) is not None
     }
 
 
 def as_unary(condition: Node, inside: set[str]) -> Node | None:
-    """The condition as one of ``X[p]`` with X in `inside`, joined by AND, OR, NOT; None where it is not.
+    """The condition as one on ``X[p]`` with X in `inside`, joined by AND, OR, NOT; None if it is not one.
 
     A comparison about one variable holds for each of its events, so ``X.a < 5`` is ``X[a < 5]``.
     """
@@ -56,7 +56,7 @@ def _of_each_event(part: Node) -> Node:
 
 
 def as_previous(condition: Node) -> Node:
-    """The same with ``X.a > prev(X.a)`` for ``increasing(X.a)``, and so for ``decreasing``.
+    """The condition with ``X.a > prev(X.a)`` for ``increasing(X.a)``, and likewise for ``decreasing``.
 
     >>> from estero.language.syntax.parser import parse_condition
     >>> print(as_previous(parse_condition("NOT decreasing(x.a) AND x.b > 1")))
@@ -74,7 +74,7 @@ def as_previous(condition: Node) -> Node:
 
 
 def residuals(pattern: Pattern) -> Iterator[Node | PartitionBy]:
-    """What relates several events in a pattern: keys, and filters that are more than one-event predicates."""
+    """The parts of a pattern that relate several events: keys, and filters beyond one-event predicates."""
     for node in pattern.walk():
         if isinstance(node, PartitionBy):
             yield node
@@ -95,7 +95,7 @@ def of_one_event(condition: Node) -> Node:
 
 
 def conjuncts(condition: Node | None) -> Iterator[Node]:
-    """The parts that must all be true, left to right: `condition` itself where it is no AND; none of None."""
+    """The conjuncts from left to right: `condition` itself if it is not an AND, none if it is None."""
     if isinstance(condition, And):
         for part in condition.parts:
             yield from conjuncts(part)
@@ -104,6 +104,6 @@ def conjuncts(condition: Node | None) -> Iterator[Node]:
 
 
 def conjoined(conditions: Iterable[Node]) -> Node | None:
-    """One condition that asks for all of these, each once; None for none."""
+    """The conjunction of these conditions without duplicates; None for no conditions."""
     parts = tuple(dict.fromkeys(conditions))
     return And(parts) if len(parts) > 1 else next(iter(parts), None)

@@ -1,6 +1,6 @@
 """Conjunctive queries as trees: ``Q(x, y) <- T(x), S(x, y), R(k: x, l: y) AS r WITHIN 10 EVENTS``.
 
-The third way to say a query, beside the text and the builder of CEQL (semantics.md, "Hierarchical
+The third form of a query, beside the text and the builder of CEQL (semantics.md, "Hierarchical
 conjunctive queries"). An atom's arguments are the attributes of its type: by place, in the order of
 the type's table without the columns of type and time, or by name.
 """
@@ -40,7 +40,7 @@ Term = Variable | Anything | Literal
 
 @dataclass(frozen=True, slots=True)
 class Argument(SyntaxNode, form="{attribute:: }{term}"):
-    """What an attribute is: the next one of the type's table, or that called `attribute`."""
+    """A term for an attribute: the next one of the type's table, or that called `attribute`."""
 
     term: Term
     attribute: str | None = None
@@ -96,7 +96,7 @@ class ConjunctiveTree:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The label of each atom: its name, else its relation if no other atom has that, else its number.
+        """The labels of the atoms: the name, else the relation if unique, else the number.
 
         >>> from estero.language.syntax.parser import parse_conjunctive
         >>> parse_conjunctive("Q(x) <- T(x), R(x), T(x), T(x) AS t").labels
@@ -115,4 +115,6 @@ class ConjunctiveTree:
     def variables(self) -> tuple[str, ...]:
         """The variables of all atoms, each once: those of the head in its order, then the others."""
         used = dict.fromkeys(name for atom in self.atoms for name in atom.variables())
-        return tuple(dict.fromkeys([*(each.name for each in self.head if each.name in used), *used]))
+        return tuple(
+            dict.fromkeys([*(variable.name for variable in self.head if variable.name in used), *used])
+        )

@@ -1,4 +1,4 @@
-"""How deep a tree is: passes go down it by recursion, so there is a limit, whoever made it."""
+"""The depth of a tree, which is limited for every tree, as passes recurse through it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from estero.language.tree.expressions import Node
 from estero.language.tree.pattern import Filter, Pattern
 
 MAXIMUM_DEPTH: Final = 100
-"""How deep a tree may be. Chains of one operator are one level, so this counts nested parentheses."""
+"""The deepest tree; chains of one operator are one level, so this counts nested parentheses."""
 
 
 def depth_of(*roots: Pattern | Node) -> int:
-    """The levels of the deepest of these trees; raises `QueryError` for what a pass could not walk.
+    """The levels of the deepest of these trees; raises `QueryError` for one too deep for passes.
 
     >>> from estero.language.syntax.parser import parse_condition
     >>> depth_of(parse_condition("a = 1")), depth_of(parse_condition("a + 1 = b AND c"))

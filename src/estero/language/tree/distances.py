@@ -1,4 +1,4 @@
-"""How far apart two events are: windows, and the distances of steps (semantics.md, "The query (CEQL)")."""
+"""Distances between two events: windows, and the distances of steps (semantics.md, "The query (CEQL)")."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Distance(SyntaxNode):
-    """What a step asks of the distance from the end of what is before to the start of what follows."""
+    """A condition of a step on the distance from the end of one part to the start of the next."""
 
     def bounds(self, tick: int | None) -> Bounds:
-        """What it allows, in ticks of `tick` nanoseconds; raises ValueError where that is needed and None."""
+        """The allowed distances in ticks of `tick` nanoseconds; raises ValueError without a needed tick."""
         raise NotImplementedError
 
     @property
     def lengths(self) -> tuple[Window, ...]:
-        """What it compares the distance with."""
+        """The lengths that the distance is compared with."""
         return tuple(node for node in self.below() if isinstance(node, Window))
 
 
@@ -102,7 +102,7 @@ class ApartBetween(Distance, form="{low} .. {high}"):
 
 @dataclass(frozen=True, slots=True)
 class Measured(Distance, form="{said}"):
-    """What `said` allows, where the length of a tick is known."""
+    """The distance `said` where the length of a tick is known."""
 
     said: Distance
     allowed: Bounds
@@ -114,7 +114,7 @@ class Measured(Distance, form="{said}"):
 
 
 def _measured(length: Window, tick: int | None) -> tuple[int, int, bool]:
-    """A length as a number of what there are so many of in a tick or position; whether of positions."""
+    """A length as a number of ticks or positions, and whether it is in positions."""
     match length:
         case EventWindow(events):
             return events, 1, True

@@ -35,11 +35,11 @@ _ELSEWHERE: Final = {
     **dict.fromkeys(("ns", "nano", "nsec"), "NANOSECONDS"),
     **dict.fromkeys(("row", "tuple", "position"), "EVENTS"),
 }
-"""What units are called elsewhere."""
+"""Other names of units."""
 
 
 def unit_of(word: str) -> str:
-    """The unit that a short or other name is for, as it is written, or the empty string.
+    """The unit for a short or other name, as it is written, or the empty string.
 
     >>> unit_of("min"), unit_of("rows"), unit_of("fortnights")
     ('MINUTES', 'EVENTS', '')
@@ -51,7 +51,7 @@ def unit_of(word: str) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Duration:
-    """A length of time, or how much earlier something was if it is negative.
+    """A length of time; a negative one leads to an earlier time.
 
     >>> str(Duration(5_400_000_000_000)), str(Duration(-1_000))
     ('1 HOUR 30 MINUTES', '-(1 MICROSECOND)')
@@ -74,7 +74,7 @@ class Duration:
 
     @property
     def parts(self) -> tuple[tuple[int, TimeUnit], ...]:
-        """How many there are of each unit, the largest first; weeks are days. It is not negative."""
+        """The amounts of each unit, the largest first, with weeks in days; the duration is not negative."""
         parts: list[tuple[int, TimeUnit]] = []
         left = self.nanoseconds
         for unit in sorted(set(TimeUnit) - {TimeUnit.WEEKS}, key=lambda unit: -unit.value):
@@ -85,5 +85,5 @@ class Duration:
 
     @classmethod
     def of(cls, parts: Iterable[tuple[int, TimeUnit]]) -> Duration:
-        """The sum of so many of each unit."""
+        """The sum of these amounts of units."""
         return cls(sum(amount * unit.value for amount, unit in parts))

@@ -21,7 +21,7 @@ AggregateFunction = OneOf["count", "sum", "avg", "stddev", "median", "min", "max
 
 
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _VALUE = range(8)
-"""How tightly the operators bind, loosest first."""
+"""The binding strength of the operators, loosest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Literal(Node):
 
     @property
     def level(self) -> int:
-        """That of a sign where there is one."""
+        """The level of a sign if there is one."""
         return _SIGN if literal_text(self.value).startswith("-") else _VALUE
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class Parameter(Literal):
 
     @property
     def level(self) -> int:
-        """That of a value."""
+        """The level of a value."""
         return _VALUE
 
     def __eq__(self, other: object) -> bool:
@@ -94,7 +94,7 @@ class ListOf(Node):
 
     @property
     def is_open(self) -> bool:
-        """Whether no values are bound to it."""
+        """Whether no values are bound."""
         return not self.digest
 
     def __str__(self) -> str:
@@ -142,7 +142,7 @@ class Arithmetic(Node, form="{left:=} {operator!s} {right:+}"):
 
     @property
     def level(self) -> int:
-        """That of a sum, or of a product."""
+        """The level of a sum or a product."""
         return _SUM if self.operator in ("+", "-") else _PRODUCT
 
 
@@ -164,7 +164,7 @@ class When(Node, form="WHEN {condition} THEN {value}"):
 
 @dataclass(frozen=True, slots=True)
 class Case(Node):
-    """``CASE WHEN p THEN e … ELSE e END``: what the first true condition says; NULL without ELSE."""
+    """``CASE WHEN p THEN e … ELSE e END``: the value of the first true condition; NULL without ELSE."""
 
     whens: tuple[When, ...]
     default: Node | None = None
@@ -179,7 +179,7 @@ CastType = OneOf["INTEGER", "FLOAT", "STRING", "BOOLEAN", "TIMESTAMP"]
 
 @dataclass(frozen=True, slots=True)
 class Cast(Node, form="CAST({operand} AS {type!s})"):
-    """``CAST(e AS t)``: the value as one of another kind; NULL where it is none."""
+    """``CAST(e AS t)``: the value as one of another kind; NULL if it is not one."""
 
     operand: Node
     type: CastType
@@ -292,7 +292,7 @@ class Not(Node):
 
     @property
     def level(self) -> int:
-        """That of a test which has NOT inside, or of NOT."""
+        """The level of a test with NOT inside, or of NOT."""
         return self.part.level if "{not}" in self.part.FORM else _NOT
 
     def __str__(self) -> str:
@@ -325,29 +325,29 @@ class SetPredicate(Node, form="{name}({arguments:, })"):
 
 
 def without_variable(node: Node) -> Node:
-    """The same condition with ``a`` for each ``X.a``."""
+    """The condition with ``a`` for each ``X.a``."""
     return with_variable(node, None)
 
 
 def with_variable(node: Node, variable: str | None) -> Node:
-    """The same condition on the attributes of one variable, or of the event at hand: ``X.a`` or ``a``."""
+    """The condition on the attributes of one variable, or of the event at hand: ``X.a`` or ``a``."""
     return substituted(
         node, lambda part: replace(part, variable=variable) if isinstance(part, Attribute) else None
     )
 
 
 def has_previous(condition: Node) -> bool:
-    """Whether a condition speaks of the event before one."""
+    """Whether a condition refers to the previous event."""
     return any(isinstance(part, Previous) for part in condition.walk())
 
 
 def over_logic(condition: Node, change: Callable[[Node], Node]) -> Node:
-    """The same condition with `change` of each part that its AND, OR and NOT join."""
+    """The condition with `change` applied to each part joined by AND, OR and NOT."""
     return substituted(condition, lambda part: None if isinstance(part, And | Or | Not) else change(part))
 
 
 def substituted(node: Node, change: Callable[[Node], Node | None]) -> Node:
-    """`node` with `change(part)` for each part where that is not None; outer parts are asked first."""
+    """The node with `change(part)` for each part where that is not None, from the outside in."""
     changed = change(node)
     if changed is not None:
         return changed

@@ -1,4 +1,4 @@
-"""The functions of the language: what each takes, what it gives, what it means.
+"""The functions of the language, with their arguments, values and meanings.
 
 NULL in, NULL out, but for those that choose among their arguments.
 """
@@ -17,26 +17,26 @@ Kinds: TypeAlias = frozenset[Kind]
 
 _ANY: Final = frozenset(Kind)
 COMPARED: Final = _ANY - {Kind.OPAQUE}
-"""The kinds of values that are compared."""
+"""The kinds of values that can be compared."""
 _CHOSEN: Final = _ANY - {Kind.DECIMAL}
 _ORDERED: Final = COMPARED - {Kind.DECIMAL}
-"""What functions choose among: not decimals, of which several may have no type in common."""
+"""The kinds that functions choose among: not decimals, as several may have no common type."""
 SUMMED: Final = NUMBERS | {Kind.DECIMAL}
-"""What `sum`, `avg`, `stddev` and `median` take."""
+"""The kinds that `sum`, `avg`, `stddev` and `median` take."""
 _INT: Final = frozenset({Kind.INT})
 _STRING: Final = frozenset({Kind.STRING})
 _TIMESTAMP: Final = frozenset({Kind.TIMESTAMP})
 _DURATION: Final = frozenset({Kind.DURATION})
 
 UNITS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
-"""What `date_trunc` cuts a timestamp to; a week begins on Monday."""
+"""The units of `date_trunc`; a week begins on Monday."""
 MOST_DIGITS: Final = 15
-"""How many decimal places `round` keeps at most; a float has hardly more."""
+"""The most decimal places that `round` keeps; a float has hardly more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """An argument that has to be a constant: which ones are allowed, and how that is said."""
+    """A constant argument: the allowed values, and the phrase for them."""
 
     expected: str
     allows: Callable[[Value], bool]
@@ -44,7 +44,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """The kinds of each argument, and the kind of the value (None: that of the arguments).
+    """A function: the kinds of each argument, and the kind of the value (None: that of the arguments).
 
     The last `optional` arguments may be left out; the last may be `repeated`. Arguments that are `alike` are
     of one kind or all numbers; beside a float, integers become floats.
@@ -65,7 +65,7 @@ class Function:
         return least <= arguments and (self.repeated or arguments <= len(self.takes))
 
     def taken(self, place: int) -> Kinds:
-        """The kinds that the argument at a place may have."""
+        """The allowed kinds of the argument at a place."""
         return self.takes[min(place, len(self.takes) - 1)]
 
 
@@ -117,11 +117,13 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
     "sqrt": _of_number(Kind.FLOAT, "the square root; NULL of a negative number", "sqrt"),
     "ln": _of_number(Kind.FLOAT, "the natural logarithm; NULL unless the argument is positive", "ln"),
     "exp": _of_number(Kind.FLOAT, "e to the power of the argument", "exp"),
-    "power": Function((NUMBERS, NUMBERS), Kind.FLOAT, "the first to the power of the second", "power(x, 2)"),
+    "power": Function(
+        (NUMBERS, NUMBERS), Kind.FLOAT, "the first argument to the power of the second", "power(x, 2)"
+    ),
     "greatest": Function(
         (_ORDERED,),
         None,
-        "the largest of several; NULLs do not count",
+        "the largest argument; NULLs do not count",
         "greatest(a, b)",
         repeated=True,
         alike=True,
@@ -129,7 +131,7 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
     "least": Function(
         (_ORDERED,),
         None,
-        "the smallest of several; NULLs do not count",
+        "the smallest argument; NULLs do not count",
         "least(a, b)",
         repeated=True,
         alike=True,
@@ -141,7 +143,7 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
         "each letter in upper case, if that is one letter (ß stays); of Unicode 13",
         "upper",
     ),
-    "trim": _of_string(Kind.STRING, "without the spaces at both ends", "trim"),
+    "trim": _of_string(Kind.STRING, "the string without spaces at its ends", "trim"),
     "substring": Function(
         (_STRING, _INT, _INT),
         Kind.STRING,
@@ -159,7 +161,7 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
         "replace(s, 'a', 'b')",
     ),
     "concat": Function(
-        (_STRING,), Kind.STRING, "the strings, one behind the other", "concat(a, b)", repeated=True
+        (_STRING,), Kind.STRING, "the strings, joined end to end", "concat(a, b)", repeated=True
     ),
     "split_part": Function(
         (_STRING, _STRING, _INT),
@@ -169,10 +171,14 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
         constants={1: _DELIMITER, 2: _ORDINAL},
     ),
     "coalesce": Function(
-        (_CHOSEN,), None, "the first of several that is not NULL", "coalesce(a, b)", repeated=True, alike=True
+        (_CHOSEN,), None, "the first argument that is not NULL", "coalesce(a, b)", repeated=True, alike=True
     ),
     "nullif": Function(
-        (_ORDERED, _ORDERED), None, "the first; NULL where the second equals it", "nullif(a, b)", alike=True
+        (_ORDERED, _ORDERED),
+        None,
+        "the first argument; NULL if the second equals it",
+        "nullif(a, b)",
+        alike=True,
     ),
     "year": _of_time("the year of a timestamp in UTC", "year"),
     "quarter": _of_time("the quarter of a timestamp in UTC, 1 to 4", "quarter"),
@@ -206,7 +212,7 @@ CAST_TYPES: Final[Mapping[str, CastType]] = {
     **dict.fromkeys(("BOOLEAN", "BOOL"), "BOOLEAN"),
     "TIMESTAMP": "TIMESTAMP",
 }
-"""How the types of CAST may be called, and what they are."""
+"""The names of the types of CAST."""
 CASTS: Final[Mapping[CastType, tuple[Kind, Kinds]]] = {
     "INTEGER": (Kind.INT, frozenset({Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.BOOL, Kind.STRING})),
     "FLOAT": (Kind.FLOAT, frozenset({Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.BOOL, Kind.STRING})),
@@ -214,18 +220,18 @@ CASTS: Final[Mapping[CastType, tuple[Kind, Kinds]]] = {
     "BOOLEAN": (Kind.BOOL, frozenset({Kind.BOOL, Kind.INT})),
     "TIMESTAMP": (Kind.TIMESTAMP, _TIMESTAMP),
 }
-"""The kind that a type of CAST is, and the kinds that it takes.
+"""The kinds of the types of CAST, and the kinds that they take.
 
 A float or a decimal becomes an integer towards zero; a decimal becomes the nearest float, and a string
-without zeros at its end. A string becomes a number where it is one, written with digits, a sign, a point and
-an exponent, and without spaces. What is no number of the type is NULL. Engines write floats and timestamps
+without zeros at its end. A string becomes a number if it is written as one, with digits, a sign, a point and
+an exponent, and without spaces. Anything else becomes NULL. Engines write floats and timestamps
 differently, so they do not become strings.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class AggregateKind:
-    """The kinds that what an aggregate is of may have, and the kind of its value (None: the same)."""
+    """An aggregate: the kinds of its operand, and the kind of its value (None: the same)."""
 
     takes: Kinds
     gives: Kind | None
@@ -247,6 +253,6 @@ AGGREGATES: Final[Mapping[AggregateFunction, AggregateKind]] = {
 """Functions of the set of events marked with a variable. NULLs do not count, but for first, last and list."""
 
 SET_PREDICATES: Final[Mapping[str, ComparisonOperator]] = {"increasing": ">", "decreasing": "<"}
-"""Built-in predicates over sets of events, and how each value compares with the one before it."""
+"""Built-in predicates over sets of events, with the comparison of each value and the previous one."""
 PREVIOUS: Final = "prev"
-"""What the value of the event before is called."""
+"""The name of the function for the value of the previous event."""

@@ -1,4 +1,4 @@
-"""How far a sequence can come: its levels, and the query of what it takes to reach one of them."""
+"""Levels of a sequence for partial matches, and the query for each level."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from estero.language.tree.selection import label_types
 
 
 def levels_of(pattern: Pattern) -> tuple[int, ...]:
-    """For each level of a pattern how many parts of its sequence reach it; empty if it is no sequence.
+    """The numbers of parts that reach each level of a pattern; empty if it is not a sequence.
 
     The sequence stands inside the pattern's tails (FILTER, KEEP, PARTITION BY). An optional part belongs to
     the part behind it, and to the last level where there is none behind.
@@ -40,7 +40,7 @@ def levels_of(pattern: Pattern) -> tuple[int, ...]:
 
 
 def parts_of(pattern: Pattern) -> tuple[str, ...]:
-    """The texts of what leads to each level from the one before.
+    """The texts of the parts that lead from each level to the next.
 
     >>> from estero.language.syntax.parser import parse_pattern
     >>> parts_of(parse_pattern("a ; b? ; c+ ; d FILTER a[k > 1]"))
@@ -63,10 +63,10 @@ def _between(sequence: Sequence, first: int, last: int) -> Pattern:
 
 
 def prefix_query(tree: QueryTree, parts: int) -> QueryTree:
-    """The query of the first `parts` parts of a sequence: what a complex event of `tree` begins with.
+    """The query for the first `parts` parts of a sequence, the beginning of complex events of `tree`.
 
-    It asks for those conjuncts of the filters that speak only of variables in these parts, has the same
-    partitions and window, and neither strategy nor limit. Raises `QueryError` where what must be absent in
+    It keeps the conjuncts of the filters that only have variables of these parts, and has the same
+    partitions and window, but no strategy and no limit. Raises `QueryError` if an absence in
     these parts depends on a later one.
 
     >>> from estero.language.syntax.parser import parse_query
@@ -79,7 +79,7 @@ def prefix_query(tree: QueryTree, parts: int) -> QueryTree:
 
 
 def unchosen(tree: QueryTree) -> QueryTree:
-    """The query with all complex events: without the strategy, DISJOINT and LIMIT, and nothing is consumed.
+    """The query for all complex events: without strategy, DISJOINT, LIMIT and CONSUME BY.
 
     >>> from estero.language.syntax.parser import parse_query
     >>> print(unchosen(parse_query("SELECT LONGEST DISJOINT a WHERE a ; b WITHIN 9 EVENTS LIMIT 3")))
@@ -123,7 +123,7 @@ def _prefix(pattern: Pattern, parts: int) -> Pattern:
 
 
 def _of_what_is_bound(pattern: Pattern, outside: set[str]) -> Pattern:
-    """The pattern without conjuncts about variables that neither it nor what is `outside` binds."""
+    """The pattern without conjuncts on variables bound neither in it nor `outside`."""
     inside = outside | set(label_types(pattern))
     negated = _negated(pattern)
 
@@ -131,9 +131,9 @@ def _of_what_is_bound(pattern: Pattern, outside: set[str]) -> Pattern:
         left = _of_what_is_bound(part, inside)
         if part in negated and left != part:
             raise QueryError(
-                "how far this comes cannot be told: what must be absent depends on a later part",
+                "partial matches of this pattern are undefined: a forbidden event depends on a later part",
                 span=part.span,
-                hint="let it depend on parts before it only",
+                hint="let NOT(…) depend only on the parts before it",
             )
         return left
 

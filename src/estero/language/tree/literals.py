@@ -11,7 +11,7 @@ from estero.errors import NOWHERE, QueryError, Span
 from estero.language.tree.durations import Duration
 
 Value = bool | int | float | str | datetime | Duration | None
-"""What a literal can hold. A datetime is timezone-aware, in UTC, with microseconds."""
+"""The values of literals; a datetime is timezone-aware, in UTC, with microseconds."""
 
 _TIMESTAMP: Final = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?\s?(?:Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
@@ -40,16 +40,16 @@ def integer_value(text: str, span: Span) -> int:
 
 
 def integer_text(value: int) -> str:
-    """The text of a whole number. Raises `QueryError` for more than `MOST_DIGITS` digits."""
+    """The text of a whole number; raises `QueryError` for more than `MOST_DIGITS` digits."""
     if abs(value) >= _TOO_LARGE:
         raise _too_long(NOWHERE, "", f"it has more than {MOST_DIGITS:,} digits")
     return str(value)
 
 
-def _too_long(span: Span, found: str, hint: str) -> QueryError:
+def _too_long(span: Span, digits: str, hint: str) -> QueryError:
     expected = f"an integer from {INT_MIN} to {INT_MAX}"
     return QueryError(
-        "this integer does not fit in 64 bits", span=span, found=found, expected=expected, hint=hint
+        "this integer does not fit in 64 bits", span=span, found=digits, expected=expected, hint=hint
     )
 
 
@@ -64,7 +64,7 @@ def string_value(text: str) -> str:
 def timestamp_value(text: str) -> datetime:
     """The instant that the text between the quotes of ``TIMESTAMP '…'`` names, in UTC.
 
-    Raises ValueError where it is not of `TIMESTAMP_FORM` or no such instant exists.
+    Raises ValueError if it is not of `TIMESTAMP_FORM` or no such instant exists.
 
     >>> timestamp_value("2024-02-29 12:00+02:00").isoformat()
     '2024-02-29T10:00:00+00:00'

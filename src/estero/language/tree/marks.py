@@ -1,4 +1,4 @@
-"""How many events a variable can mark in the complex events of a pattern."""
+"""Bounds on the number of events that a variable marks in complex events of a pattern."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from estero.language.tree import pattern as p
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """At least `least` and at most `most` events; `most` 2 stands for two or more."""
+    """Bounds of `least` and `most` events; `most` 2 stands for two or more."""
 
     least: int
     most: int
 
     def then(self, other: Marks) -> Marks:
-        """Both, one after the other."""
+        """The bounds of both together."""
         return Marks(min(self.least + other.least, 2), min(self.most + other.most, 2))
 
     def either(self, other: Marks) -> Marks:
-        """One of the two."""
+        """The bounds of one of the two."""
         return Marks(min(self.least, other.least), max(self.most, other.most))
 
 
@@ -39,9 +39,9 @@ def marks_of(pattern: p.Pattern, variable: str | None) -> Marks:
         case p.Disjunction(parts):
             return reduce(Marks.either, (marks_of(part, variable) for part in parts))
         case p.Iteration(inner):
-            each = marks_of(inner, variable)
+            once = marks_of(inner, variable)
             maximum = 2 if pattern.maximum is None else pattern.maximum
-            return Marks(min(each.least * pattern.minimum, 2), min(each.most * maximum, 2))
+            return Marks(min(once.least * pattern.minimum, 2), min(once.most * maximum, 2))
         case p.Optional(inner):
             return marks_of(inner, variable).either(NONE)
         case p.Filter(inner) | p.Start(inner) | p.Strict(inner) | p.PartitionBy(inner) | p.Unless(inner):
@@ -52,7 +52,7 @@ def marks_of(pattern: p.Pattern, variable: str | None) -> Marks:
             return marks_of(inner, None)
         case p.All(parts):
             each_of = [marks_of(part, variable) for part in parts]
-            return Marks(max(each.least for each in each_of), min(sum(each.most for each in each_of), 2))
+            return Marks(max(marks.least for marks in each_of), min(sum(marks.most for marks in each_of), 2))
         case p.Keep() | p.Rename() | p.Conjunction():
             return MANY
         case _:

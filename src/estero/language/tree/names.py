@@ -1,4 +1,4 @@
-"""The nearest known names of a name that is not known."""
+"""Suggestions of known names for an unknown one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Final
 
 SPELLING: Final = "names must match the events' columns, including case"
-"""The hint on a name that is not known and looks like none that is."""
+"""The hint on an unknown name without a similar known one."""
 
 
 def nearest(name: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
@@ -17,10 +17,10 @@ def nearest(name: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
     ('volume',)
     """
     spelled: dict[str, list[str]] = {}
-    for each in known:
-        spelled.setdefault(each.casefold(), []).append(each)
+    for spelling in known:
+        spelled.setdefault(spelling.casefold(), []).append(spelling)
     close = get_close_matches(name.casefold(), spelled, n=most, cutoff=0.6)
-    return tuple(each for folded in close for each in spelled[folded])[:most]
+    return tuple(spelling for folded in close for spelling in spelled[folded])[:most]
 
 
 def listed(names: Iterable[str], word: str = "or") -> str:
@@ -46,6 +46,6 @@ def some(names: Iterable[str], most: int = 8, word: str = "or") -> str:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """A hint that names what was probably meant, or the empty string."""
+    """A hint with the name that was probably meant, or the empty string."""
     close = nearest(name, known)
     return f"did you mean {listed(close)}?" if close else ""

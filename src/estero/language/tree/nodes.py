@@ -1,6 +1,6 @@
-"""What all nodes of syntax trees have: a place in the text, parts, and a canonical text.
+"""The common base of syntax nodes: a span in the text, child nodes and a canonical text.
 
-A class says all there is to know of the form of a node: its fields, in the order of the text, how tightly it
+A class defines the form of its nodes: the fields, in the order of the text, how tightly it
 binds and how it is written. Printing, walking and changing follow from that, and so does building it from the
 production of the grammar that has the name of the class (syntax/productions.py).
 """
@@ -20,7 +20,7 @@ from estero.language.tree.words import quoted
 Kind = TypeVar("Kind", bound="SyntaxNode")
 
 TIGHTEST: Final = 99
-"""Binds so tightly that it never needs parentheses."""
+"""The level that never needs parentheses."""
 
 
 class OpenText(str):
@@ -74,14 +74,14 @@ class SyntaxNode:
 
     @property
     def level(self) -> int:
-        """How tightly this node binds; larger is tighter."""
+        """The binding strength of this node; larger is tighter."""
         return self.LEVEL
 
     def __str__(self) -> str:
         return self.filled()
 
     def filled(self, negation: str = "") -> str:
-        """The form of this node with its fields in their places, and `negation` in its own."""
+        """The form of this node filled with its fields, and with `negation`."""
         text = ""  # lists and generators would be one more call at each level of a deep tree
         for fixed, name, spec, conversion in _slots(self.FORM):
             text += fixed + (negation if name == "not" else self._slot(name, spec, conversion))
@@ -116,12 +116,12 @@ class SyntaxNode:
 
 
 def names_of(kind: type[SyntaxNode]) -> tuple[str, ...]:
-    """The fields of a kind of node, but for its place."""
+    """The fields of a node class except its span."""
     return kind.__match_args__
 
 
 def names_in_text(kind: type[SyntaxNode]) -> tuple[str, ...]:
-    """The fields of a kind of node in the order of its form; without a form, in that of the class."""
+    """The fields of a node class in the order of its form; without a form, in that of the class."""
     return tuple(name for _, name, _, _ in _slots(kind.FORM) if name not in ("", "not")) or names_of(kind)
 
 
@@ -135,7 +135,7 @@ def walked(root: Kind, children: Callable[[Kind], Iterator[Kind]]) -> Iterator[K
 
 
 def with_changed(node: Kind, change: Callable[[Any], object]) -> Kind:
-    """The same node with `change` of what each field holds, of tuples one item at a time."""
+    """The node with `change` applied to the value of each field, or to each item of a tuple."""
 
     def changed(value: object) -> object:
         return tuple(map(change, value)) if isinstance(value, tuple) else change(value)

@@ -1,8 +1,8 @@
 """Parameters: ``$name`` where a constant stands, until a value is bound to it.
 
-What is open stands in for a value of the kind that is wanted, so that a tree with parameters has the same
+An open parameter stands in for a value of the wanted kind, so that a tree with parameters has the same
 types as one without, and prints as ``$name``: a number, a text, a window, a constant or a list (`Parameter`
-and `ListOf` of expressions.py). Whoever evaluates a tree refuses one that has any.
+and `ListOf` of expressions.py). Evaluation refuses a tree with open parameters.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class OpenWindow(DurationWindow):
 
 
 Open = OpenNumber | OpenText | OpenWindow | e.Parameter | e.ListOf
-"""What stands for a value."""
+"""An open parameter."""
 
 
 def opened(tree: object) -> Iterator[Open]:
-    """All parameters of a tree that have no value, left to right as far as the fields are."""
+    """The open parameters of a tree, in the order of the fields."""
     if isinstance(tree, OpenNumber | OpenText | OpenWindow | e.Parameter) or (
         isinstance(tree, e.ListOf) and tree.is_open
     ):
@@ -87,7 +87,7 @@ def _below(tree: object) -> Iterable[object]:
 
 
 def without_places(tree: T) -> T:
-    """The same tree with parameters that stand nowhere in the text of a query."""
+    """The tree with parameters without spans in the text of a query."""
 
     def change(parameter: Open) -> object:
         if isinstance(parameter, OpenNumber | OpenText):
@@ -98,7 +98,7 @@ def without_places(tree: T) -> T:
 
 
 def filled(tree: T, change: Callable[[Open], object]) -> T:
-    """The same tree with `change` of each parameter that has no value."""
+    """The tree with `change` applied to each open parameter."""
     return _filled(tree, change)  # type: ignore[return-value]
 
 
@@ -107,16 +107,16 @@ def _filled(tree: Any, change: Callable[[Open], object]) -> object:
         case OpenNumber() | OpenText() | OpenWindow() | e.Parameter():
             return change(tree)
         case e.InList(_, e.ListOf(is_open=True) as values):
-            found = change(values)
+            filled = change(values)
             operand: Any = _filled(tree.operand, change)
-            if isinstance(found, e.ListOf):
-                return replace(tree, operand=operand, values=found)
-            return e.In(operand, found, span=tree.span)  # type: ignore[arg-type]
+            if isinstance(filled, e.ListOf):
+                return replace(tree, operand=operand, values=filled)
+            return e.In(operand, filled, span=tree.span)  # type: ignore[arg-type]
         case SyntaxNode():
-            found = with_changed(tree, lambda item: _filled(item, change))
-            return settled(found) if isinstance(found, Pattern) else found
+            filled = with_changed(tree, lambda item: _filled(item, change))
+            return settled(filled) if isinstance(filled, Pattern) else filled
         case tuple():
-            return tuple(_filled(each, change) for each in tree)
+            return tuple(_filled(child, change) for child in tree)
         case Mapping():
             return {key: _filled(value, change) for key, value in tree.items()}
         case _ if is_dataclass(tree) and not isinstance(tree, type):
@@ -127,9 +127,9 @@ def _filled(tree: Any, change: Callable[[Open], object]) -> object:
 
 
 def beside_durations(tree: object) -> Iterator[e.Parameter]:
-    """The parameters of a tree in the place of numbers or durations: in what is computed, or beside that.
+    """The parameters of a tree in the place of numbers or durations: in arithmetic, or compared with it.
 
-    What is computed by ``+``, ``-``, ``*``, ``/`` or ``%``, and ``duration``, are never texts, nor are
+    Results of ``+``, ``-``, ``*``, ``/`` or ``%``, and ``duration``, are never texts, nor are
     arguments of functions that take durations.
     """
     match tree:
@@ -160,5 +160,5 @@ def _is_reckoned(term: e.Node) -> bool:
 
 
 def place_of(parameter: Open) -> Span:
-    """Where a parameter is in the text."""
+    """The span of a parameter in the text."""
     return getattr(parameter, "span", NOWHERE)

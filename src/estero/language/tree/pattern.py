@@ -16,7 +16,7 @@ from estero.language.tree.nodes import SyntaxNode, walked, with_changed
 from estero.language.tree.words import quoted
 
 _LOOSE, _OR, _UNLESS, _AND, _ALL, _SEQUENCE, _POSTFIX, _ATOM = range(8)
-"""How tightly the operators bind, loosest first."""
+"""The binding strength of the operators, loosest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Absence(SyntaxNode):
 
 @dataclass(frozen=True, slots=True)
 class Link(SyntaxNode):
-    """How one part of a sequence follows the one before it.
+    """The way in which one part of a sequence follows the previous one.
 
     `contiguous` is ``:``, else ``;``. `absent` are the ``NOT(…)`` between them: with ``;`` no event
     strictly between matches any of them; with ``:`` there is one event between for each of them, in
@@ -137,12 +137,14 @@ class Link(SyntaxNode):
         sign = ":" if self.contiguous else ";"
         if self.distances:
             return f" {sign}{conditions_text(self.distances, self.absent)} "
-        return f" {sign} ".join(["", *(f"NOT({each})" for each in self.absent), *map(str, self.lacking), ""])
+        return f" {sign} ".join(
+            ["", *(f"NOT({pattern})" for pattern in self.absent), *map(str, self.lacking), ""]
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Step(SyntaxNode):
-    """What lies between two rounds of an iteration, beside its kind: `absent` and `distances` of `Link`."""
+    """The conditions between two rounds of an iteration: `absent` and `distances` as in `Link`."""
 
     absent: tuple[Pattern, ...] = ()
     distances: tuple[Distance, ...] = ()
@@ -232,7 +234,7 @@ class Optional(Pattern, level=_POSTFIX, form="{pattern:=}?"):
 
 
 def settled(pattern: Pattern) -> Pattern:
-    """The pattern with what may be left out at its top: ``φ{0,m}`` is ``(φ{1,m})?``, as is ``φ? AS x``."""
+    """The pattern with an optional part moved to its top: ``φ{0,m}`` is ``(φ{1,m})?``, like ``φ? AS x``."""
     match pattern:
         case Iteration(minimum=0, maximum=most) if most != 0:
             return Optional(replace(pattern, minimum=1), span=pattern.span)
@@ -281,12 +283,12 @@ class PartitionBy(Pattern, level=_LOOSE, form="{pattern} PARTITION BY [{keys:, }
 
 
 def distances_of(pattern: Pattern) -> Iterator[Distance]:
-    """The distances that the steps and absences of this node ask for, but not those of patterns below it."""
+    """The distances of the steps and absences of this node, without those of patterns below it."""
     match pattern:
         case Sequence(links=links, before=before, after=after):
             yield from (distance for link in links for distance in link.distances)
-            lacking = (each for link in links for each in link.lacking)
-            yield from (each.apart for each in (*before, *lacking, *after))
+            lacking = (absence for link in links for absence in link.lacking)
+            yield from (absence.apart for absence in (*before, *lacking, *after))
         case Iteration(step=step):
             yield from step.distances
         case _:
@@ -294,7 +296,7 @@ def distances_of(pattern: Pattern) -> Iterator[Distance]:
 
 
 def unshared(pattern: Pattern) -> Pattern:
-    """An equal pattern in which no node is in two places, so that `id` tells places apart.
+    """An equal pattern in which no node is in two places, so that `id` identifies a place.
 
     >>> a = EventType("A")
     >>> both = unshared(Sequence((a, a), (Link(),)))
@@ -305,7 +307,7 @@ def unshared(pattern: Pattern) -> Pattern:
 
 
 def with_children(pattern: Pattern, change: Callable[[Pattern], Pattern]) -> Pattern:
-    """The same node with `change` of each pattern directly below it, also of those that must be absent."""
+    """The node with `change` applied to each pattern directly below it, including absent ones."""
 
     def changed(item: object) -> object:
         if isinstance(item, Pattern):
@@ -323,7 +325,7 @@ def ending(pattern: Pattern) -> tuple[Absence, ...]:
 
 
 def has_deadlines(pattern: Pattern) -> bool:
-    """Whether some ``NOT(…) FOR d`` is in it, wherever that may be."""
+    """Whether it contains a ``NOT(…) FOR d`` anywhere."""
     sequences = (node for node in pattern.walk() if isinstance(node, Sequence))
     return any(
         sequence.before or sequence.after or any(link.lacking for link in sequence.links)
@@ -332,7 +334,7 @@ def has_deadlines(pattern: Pattern) -> bool:
 
 
 def with_distances(pattern: Pattern, change: Callable[[Distance], Distance]) -> Pattern:
-    """The same pattern with `change` of each distance that a step of it asks for."""
+    """The pattern with `change` applied to each distance of its steps."""
 
     def changed(item: object) -> object:
         match item:

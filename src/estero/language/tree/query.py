@@ -16,7 +16,7 @@ from estero.language.tree.words import quoted
 
 
 class Strategy(Enum):
-    """Which complex events with the same end position and partition stay."""
+    """The selection among complex events with the same end position and partition."""
 
     ALL = "ALL"
     STRICT = "STRICT"
@@ -28,12 +28,12 @@ class Strategy(Enum):
 
     @property
     def one_for_each_start(self) -> bool:
-        """Whether it chooses among the complex events of one start, and not of one end."""
+        """Whether it chooses among complex events with the same start instead of the same end."""
         return self in (Strategy.LONGEST, Strategy.SHORTEST)
 
 
 class Consume(Enum):
-    """What is forgotten after a position with an answer."""
+    """The events forgotten after a position with an answer."""
 
     NONE = "NONE"
     ANY = "ANY"
@@ -134,7 +134,7 @@ def _names(names: tuple[str, ...]) -> str:
 
 
 def select_text(tree: QueryTree) -> str:
-    """What stands behind SELECT: the strategy, and what is shown."""
+    """The text behind SELECT: the strategy and the items shown."""
     strategy = "" if tree.strategy is Strategy.ALL else f"{tree.strategy.value} "
     strategy += "DISJOINT " if tree.disjoint else ""
     if not strategy and tree.select and _begins_like_strategy(tree.select[0]):
@@ -155,7 +155,7 @@ def clauses_behind(tree: QueryTree) -> str:
 
 
 def limit_text(limit: int | None, per: Window | None = None) -> str:
-    """What stands behind LIMIT: how many, and of what."""
+    """The text behind LIMIT: the number and the interval."""
     return "" if limit is None else f"{integer_text(limit)} PER {'END' if per is None else per}"
 
 

@@ -1,6 +1,6 @@
-"""Queries that ask less: what a query would find without one of its conditions.
+"""Relaxed queries, which lack one of the conditions of a query.
 
-Pure changes of trees, for answers to "why not": each is a query of its own, planned and counted as any.
+They answer "why not" by changes of trees: each is a query of its own, planned and counted as any other.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from estero.language.tree.selection import DECIDED_TIME, label_types, marking
 from estero.language.tree.whole import ENDS
 
 EARLIER: Final = "part before"
-"""Labels what is before the link that is relaxed; no label of a text has a blank unless it is quoted."""
+"""The label of the part before a relaxed link; labels of a text have a blank only if quoted."""
 LATER: Final = "part behind"
-"""Labels what is behind it."""
+"""The label of the part behind a relaxed link."""
 
 Kind = Literal["window", "key", "distance", "contiguity", "absence", "repetition", "place"]
 
@@ -38,7 +38,7 @@ class Relaxation:
 
 
 def in_single_conjuncts(pattern: p.Pattern) -> p.Pattern:
-    """The same with ``X[p] AND X[q]`` for ``X[p AND q]``.
+    """The query with ``X[p] AND X[q]`` for ``X[p AND q]``.
 
     >>> from estero.language.syntax.parser import parse_pattern
     >>> print(in_single_conjuncts(parse_pattern("a FILTER a[k > 1 AND n < 2]")))
@@ -59,18 +59,18 @@ def _single(condition: Node) -> Iterator[Node]:
 
 
 def conditions_on(pattern: p.Pattern, labels: set[str]) -> list[Node]:
-    """The conjuncts of the filters of a pattern that speak of some of these labels, from the outside in."""
+    """The conjuncts of the filters of a pattern on some of these labels, from the outside in."""
     own: list[Node] = []
     if isinstance(pattern, p.Filter):
         own = [
             conjunct for conjunct in conjuncts(pattern.condition) if labels & _spoken_of(conjunct, pattern)
         ]
-    return [*own, *(each for part in marking(pattern) for each in conditions_on(part, labels))]
+    return [*own, *(condition for part in marking(pattern) for condition in conditions_on(part, labels))]
 
 
 def with_conditions(pattern: p.Pattern, labels: set[str], kept: Node | None = None) -> p.Pattern:
     """The pattern without those conjuncts, but for the one that is `kept` (the same object)."""
-    inside = {id(each) for each in marking(pattern)}
+    inside = {id(part) for part in marking(pattern)}
     pattern_without = p.with_children(
         pattern, lambda part: with_conditions(part, labels, kept) if id(part) in inside else part
     )
@@ -85,7 +85,7 @@ def with_conditions(pattern: p.Pattern, labels: set[str], kept: Node | None = No
 
 
 def _spoken_of(condition: Node, around: p.Pattern) -> set[str]:
-    """The variables of a condition; of one on the whole complex event, or on no event, all of the pattern."""
+    """The variables of a condition; all those of the pattern if it is on the whole complex event or none."""
     return variables_of(condition).difference(ENDS) or set(label_types(around))
 
 
@@ -132,7 +132,7 @@ def _of_pattern(pattern: p.Pattern, first_part: int = 0) -> Iterator[_Relaxed]:
 
 
 def _in_place_of(part: p.Pattern, other: p.Pattern, pattern: p.Pattern) -> p.Pattern:
-    return p.with_children(pattern, lambda each: other if each is part else each)
+    return p.with_children(pattern, lambda below: other if below is part else below)
 
 
 def _of_sequence(sequence: p.Sequence, first_part: int) -> Iterator[_Relaxed]:
@@ -147,12 +147,12 @@ def _of_sequence(sequence: p.Sequence, first_part: int) -> Iterator[_Relaxed]:
                     parts[number : number + 2] = [p.As(around[0], EARLIER), p.As(around[1], LATER)]
                 yield kind, said, replace(sequence, parts=tuple(parts), links=links), between
     if first_part == 0:
-        for place, each in enumerate(sequence.before):
+        for place, absence in enumerate(sequence.before):
             before = (*sequence.before[:place], *sequence.before[place + 1 :])
-            yield "absence", str(each), _simple(replace(sequence, before=before)), False
-    for place, each in enumerate(sequence.after):
+            yield "absence", str(absence), _simple(replace(sequence, before=before)), False
+    for place, absence in enumerate(sequence.after):
         after = (*sequence.after[:place], *sequence.after[place + 1 :])
-        yield "absence", str(each), _simple(replace(sequence, after=after)), False
+        yield "absence", str(absence), _simple(replace(sequence, after=after)), False
     for part in sequence.parts[first_part:]:
         for kind, said, relaxed_part, between in _of_pattern(part):
             yield kind, said, _in_place_of(part, relaxed_part, sequence), between
@@ -168,9 +168,9 @@ def _of_link(link: p.Link, behind: p.Pattern) -> Iterator[tuple[Kind, str, p.Lin
     if link.contiguous:
         yield "contiguity", f": before {p.shortened(behind)}", replace(link, contiguous=False, absent=())
     else:
-        for place, each in enumerate(link.absent):
+        for place, absent in enumerate(link.absent):
             left = (*link.absent[:place], *link.absent[place + 1 :])
-            yield "absence", f"NOT({each})", replace(link, absent=left)
+            yield "absence", f"NOT({absent})", replace(link, absent=left)
     for place, distance in enumerate(link.distances):
         others = (*link.distances[:place], *link.distances[place + 1 :])
         yield "distance", f"[{distance}]", replace(link, distances=others)
@@ -183,9 +183,9 @@ def _of_iteration(iteration: p.Iteration) -> Iterator[_Relaxed]:
     step = iteration.step
     if iteration.contiguous:
         yield "contiguity", f": in {p.shortened(iteration)}", _loose(iteration), False
-    for place, each in enumerate(() if iteration.contiguous else step.absent):
+    for place, absent in enumerate(() if iteration.contiguous else step.absent):
         left = replace(step, absent=(*step.absent[:place], *step.absent[place + 1 :]))
-        yield "absence", f"NOT {each}", replace(iteration, step=left), False
+        yield "absence", f"NOT {absent}", replace(iteration, step=left), False
     for place, distance in enumerate(step.distances):
         rest = replace(step, distances=(*step.distances[:place], *step.distances[place + 1 :]))
         yield "distance", f"[{distance}]", replace(iteration, step=rest), False
@@ -203,13 +203,13 @@ def without_structure(tree: QueryTree) -> QueryTree:
 
 
 def _with_pattern(tree: QueryTree, pattern: p.Pattern) -> QueryTree:
-    """The query with another pattern; where that waits no longer, nothing is asked of when it is decided."""
+    """The query with another pattern; without its deadlines, no filter refers to ``decided_time``."""
     waits_no_longer = p.ending(tree.pattern) and not p.ending(pattern)
     return replace(tree, pattern=_undecided(pattern) if waits_no_longer else pattern)
 
 
 def _undecided(pattern: p.Pattern) -> p.Pattern:
-    """The pattern whose filters, behind all of it, do not speak of ``decided_time``."""
+    """The pattern without filters on ``decided_time`` behind it."""
     if not isinstance(pattern, p.Filter | p.Keep | p.PartitionBy):
         return pattern
     inner = replace(pattern, pattern=_undecided(pattern.pattern))
@@ -223,7 +223,7 @@ def _undecided(pattern: p.Pattern) -> p.Pattern:
 
 
 def _bare(pattern: p.Pattern) -> p.Pattern:
-    inside = {id(each) for each in marking(pattern)}
+    inside = {id(part) for part in marking(pattern)}
     pattern = p.with_children(pattern, lambda part: _bare(part) if id(part) in inside else part)
     match pattern:
         case p.Sequence(parts=(only,)):

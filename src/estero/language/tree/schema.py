@@ -1,4 +1,4 @@
-"""What a user says of the events, and what is known of them before a query runs."""
+"""The layout of events as users give it, and the schema known before a query runs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ UNITS_OF_TIME: Mapping[str, TimeUnit] = {
     "h": TimeUnit.HOURS,
     "d": TimeUnit.DAYS,
 }
-"""How users name the unit of an integer time column."""
+"""The names of units of an integer time column."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventLayout:
-    """Which columns of the events mean what, as a user says it when a query meets its events.
+    """The roles of the columns of events, as a user gives them with the events.
 
     `type` is the column with the event type; without it all events are of type `only_type`. `time` is the
     time column, `order` the columns that break ties of time, and `time_unit` the length of a tick where times
@@ -66,7 +66,7 @@ class EventLayout:
 
 
 class Kind(Enum):
-    """What values of an attribute are.
+    """The kind of the values of an attribute.
 
     OPAQUE ones (lists, bytes, …) can be shown, not compared. An attribute that is NULL in every event, or
     of a file without any, may be read as every kind.
@@ -84,7 +84,7 @@ class Kind(Enum):
 
 
 NUMBERS: Final = frozenset({Kind.INT, Kind.FLOAT})
-"""The kinds of numbers that are computed with. Decimals are compared and summed up, exactly."""
+"""The kinds of numbers in arithmetic; decimals are only compared and summed up, exactly."""
 HASHED: Final = frozenset({Kind.STRING, Kind.DECIMAL})
 """Kinds whose values do not fit in 64 bits: their hashes are compared."""
 
@@ -117,11 +117,11 @@ class Nested:
 
     @property
     def described(self) -> str:
-        """What it is, in words."""
+        """The kind in words."""
         return "a struct" if self.fields is not None else "a list" if self.element else self.kind.value
 
     def step(self, step: str | int) -> Nested | None:
-        """What a step leads to, None where there is no such; all that is inside of NULL is NULL."""
+        """The result of a step, None if there is none; everything inside of NULL is NULL."""
         if self.kind is Kind.NULL:
             return self
         return self.element if isinstance(step, int) else (self.fields or {}).get(step)
@@ -160,49 +160,49 @@ class Schema:
 
     @property
     def column_kinds(self) -> dict[str, Kind]:
-        """For each attribute the kind that its column is read as: of both numbers it is floats."""
+        """The kind of the column of each attribute; floats for integers and floats."""
         kinds: dict[str, Kind] = {}
         for name, kind in (
-            item for each in (*self.types.values(), self.shared or {}) for item in each.items()
+            item for attributes in (*self.types.values(), self.shared or {}) for item in attributes.items()
         ):
             if kinds.get(name, Kind.NULL) is Kind.NULL or kind is Kind.FLOAT:
                 kinds[name] = kind
         return kinds
 
     def inside(self, path: str) -> Nested | None:
-        """What a path leads to, None where there is no such."""
+        """The end of a path, None if there is none."""
         column = column_of(path)
-        found = self.nested.get(column) or Nested(self.column_kinds.get(column, Kind.OPAQUE))
+        nested = self.nested.get(column) or Nested(self.column_kinds.get(column, Kind.OPAQUE))
         for step in steps_of(path):
-            inner = found.step(step)
+            inner = nested.step(step)
             if inner is None:
                 return None
-            found = inner
-        return found
+            nested = inner
+        return nested
 
     def reading(self, paths: Iterable[str]) -> Schema:
-        """The same schema with those of these paths as attributes that lead to something.
+        """The schema with the existing ones of these paths as attributes.
 
         Every type has them whose table has the column.
         """
-        found = {path: inner.kind for path in paths if (inner := self.inside(path)) is not None}
-        if not found:
+        kinds = {path: inner.kind for path in paths if (inner := self.inside(path)) is not None}
+        if not kinds:
             return self
 
         def read(attributes: Attributes) -> Attributes:
-            return {**attributes, **{path: found[path] for path in found if column_of(path) in attributes}}
+            return {**attributes, **{path: kinds[path] for path in kinds if column_of(path) in attributes}}
 
         types = {name: read(attributes) for name, attributes in self.types.items()}
         return replace(self, types=types, shared=None if self.shared is None else read(self.shared))
 
     def attributes_of(self, type_name: str) -> Attributes | None:
-        """The attributes of a type, in the order of its table, or None where there is no such type."""
+        """The attributes of a type, in the order of its table, or None if there is no such type."""
         if type_name in self.types:
             return self.types[type_name]
         return None if self.closed else self.shared
 
     def attributes_read(self, event_type: EventType, streams: tuple[str, ...] = ()) -> Attributes | None:
-        """The attributes of the events that an atom reads, or None where there is no such type.
+        """The attributes of the events that an atom reads, or None if there is no such type.
 
         `streams` are those of FROM. Where the events can be of several types, each attribute once, in the
         order of the types' tables.
@@ -211,6 +211,6 @@ class Schema:
         if not known:
             return self.attributes_of(event_type.name)
         attributes: dict[str, Kind] = {}
-        for name, kind in (item for each in known for item in each.items()):
+        for name, kind in (item for attributes in known for item in attributes.items()):
             attributes.setdefault(name, kind)
         return attributes

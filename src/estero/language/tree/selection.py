@@ -1,4 +1,4 @@
-"""What the SELECT list shows: a checked query and the schema → labels with their attributes."""
+"""The labels and attributes shown by the SELECT list of a checked query."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Item = TypeVar("Item")
 START_TIME: Final = "start_time"
 END_TIME: Final = "end_time"
 DECIDED_TIME: Final = "decided_time"
-"""When what waits for a deadline is decided; only a query that ends with ``NOT(…) FOR d`` has it."""
+"""The name of the time of decision, only in queries that end with ``NOT(…) FOR d``."""
 FIXED: Final = ("start", "end", START_TIME, END_TIME, DECIDED_TIME, "suppressed", "complete", "steps")
-"""Columns that answers have beside those that a query names."""
+"""The columns of answers beside those named by a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Shown:
 class Measure:
     """A column with a value of each complex event, by its name.
 
-    Its expression speaks of aggregates, and of columns of the answer: attributes without a variable, of which
-    keys are called as `key_name` says.
+    Its expression refers to aggregates and to columns of the answer: attributes without a variable, where
+    keys have the names given by `key_name`.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Measure:
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
-        """What it asks of the events of labels."""
+        """The aggregates over the events of labels."""
         return tuple(node for node in self.expression.walk() if isinstance(node, Aggregate))
 
     @property
@@ -70,7 +70,9 @@ class Measure:
 def measures_of(tree: QueryTree) -> tuple[Measure, ...]:
     """The columns that SELECT computes, in order; ``X.a`` is ``first(X.a)``: X marks one event at most."""
     keys = {
-        name: key_name(place) for place, each in enumerate(tree.partition_by) for name in each.alternatives
+        name: key_name(place)
+        for place, bracket in enumerate(tree.partition_by)
+        for name in bracket.alternatives
     }
     times = times_of(tree)
 
@@ -95,12 +97,12 @@ def measures_of(tree: QueryTree) -> tuple[Measure, ...]:
 
 
 def times_of(tree: QueryTree) -> tuple[str, ...]:
-    """What a query calls the times of a complex event, whatever else has these names."""
+    """The names of the times of a complex event in a query, which take precedence over others."""
     return (START_TIME, END_TIME, DECIDED_TIME) if ending(tree.pattern) else (START_TIME, END_TIME)
 
 
 def key_name(place: int) -> str:
-    """What measures call the key of a bracket of ``PARTITION BY``, which no time is called."""
+    """The name in measures for the key of a bracket of ``PARTITION BY``, different from those of times."""
     return f"the key {place}"
 
 
@@ -114,25 +116,25 @@ def shown_labels(tree: QueryTree, schema: Schema) -> tuple[Shown, ...]:
     types = label_types(tree.pattern)
 
     def attributes_of(label: str) -> tuple[str, ...]:
-        read = (schema.attributes_read(each, tree.streams) or () for each in types.get(label, ()))
+        read = (schema.attributes_read(event_type, tree.streams) or () for event_type in types.get(label, ()))
         return _once(name for attributes in read for name in attributes if not is_path(name))
 
     chosen: dict[str, tuple[str, ...]] = {}
     for item in (EveryLabel(),) if tree.select is None else tree.select:
         match item:
             case EveryLabel():
-                found = [(label, attributes_of(label)) for label in types]
+                labels = [(label, attributes_of(label)) for label in types]
             case SelectItem(label, attributes):
-                found = [(label, attributes_of(label) if attributes is None else attributes)]
+                labels = [(label, attributes_of(label) if attributes is None else attributes)]
             case SelectExpression():
-                found = []
-        for label, attributes in found:
+                labels = []
+        for label, attributes in labels:
             chosen[label] = _once((*chosen.get(label, ()), *attributes))
     return tuple(Shown(label, attributes) for label, attributes in chosen.items())
 
 
 def paths_read(tree: QueryTree) -> tuple[str, ...]:
-    """The fields and elements that a query speaks of, each once."""
+    """The distinct fields and elements in a query."""
     parts: tuple[SyntaxNode, ...] = (tree.pattern, *(tree.select or ()), *tree.partition_by)
     nodes = (node for part in parts for node in walked(part, SyntaxNode.below))
     return _once(name for node in nodes for name in _names_in(node) if is_path(name))

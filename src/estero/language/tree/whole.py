@@ -1,4 +1,4 @@
-"""What a filter says of the complex event as a whole: its times, and the values of its partition keys.
+"""Filters on the complex event as a whole: its times, and the values of its partition keys.
 
 ``FILTER duration <= 5 MINUTES`` behind the pattern of a query compares the event with which a complex event
 ends and the one with which it starts. So it is a filter on two variables, whose events no label marks.
@@ -21,15 +21,15 @@ END_OF: Final = "the end"
 ENDS: Final = frozenset({START_OF, END_OF})
 """The variables of the two events."""
 TIME_OF: Final = "the time"
-"""The attribute that stands for the time where no column is known to be it."""
+"""The attribute for the time if no column is known to be it."""
 DEADLINE: Final = "the deadline"
-"""The attribute of the end that stands for the time with which all deadlines behind it have passed."""
+"""The attribute of the end for the time by which all deadlines behind it have passed."""
 
 
 def with_whole(tree: QueryTree, time: str | None = None) -> QueryTree:
-    """The same query with filters on both ends where it names values of the whole; `time` is the time column.
+    """The query with values of the whole as filters on both ends; `time` is the time column.
 
-    That is so in the filters of its whole pattern, outside of ``X[…]``. There an attribute without a variable
+    It changes the filters of the whole pattern, outside of ``X[…]``. There an attribute without a variable
     is ``start_time``, ``end_time``, ``duration`` or a partition key, and where the pattern ends with
     ``NOT(…) FOR d``, ``decided_time``.
 
@@ -50,7 +50,7 @@ def with_whole(tree: QueryTree, time: str | None = None) -> QueryTree:
 
 
 def as_written(tree: QueryTree, time: str | None = None) -> QueryTree:
-    """The query that `with_whole` has made into `tree`: values of the whole are named again.
+    """The query that `with_whole` changed into `tree`, with values of the whole by name again.
 
     >>> from estero.language.syntax.parser import parse_query
     >>> tree = parse_query("SELECT * WHERE a ; b FILTER duration > 5 AND k > 1 PARTITION BY [k, n]")
@@ -73,7 +73,7 @@ def as_written(tree: QueryTree, time: str | None = None) -> QueryTree:
 def condition_as_written(
     condition: e.Node, time: str | None = None, keys: Iterable[tuple[str, ...]] = ()
 ) -> e.Node:
-    """A condition of what `with_whole` has made, where values of the whole are named again.
+    """A condition changed by `with_whole`, with values of the whole by name again.
 
     `keys` are the alternatives of each partition key.
     """
@@ -99,7 +99,7 @@ def condition_as_written(
 
 
 def speaks_of_whole(pattern: Pattern) -> bool:
-    """Whether a filter of a pattern, as `with_whole` has it, speaks of the whole complex event."""
+    """Whether a filter of a pattern changed by `with_whole` is on the whole complex event."""
     return any(
         getattr(node, "variable", None) in ENDS
         for part in pattern.walk()
@@ -129,7 +129,7 @@ def _changed(pattern: Pattern, values: Mapping[str, e.Node]) -> Pattern:
 
 
 def _at(value: e.Node, place: e.Node) -> e.Node:
-    """A value, all of it at the place of what stands for it."""
+    """A value whose nodes have the span of the word for it."""
     placed = e.substituted(
         value, lambda part: replace(part, span=place.span) if isinstance(part, e.Attribute) else None
     )

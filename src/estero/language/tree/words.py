@@ -12,7 +12,7 @@ KEYWORDS: Final = (
     *("FILTER", "KEEP", "AS", "UNLESS", "ALL", "AND", "OR", "NOT"),
     *("IN", "BETWEEN", "LIKE", "IS", "TRUE", "FALSE", "NULL"),
 )
-"""Reserved in any case: a name that is one of these is written in double quotes."""
+"""The reserved words, in any case; a name that is one of these is written in double quotes."""
 
 _PLAIN_NAME: Final = re.compile(r"[^\W\d]\w*")
 _KEYWORD: Final = re.compile("|".join(KEYWORDS), re.IGNORECASE)
@@ -38,11 +38,11 @@ def quoted(name: str) -> str:
 
 
 def named(name: str) -> str:
-    """The name of an attribute as messages and answers have it: itself, and a path as it is written."""
+    """The name of an attribute in messages and answers: itself, or a path as written in a query."""
     return quoted(name) if is_path(name) else name
 
 
 def unquoted(text: str) -> str:
-    """The name that a piece of a query's text writes: the reverse of `quoted`, backticks too."""
+    """The name in a piece of a query's text: the inverse of `quoted`, also for backticks."""
     mark = text[0]
     return text[1:-1].replace(mark * 2, mark) if mark in ('"', "`") else text
