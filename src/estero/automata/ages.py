@@ -65,14 +65,14 @@ def by_age(automaton: CEA, residuals: Sequence[Residual]) -> ByAge | str:
     served = [step for step in steps if step not in reasons]
     if not served:
         return reasons[steps[0]]
-    clocks = tuple(sorted({bound.in_positions for each in served for bound in _bounds(each)}))
+    clocks = tuple(sorted({bound.in_positions for step in served for bound in _bounds(step)}))
     bounds = {
-        _begun(each): tuple(
-            Bound(clocks.index(bound.in_positions), bound.low, bound.high) for bound in _bounds(each)
+        _begun(step): tuple(
+            Bound(clocks.index(bound.in_positions), bound.low, bound.high) for bound in _bounds(step)
         )
-        for each in served
+        for step in served
     }
-    dropped = frozenset(_ended(each) for each in served)
+    dropped = frozenset(_ended(step) for step in served)
     transitions = (
         replace(transition, hidden=transition.hidden - dropped) for transition in automaton.transitions
     )
@@ -142,21 +142,23 @@ def _why_no_age(automaton: CEA, step: Residual, labels: HiddenSet) -> str:
     """
     ended, begun = _ended(step), _begun(step)
 
-    def marks(each: Transition) -> bool:
-        return bool(each.labels or each.hidden - labels)
+    def marks(transition: Transition) -> bool:
+        return bool(transition.labels or transition.hidden - labels)
 
     if any(ended in transition.hidden and not marks(transition) for transition in automaton.transitions):
         return "what is before it ends with an event that is not shown"
     asking = [transition for transition in automaton.transitions if begun in transition.hidden]
-    if any(not each.guard.present for each in asking):
+    if any(not transition.guard.present for transition in asking):
         return "what follows begins with an event of any type"
     before: defaultdict[int, list[Transition]] = defaultdict(list)
-    for each in automaton.transitions:
-        before[each.target].append(each)
-    sources = {each.source for each in asking}
-    waiting = reached(sources, lambda state: [each.source for each in before[state] if not marks(each)])
-    last = [each for state in waiting for each in before[state] if marks(each)]
-    if any(ended not in each.hidden for each in last):
+    for transition in automaton.transitions:
+        before[transition.target].append(transition)
+    sources = {transition.source for transition in asking}
+    waiting = reached(
+        sources, lambda state: [transition.source for transition in before[state] if not marks(transition)]
+    )
+    last = [transition for state in waiting for transition in before[state] if marks(transition)]
+    if any(ended not in transition.hidden for transition in last):
         return "an event of another part can come between the two"
     return ""
 
@@ -244,8 +246,10 @@ class AgedAutomaton:
 
     def next_length(self, state: int, clock: int) -> int:
         """The age by a clock at which runs in `state` move on; NEVER where none makes a difference."""
-        lengths = [length for each, length in self._asked(self.subsets[state]) if each == clock]
-        return min((each for each in lengths if each > self.phases[state][clock]), default=NEVER)
+        lengths = [
+            length for length_clock, length in self._asked(self.subsets[state]) if length_clock == clock
+        ]
+        return min((length for length in lengths if length > self.phases[state][clock]), default=NEVER)
 
     def later(self, state: int, clock: int) -> int:
         """The state of runs that have come to that age in `state`; DEAD where there is none."""
@@ -268,34 +272,37 @@ class AgedAutomaton:
         """The number of the state that is so described; raises ValueError where that describes no state."""
         clocks = len(self.program.clocks)
         phase, subset = tuple(description[:clocks]), frozenset(description[clocks:])
-        if len(phase) < clocks or not subset or not all(0 <= each < self.cea.states for each in subset):
+        if len(phase) < clocks or not subset or not all(0 <= state < self.cea.states for state in subset):
             raise ValueError(f"{description} is no state of an automaton of {self.cea.states} states")
-        found = self._state(subset, phase)
-        if found == DEAD or (self.subsets[found], self.phases[found]) != (subset, phase):
+        state = self._state(subset, phase)
+        if state == DEAD or (self.subsets[state], self.phases[state]) != (subset, phase):
             raise ValueError(f"{description} is no state that runs can be in")
-        return found
+        return state
 
     def _work_out(self, state: int, bits: int) -> Row:
         phase = self.phases[state]
         targets: dict[_Labels, set[int]] = defaultdict(set)
         for source in self.subsets[state]:
-            for each, labels, bounds in self._leaving.get(source, ()):
-                if each.guard.allows(bits) and all(_holds(bound, phase) for bound in bounds):
-                    targets[labels].add(each.target)
+            for transition, labels, bounds in self._leaving.get(source, ()):
+                if transition.guard.allows(bits) and all(_holds(bound, phase) for bound in bounds):
+                    targets[labels].add(transition.target)
         skip = self._state(frozenset(targets.pop(_PASSED)), phase) if _PASSED in targets else DEAD
         young = self._young
-        edges = sorted((self._label_ids[labels], frozenset(found)) for labels, found in targets.items())
-        reached_by = [(label, self._state(found, young)) for label, found in edges]
+        edges = sorted((self._label_ids[labels], frozenset(subset)) for labels, subset in targets.items())
+        reached_by = [(label, self._state(subset, young)) for label, subset in edges]
         return Row(skip, tuple((label, target) for label, target in reached_by if target != DEAD))
 
     def _state(self, subset: frozenset[int], phase: Phase) -> int:
         """The number of a state, without what can lead to nothing any more; DEAD where nothing is left."""
-        subset = frozenset(each for each in subset if self._is_open(each, phase))
+        subset = frozenset(state for state in subset if self._is_open(state, phase))
         if not subset:
             return DEAD
         asked = self._asked(subset)
         phase = tuple(
-            max((length for each, length in asked if each == clock and length <= passed), default=0)
+            max(
+                (length for length_clock, length in asked if length_clock == clock and length <= passed),
+                default=0,
+            )
             for clock, passed in enumerate(phase)
         )
         return self._numbered(subset, phase)
@@ -313,26 +320,32 @@ class AgedAutomaton:
         """Whether a state accepts, or some transition can still lead on from it."""
         return state in self.cea.final or any(
             all(bound.high is None or phase[bound.clock] < bound.high for bound in bounds)
-            for each, labels, bounds in self._leaving.get(state, ())
-            if each.target != state or labels != _PASSED
+            for transition, labels, bounds in self._leaving.get(state, ())
+            if transition.target != state or labels != _PASSED
         )
 
     def _asked(self, subset: Iterable[int]) -> set[tuple[int, int]]:
         """The lengths, with their clocks, that ages of runs in these states are compared with."""
-        return set().union(*(self._lengths[each] for each in subset))
+        return set().union(*(self._lengths[state] for state in subset))
 
     def _lengths_from(self, state: int) -> frozenset[tuple[int, int]]:
         """The same of one state: until a run marks an event."""
 
         def unmarked(source: int) -> list[int]:
-            return [each.target for each, labels, _ in self._leaving.get(source, ()) if labels == _PASSED]
+            return [
+                transition.target
+                for transition, labels, _ in self._leaving.get(source, ())
+                if labels == _PASSED
+            ]
 
-        found: set[tuple[int, int]] = set()
-        for each in reached([state], unmarked):
-            for _, _, bounds in self._leaving.get(each, ()):
+        lengths: set[tuple[int, int]] = set()
+        for source in reached([state], unmarked):
+            for _, _, bounds in self._leaving.get(source, ()):
                 for clock, low, high in bounds:
-                    found |= {(clock, length) for length in (low, high) if length is not None and length > 0}
-        return frozenset(found)
+                    lengths |= {
+                        (clock, length) for length in (low, high) if length is not None and length > 0
+                    }
+        return frozenset(lengths)
 
 
 def _holds(bound: Bound, phase: Phase) -> bool:

@@ -117,7 +117,7 @@ class CEA:
     def types_of(self, guard: Guard) -> tuple[str, ...] | None:
         """The types of the events that pass a guard, as far as it names types; None where it names none."""
         asked = [self.predicates[bit] for bit in sorted(guard.present)]
-        types = [each.types for each in asked if each != FIRST]
+        types = [predicate.types for predicate in asked if predicate != FIRST]
         return tuple(name for name in types[0] if all(name in kind for kind in types)) if types else None
 
     def leading_to(self, states: Iterable[int], along: Callable[[Transition], bool]) -> set[int]:

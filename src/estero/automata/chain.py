@@ -119,12 +119,12 @@ class ChainTransition:
     @property
     def left(self) -> tuple[Node, ...]:
         """The key of the event before: what is compared by ``=``."""
-        return tuple(each.left for each in self.by("="))
+        return tuple(comparison.left for comparison in self.by("="))
 
     @property
     def right(self) -> tuple[Node, ...]:
         """The key of the event at hand."""
-        return tuple(each.right for each in self.by("="))
+        return tuple(comparison.right for comparison in self.by("="))
 
     @property
     def different(self) -> tuple[Neighbours, ...]:
@@ -165,13 +165,12 @@ class Chain:
         check_states(self.states, {"final": self.final})
         if len(self.residuals) != len(self.reasons):
             raise ValueError("each residual has a reason")
-        for number, each in enumerate(self.transitions):
+        for number, transition in enumerate(self.transitions):
             where = f"in transition {number}"
-            check_states(
-                self.states, {where: [each.target] if each.source is None else [each.target, each.source]}
-            )
-            check_marks(each.predicate, self.predicates, each.labels, where)
-            if each.source is None and each.comparisons:
+            left = [] if transition.source is None else [transition.source]
+            check_states(self.states, {where: [transition.target, *left]})
+            check_marks(transition.predicate, self.predicates, transition.labels, where)
+            if transition.source is None and transition.comparisons:
                 raise ValueError(f"the first event is compared with one before it, {where}")
 
     @property
@@ -229,7 +228,7 @@ class _Keys:
         self._numbers: dict[JoinKey, int] = {}
 
     @property
-    def found(self) -> tuple[JoinKey, ...]:
+    def numbered(self) -> tuple[JoinKey, ...]:
         """All keys, by their numbers."""
         return tuple(self._numbers)
 
@@ -258,7 +257,7 @@ def as_pcea(chain: Chain) -> PCEA:
         transitions.append(
             PceaTransition(sources, transition.predicate, transition.labels, transition.target)
         )
-    return PCEA(chain.states, chain.final, tuple(transitions), chain.predicates, keys.found)
+    return PCEA(chain.states, chain.final, tuple(transitions), chain.predicates, keys.numbered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,4 +315,4 @@ def chain_columns(chain: Chain) -> ChainColumns:
         )
     # The engine reads one key at least, also where runs only begin.
     nothing = (JoinKey(dict.fromkeys(predicate.types, ())) for predicate in chain.predicates[:1])
-    return ChainColumns(tuple(transitions), keys.found or tuple(nothing))
+    return ChainColumns(tuple(transitions), keys.numbered or tuple(nothing))

@@ -57,7 +57,7 @@ def largest_count(residual: Residual) -> int | None:
         compared = list(part.children())
         if not isinstance(part, e.Comparison | e.Between) or sum(map(_is_count, compared)) != 1:
             return None
-        constants = [each.value for each in compared if isinstance(each, e.Literal)]
+        constants = [operand.value for operand in compared if isinstance(operand, e.Literal)]
         known = [constant for constant in constants if isinstance(constant, int)]
         if len(known) != len(compared) - 1:
             return None
@@ -74,14 +74,14 @@ def _counting(automaton: CEA, residual: Residual, most: int) -> CEA:
         state, count = pair
         counted = [(step, min(most + 1, count + _adds(step, key))) for step in steps[state]]
         return [
-            (each, (each.target, number))
-            for each, number in counted
-            if each.target not in automaton.final or _holds(residual.condition, number)
+            (step, (step.target, number))
+            for step, number in counted
+            if step.target not in automaton.final or _holds(residual.condition, number)
         ]
 
     begun = [(state, 0) for state in sorted(automaton.initial)]
-    found = list(explore(begun, after))
-    pairs = dict.fromkeys([*begun, *(target for _, _, target in found)])
+    moves = list(explore(begun, after))
+    pairs = dict.fromkeys([*begun, *(target for _, _, target in moves)])
     numbers = {pair: number for number, pair in enumerate(pairs)}
     return replace(
         automaton,
@@ -89,7 +89,7 @@ def _counting(automaton: CEA, residual: Residual, most: int) -> CEA:
         initial=frozenset(numbers[pair] for pair in begun),
         final=frozenset(number for (state, _), number in numbers.items() if state in automaton.final),
         transitions=tuple(
-            replace(each, source=numbers[source], target=numbers[target]) for source, each, target in found
+            replace(step, source=numbers[source], target=numbers[target]) for source, step, target in moves
         ),
         origins=tuple(automaton.origins[state] for state, _ in numbers) if automaton.origins else (),
     )

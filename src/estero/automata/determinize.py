@@ -128,7 +128,7 @@ class LazyAutomaton:
 
         Raises ValueError where that describes no state.
         """
-        if not all(0 <= each < self.cea.states for each in description):
+        if not all(0 <= state < self.cea.states for state in description):
             raise ValueError(f"the automaton has {self.cea.states} states, and not all of {description}")
         return self._state(frozenset(description))
 
@@ -146,9 +146,9 @@ class LazyAutomaton:
         key = (source, bits)
         if key not in self._moves:
             self._moves[key] = [
-                ((each.labels, each.hidden), each.target)
-                for each in self._leaving.get(source, ())
-                if each.guard.allows(bits)
+                ((transition.labels, transition.hidden), transition.target)
+                for transition in self._leaving.get(source, ())
+                if transition.guard.allows(bits)
             ]
         return self._moves[key]
 

@@ -23,26 +23,26 @@ def explore(
     >>> list(explore([3], lambda n: [("down", n - 1)] if n > 1 else []))
     [(3, 'down', 2), (2, 'down', 1)]
     """
-    found = list(dict.fromkeys(start))
-    seen = set(found)
-    for source in found:  # which grows meanwhile
+    states = list(dict.fromkeys(start))
+    seen = set(states)
+    for source in states:  # which grows meanwhile
         for what, target in step(source):
             if target not in seen:
                 seen.add(target)
-                found.append(target)
+                states.append(target)
             yield source, what, target
 
 
 def reached(start: Iterable[State], step: Callable[[State], Iterable[State]]) -> Iterator[State]:
     """`start` and all states to which `step` leads from there, in the order in which they are found."""
-    found = list(dict.fromkeys(start))
-    seen = set(found)
-    for source in found:
+    states = list(dict.fromkeys(start))
+    seen = set(states)
+    for source in states:
         yield source
         for target in step(source):
             if target not in seen:
                 seen.add(target)
-                found.append(target)
+                states.append(target)
 
 
 def between(start: State, end: State, pairs: Iterable[tuple[State, State]]) -> set[State]:
@@ -72,10 +72,10 @@ Leaving = TypeVar("Leaving", bound=HasSource)
 
 def leaving(transitions: Iterable[Leaving]) -> defaultdict[int, list[Leaving]]:
     """The transitions that leave each state, in their order."""
-    found: defaultdict[int, list[Leaving]] = defaultdict(list)
+    by_source: defaultdict[int, list[Leaving]] = defaultdict(list)
     for transition in transitions:
-        found[transition.source].append(transition)
-    return found
+        by_source[transition.source].append(transition)
+    return by_source
 
 
 def merged(groups: Iterable[Iterable[State]]) -> list[list[State]]:
@@ -84,10 +84,10 @@ def merged(groups: Iterable[Iterable[State]]) -> list[list[State]]:
     >>> merged([[1, 2], [3], [4, 5], [2, 4]])
     [[3], [1, 2, 4, 5]]
     """
-    found: list[dict[State, None]] = []
+    disjoint: list[dict[State, None]] = []
     for group in groups:
         new = dict.fromkeys(group)
-        touched = [each for each in found if not each.keys().isdisjoint(new)]
-        found = [each for each in found if each.keys().isdisjoint(new)]
-        found.append({element: None for each in (*touched, new) for element in each})
-    return list(map(list, found))
+        touched = [members for members in disjoint if not members.keys().isdisjoint(new)]
+        disjoint = [members for members in disjoint if members.keys().isdisjoint(new)]
+        disjoint.append({element: None for members in (*touched, new) for element in members})
+    return list(map(list, disjoint))

@@ -53,17 +53,22 @@ class _Search:
 
     def after(self, at: _At) -> list[_At]:
         """What follows an event of each class; what ends there is not followed any more."""
-        found: dict[_At, None] = {}
+        successors: dict[_At, None] = {}
         for bits in self._classes:
             steps, own = (self._steps(states, bits) for states in at)
-            self._largest(*(_into(self._final, each, True) for each in (steps, own)))
-            following = self._largest(*(_into(self._final, each, False) for each in (steps, own)))
+            self._largest(*(_into(self._final, taken, True) for taken in (steps, own)))
+            following = self._largest(*(_into(self._final, taken, False) for taken in (steps, own)))
             if following[0]:
-                found[following] = None
-        return list(found)
+                successors[following] = None
+        return list(successors)
 
     def _steps(self, states: Iterable[int], bits: int) -> list[Transition]:
-        return [each for state in states for each in self._leaving[state] if each.guard.allows(bits)]
+        return [
+            transition
+            for state in states
+            for transition in self._leaving[state]
+            if transition.guard.allows(bits)
+        ]
 
     def _largest(self, steps: Sequence[Transition], own: Sequence[Transition]) -> _At:
         """Where `steps` lead, and where those of its `own` ones do that mark what all of `steps` mark."""
@@ -71,7 +76,7 @@ class _Search:
         marked = any(step.labels for step in steps)
         asked = [key for key in self._keys if any(step.carries(key) for step in steps)]
         largest = frozenset(
-            each.target for each in own if bool(each.labels) >= marked and all(map(each.carries, asked))
+            step.target for step in own if bool(step.labels) >= marked and all(map(step.carries, asked))
         )
         self._tests += len(targets) * len(largest)
         if self._tests > MOST_TESTS or not self._simulation.of_sets(largest, targets):

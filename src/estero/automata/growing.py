@@ -133,14 +133,16 @@ class _Growth:
                 return self._is_never_negative(left, key) and self._is_never_negative(right, key)
             case e.Case(whens, e.Node() as default):
                 return all(
-                    self._is_never_negative(each, key) for each in (default, *(one.value for one in whens))
+                    self._is_never_negative(branch, key)
+                    for branch in (default, *(one.value for one in whens))
                 )
             case e.Attribute():
                 marking = [
                     transition for transition in self._automaton.transitions if transition.carries(key)
                 ]
                 return all(
-                    any(_says_so(part, node) for part in self._asked(each.guard.present)) for each in marking
+                    any(_says_so(part, node) for part in self._asked(transition.guard.present))
+                    for transition in marking
                 )
             case _:
                 return False

@@ -45,7 +45,7 @@ def _remedy(part: Pattern) -> str:
             return "use fewer ORs between different variables, or one query for each case"
         case Iteration():
             return "give its iterations smaller bounds"
-        case Succession(parts) if any(isinstance(each, Optional) for each in parts):
+        case Succession(parts) if any(isinstance(step, Optional) for step in parts):
             return "make fewer of its parts optional"
         case _:
             return "write fewer parts, or several queries"
@@ -87,4 +87,5 @@ def growing_part(cea: CEA, subsets: Sequence[frozenset[int]]) -> Pattern | None:
         for number, states in states_of.items()
         if len({subset & states for subset in sample}) >= enough
     ]
-    return min(growing, key=lambda each: (each[0], len(list(each[1].walk()))))[1] if growing else None
+    smallest = min(growing, key=lambda sized: (sized[0], len(list(sized[1].walk()))), default=None)
+    return None if smallest is None else smallest[1]

@@ -61,11 +61,13 @@ class LevelsAutomaton:
         targets: set[int] = set()
         reached = 0
         for source in self.subsets[state]:
-            for each in self._leaving.get(source, ()):
-                if each.guard.allows(bits):
-                    targets.add(each.target)
-                    if each.target in self.cea.final:
-                        reached |= sum(1 << self.levels[label] for label in each.labels & self.levels.keys())
+            for transition in self._leaving.get(source, ()):
+                if transition.guard.allows(bits):
+                    targets.add(transition.target)
+                    if transition.target in self.cea.final:
+                        reached |= sum(
+                            1 << self.levels[label] for label in transition.labels & self.levels.keys()
+                        )
         going_on = frozenset(targets) - self.cea.final
         return Move(self._state(going_on) if going_on else DEAD, reached)
 

@@ -95,14 +95,14 @@ class PCEA:
     def __post_init__(self) -> None:
         check_states(self.states, {"final": self.final})
         widths = [key.width for key in self.keys]
-        for number, each in enumerate(self.transitions):
+        for number, transition in enumerate(self.transitions):
             where = f"in transition {number}"
-            gathered = [source.state for source in each.sources]
-            check_states(self.states, {where: (each.target, *gathered)})
-            check_marks(each.predicate, self.predicates, each.labels, where)
+            gathered = [source.state for source in transition.sources]
+            check_states(self.states, {where: (transition.target, *gathered)})
+            check_marks(transition.predicate, self.predicates, transition.labels, where)
             if len(set(gathered)) < len(gathered):
                 raise ValueError(f"a state is gathered twice, {where}")
-            for source in each.sources:
+            for source in transition.sources:
                 for key in (source.left, source.right):
                     if not 0 <= key < len(self.keys):
                         raise ValueError(f"there is no key {key}, {where}")

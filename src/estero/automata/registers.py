@@ -131,8 +131,8 @@ def live_registers(automaton: CEA, program: RegisterProgram) -> list[set[int]]:
 def _live(automaton: CEA, program: RegisterProgram, register: int) -> set[int]:
     steps = [step for step in program.steps if step.register == register]
 
-    def does(each: Transition, *actions: int) -> bool:
-        return any(step.action in actions and each.carries(step.key) for step in steps)
+    def does(transition: Transition, *actions: int) -> bool:
+        return any(step.action in actions and transition.carries(step.key) for step in steps)
 
     asking = [
         transition
@@ -140,7 +140,8 @@ def _live(automaton: CEA, program: RegisterProgram, register: int) -> set[int]:
         if does(transition, *CHECKS) and not does(transition, Action.RESET)
     ]
     return automaton.leading_to(
-        (each.source for each in asking), lambda each: not does(each, Action.RESET, Action.STORE)
+        (transition.source for transition in asking),
+        lambda transition: not does(transition, Action.RESET, Action.STORE),
     )
 
 
@@ -159,21 +160,23 @@ def _reaches(automaton: CEA, program: RegisterProgram, register: int) -> list[in
     if len({step.value for step in near}) != 1:
         return [None] * automaton.states
 
-    def nearest(each: Transition) -> int | None:
-        if any(step.action is Action.RESET and each.carries(step.key) for step in steps):
+    def nearest(transition: Transition) -> int | None:
+        if any(step.action is Action.RESET and transition.carries(step.key) for step in steps):
             return None
-        return min((step.length for step in near if each.carries(step.key)), default=None)
+        return min((step.length for step in near if transition.carries(step.key)), default=None)
 
     reach: list[int | None] = [0] * automaton.states
     waiting = True
     while waiting:
         waiting = False
-        for each in automaton.transitions:
-            passes = not each.labels and not each.hidden and each.target not in automaton.final
-            least = reach[each.target] if passes else nearest(each)
-            here = reach[each.source]
+        for transition in automaton.transitions:
+            passes = (
+                not transition.labels and not transition.hidden and transition.target not in automaton.final
+            )
+            least = reach[transition.target] if passes else nearest(transition)
+            here = reach[transition.source]
             if here is not None and (least is None or least > here):
-                reach[each.source] = least
+                reach[transition.source] = least
                 waiting = True
     return reach
 

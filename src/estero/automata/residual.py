@@ -190,11 +190,11 @@ def key_choices(alternatives: Sequence[str], schema: Schema, type_column: str | 
         return [(name, None) for name in present[:1]]
     first: dict[str, set[str]] = {}
     for type_name, attributes in schema.types.items():
-        name = next((each for each in present if each in attributes), None)
+        name = next((attribute for attribute in present if attribute in attributes), None)
         if name is not None:
             first.setdefault(name, set()).add(type_name)
-    found: list[Choice] = [(name, frozenset(types)) for name, types in first.items()]
-    return [*found, (present[0], None)] if schema.shared else found
+    choices: list[Choice] = [(name, frozenset(types)) for name, types in first.items()]
+    return [*choices, (present[0], None)] if schema.shared else choices
 
 
 def _columns_of(

@@ -35,19 +35,19 @@ def ending_together(cea: CEA) -> set[_Pair] | None:
         return meeting[one, two]
 
     steps = 0
-    found = [(one, two) for one in sorted(cea.final) for two in sorted(cea.final)]
-    seen = set(found)
-    for one, two in found:  # which grows meanwhile
+    pairs = [(one, two) for one in sorted(cea.final) for two in sorted(cea.final)]
+    seen = set(pairs)
+    for one, two in pairs:  # which grows meanwhile
         steps += len(entering[one]) * len(entering[two])
         if steps > MOST_STEPS:
             return None
         before = {
-            (each.source, other.source)
-            for each in entering[one]
+            (step.source, other.source)
+            for step in entering[one]
             for other in entering[two]
-            if (other.labels or not each.labels) and meet(each.guard, other.guard)
+            if (other.labels or not step.labels) and meet(step.guard, other.guard)
         }
-        found += before - seen
+        pairs += before - seen
         seen |= before
     return seen
 
@@ -100,9 +100,9 @@ class Simulation:
                 self._known[asked] = False
                 return
             needs[pair] = self._ways(*pair)
-            for each in {other for way in needs[pair] for other in way}:
-                users[each].add(pair)
-                fresh.append(each)
+            for needed in {other for way in needs[pair] for other in way}:
+                users[needed].add(pair)
+                fresh.append(needed)
         false = {pair for pair in needs if not self._may(pair)}
         false |= {pair for pair in users if self._known.get(pair) is False}
         unsettled = list(false) + [pair for pair, ways in needs.items() if not all(ways)]
@@ -110,7 +110,7 @@ class Simulation:
         while unsettled:
             for user in users[unsettled.pop()]:
                 if user not in false and not all(
-                    any(each not in false for each in way) for way in needs[user]
+                    any(needed not in false for needed in way) for way in needs[user]
                 ):
                     false.add(user)
                     unsettled.append(user)
@@ -124,12 +124,12 @@ class Simulation:
         """For each transition of `weaker` the pairs of which one has to be a simulation."""
         return [
             [
-                (other.target, each.target)
+                (other.target, step.target)
                 for other in self._leaving[stronger]
-                if other.guard.present <= each.guard.present
-                and other.guard.absent <= each.guard.absent
-                and (other.labels or not each.labels)
-                and all(other.carries(key) for key in self.keys if each.carries(key))
+                if other.guard.present <= step.guard.present
+                and other.guard.absent <= step.guard.absent
+                and (other.labels or not step.labels)
+                and all(other.carries(key) for key in self.keys if step.carries(key))
             ]
-            for each in self._leaving[weaker]
+            for step in self._leaving[weaker]
         ]

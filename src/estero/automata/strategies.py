@@ -155,14 +155,14 @@ class MaxAutomaton:
     def _reached(self, own: int, rivals: Iterable[Rival]) -> int:
         """The number of a pair; DEAD where a rival has marked more and can do what a run in `own` can."""
         kept: list[Rival] = []
-        for state, more in sorted(set(rivals) - {_UNBORN}, key=lambda each: (not each[1], each[0])):
+        for state, more in sorted(set(rivals) - {_UNBORN}, key=lambda rival: (not rival[1], rival[0])):
             if more and self._can_all(state, own):
                 return DEAD
             # One that has marked no more is no better than ourselves where we can do what it can.
             beaten = not more and (not self.automaton.continues(state) or self._can_all(own, state))
             beaten = beaten or not self._may_end_together(own, state)
             if not beaten and not any(self._can_all(other, state) for other, _ in kept):
-                kept = [each for each in kept if each[1] > more or not self._can_all(state, each[0])]
+                kept = [rival for rival in kept if rival[1] > more or not self._can_all(state, rival[0])]
                 kept.append((state, more))
         if _UNBORN in rivals:
             kept.append(_UNBORN)
@@ -190,7 +190,7 @@ class MaxAutomaton:
             if len(self.pairs) >= self.state_cap:
                 raise LimitExceeded(
                     f"MAX needs more than {self.state_cap:,} states to compare complex events"
-                    f"{what_grows(self.automaton.cea, [self._states(*each) for each in self.pairs])}: "
+                    f"{what_grows(self.automaton.cea, [self._states(*other) for other in self.pairs])}: "
                     "repeat fewer of its parts, make its predicates exclude one another, or ask for ALL"
                 )
             self._numbers[pair] = len(self.pairs)

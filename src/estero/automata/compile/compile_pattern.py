@@ -76,9 +76,9 @@ class _Compiler:
         def given(arc: Arc) -> frozenset[Hidden]:
             begins = arc.source == fragment.initial
             return frozenset(
-                each
-                for each in hidden
-                if (carries(arc.labels, arc.hidden, each.variable) if each.variable else begins)
+                label
+                for label in hidden
+                if (carries(arc.labels, arc.hidden, label.variable) if label.variable else begins)
             )
 
         return self.workshop.relabel(fragment, lambda arc: arc._replace(hidden=arc.hidden | given(arc)))
@@ -164,8 +164,8 @@ class _Compiler:
         fragment = self._in_turn(sequence)
         if not (sequence.before or sequence.after):
             return fragment
-        first = [self._lacking(each, ahead=False) for each in sequence.before]
-        last = [self._lacking(each, ahead=True) for each in sequence.after]
+        first = [self._lacking(absence, ahead=False) for absence in sequence.before]
+        last = [self._lacking(absence, ahead=True) for absence in sequence.after]
 
         def asked(arc: Arc) -> Arc:
             begins, ends = arc.source == fragment.initial, arc.target == fragment.final
@@ -186,7 +186,7 @@ class _Compiler:
         parts = [self._part(sequence.parts[0], ())]
         for link, part in zip(sequence.links, sequence.parts[1:], strict=True):
             if link.contiguous:
-                parts += [Part(self._one_between(self.places.absent[id(each)])) for each in link.absent]
+                parts += [Part(self._one_between(self.places.absent[id(absent)])) for absent in link.absent]
             skips = () if link.contiguous else self._skips(link)
             parts.append(self._part(part, skips, self.places.passing(link)))
         optional = sum(part.nullable for part in parts)

@@ -32,11 +32,11 @@ def _fold(condition: Node, pattern: p.Pattern) -> Node:
             return Not(part)
         case And(parts) | Or(parts):
             alike: dict[str | int, list[Node]] = {}
-            for number, part in enumerate(_fold(each, pattern) for each in parts):
+            for number, part in enumerate(_fold(operand, pattern) for operand in parts):
                 of_one = isinstance(part, EventFilter) and marks_of(pattern, part.variable) == ONE
                 same = part.variable if of_one and isinstance(part, EventFilter) else number
                 alike.setdefault(same, []).append(part)
-            folded = tuple(_merged(type(condition), each) for each in alike.values())
+            folded = tuple(_merged(type(condition), filters) for filters in alike.values())
             return folded[0] if len(folded) == 1 else type(condition)(folded)
         case _:
             return condition

@@ -176,11 +176,11 @@ class Workshop:
         self, rounds: Sequence[Fragment], skips: Sequence[Pass], least: int, passed: Passed = FREE
     ) -> Fragment:
         """The rounds one after the other, linked by `skips`; from round `least` on each may be the last."""
-        self.spend(sum(len(each.arcs) for each in rounds))
+        self.spend(sum(len(round_.arcs) for round_ in rounds))
         arcs: list[Arc] = []
         links: list[list[Arc]] = []
         final = rounds[-1].final
-        rounds = [rounds[0], *(self._begun(each, passed) for each in rounds[1:])]
+        rounds = [rounds[0], *(self._begun(round_, passed) for round_ in rounds[1:])]
         for number, (round_, following) in enumerate(pairwise(rounds), start=1):
             middle = following.initial
             ends = [arc for arc in round_.arcs if arc.target == round_.final]
@@ -247,13 +247,18 @@ def freeze(fragment: Fragment, origins: Mapping[int, Origin] | None = None) -> C
             numbers.setdefault(state, len(numbers))
     numbers.setdefault(fragment.final, len(numbers))
     symbolic = {id(arc.guard): arc.guard for arc in arcs}
-    asked = [each for guard in symbolic.values() for each in (*guard.present, *sorted(guard.absent, key=str))]
-    asked += [each.forbidden for predicate in dict.fromkeys(asked) for each in lacking(predicate)]
-    named = [each for each in dict.fromkeys(asked) if each != FIRST]
-    bits = {each: bit for bit, each in enumerate([*named, FIRST] if FIRST in asked else named)}
+    asked = [
+        predicate
+        for guard in symbolic.values()
+        for predicate in (*guard.present, *sorted(guard.absent, key=str))
+    ]
+    asked += [absence.forbidden for predicate in dict.fromkeys(asked) for absence in lacking(predicate)]
+    named = [predicate for predicate in dict.fromkeys(asked) if predicate != FIRST]
+    bits = {predicate: bit for bit, predicate in enumerate([*named, FIRST] if FIRST in asked else named)}
     guards = {
         number: Guard(
-            frozenset(bits[each] for each in guard.present), frozenset(bits[each] for each in guard.absent)
+            frozenset(bits[predicate] for predicate in guard.present),
+            frozenset(bits[predicate] for predicate in guard.absent),
         )
         for number, guard in symbolic.items()
     }
@@ -290,7 +295,7 @@ def thaw(workshop: Workshop, automaton: CEA) -> Fragment:
 
 
 def _symbolic(guard: Guard, predicates: Sequence[EventPredicate]) -> SymbolicGuard | None:
-    found: SymbolicGuard | None = ANYTHING
+    symbolic: SymbolicGuard | None = ANYTHING
     for bit in sorted(guard.present):
-        found = None if found is None else found.meet(guard_of(predicates[bit]))
-    return None if found is None else found.without(predicates[bit] for bit in sorted(guard.absent))
+        symbolic = None if symbolic is None else symbolic.meet(guard_of(predicates[bit]))
+    return None if symbolic is None else symbolic.without(predicates[bit] for bit in sorted(guard.absent))

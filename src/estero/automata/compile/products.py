@@ -213,6 +213,6 @@ def _cases(workshop: Workshop, guard: SymbolicGuard, asked: list[EventPredicate]
 
 def _passes(case: SymbolicGuard, guard: SymbolicGuard) -> bool:
     """Whether events of a case pass, which decides every predicate that is asked."""
-    return all(case.implies(each) for each in guard.present) and not any(
-        case.implies(each) for each in guard.absent
+    return all(case.implies(predicate) for predicate in guard.present) and not any(
+        case.implies(predicate) for predicate in guard.absent
     )

@@ -218,11 +218,11 @@ class _Search:
         labels = {node.name}
         unary: list[Node] = []
         correlated: list[Node] = []
-        for each in reversed(outside):
-            if isinstance(each, p.As):
-                labels.add(each.variable)
+        for wrapper in reversed(outside):
+            if isinstance(wrapper, p.As):
+                labels.add(wrapper.variable)
                 continue
-            for part in conjuncts(as_previous(each.condition)):
+            for part in conjuncts(as_previous(wrapper.condition)):
                 simple = as_unary(part, labels)
                 if simple is not None:
                     unary.append(of_one_event(simple))

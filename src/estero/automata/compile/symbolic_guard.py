@@ -44,8 +44,8 @@ class SymbolicGuard:
 
     def without(self, absent: Iterable[EventPredicate]) -> SymbolicGuard | None:
         """This, and none of `absent` is true of the event; None where no event can pass."""
-        left = [each for each in absent if not self.excludes(each)]
-        if any(self.implies(each) for each in left):
+        left = [predicate for predicate in absent if not self.excludes(predicate)]
+        if any(self.implies(predicate) for predicate in left):
             return None
         return replace(self, absent=self.absent | frozenset(left))
 

@@ -53,7 +53,7 @@ class NoChainError(Exception):
     """Why a pattern has no chain automaton, as a phrase."""
 
 
-class Found(NamedTuple):
+class PlacedTransition(NamedTuple):
     """A transition between places, which are numbered; the source may be `BEGIN`."""
 
     source: int
@@ -77,7 +77,7 @@ class ChainBuilder:
     def chain(
         self,
         automaton: CEA,
-        found: Sequence[tuple[Found, tuple[Neighbours, ...]]],
+        placed: Sequence[tuple[PlacedTransition, tuple[Neighbours, ...]]],
         hidden: HiddenSet,
     ) -> Chain:
         """The chain with fewest transitions of those that find each complex event once.
@@ -87,11 +87,11 @@ class ChainBuilder:
         """
 
         def grows(subsets: Iterable[frozenset[int]]) -> str:
-            states = {each.target: each.by.target for each, _ in found}
-            of = [frozenset(states[each] for each in subset - {BEGIN}) for subset in subsets]
+            states = {transition.target: transition.by.target for transition, _ in placed}
+            of = [frozenset(states[place] for place in subset - {BEGIN}) for subset in subsets]
             return what_grows(automaton, of)
 
-        plain = minimal(self._machine(automaton, found, hidden), self._terms)
+        plain = minimal(self._machine(automaton, placed, hidden), self._terms)
         return self._once(plain, ambiguous(plain, self._terms), hidden, grows)
 
     def told_apart(self, given: Chain) -> Chain:
@@ -124,14 +124,14 @@ class ChainBuilder:
             )
         once += [plain] if parting is None else []
         chains: list[Chain] = []
-        for each in once:
-            made = self._made(each)
+        for machine in once:
+            made = self._made(machine)
             if isinstance(made, Chain):
                 chains.append(made)
             else:
                 why = why or made
         if chains:
-            return min(chains, key=lambda each: len(each.transitions))
+            return min(chains, key=lambda candidate: len(candidate.transitions))
         repeating = self._made(plain)
         if isinstance(repeating, Chain) and repeating.most_events is not None and parting is not None:
             return replace(repeating, repeats="; ".join(filter(None, (_two_ways(parting), why))))
@@ -161,24 +161,24 @@ class ChainBuilder:
     def _machine(
         self,
         automaton: CEA,
-        found: Iterable[tuple[Found, tuple[Neighbours, ...]]],
+        placed: Iterable[tuple[PlacedTransition, tuple[Neighbours, ...]]],
         hidden: HiddenSet,
     ) -> Machine:
         """Transitions with what is asked of events in each of them by indices."""
         edges: dict[Edge, None] = {}
         final: set[int] = set()
-        for each, comparisons in found:
-            if each.by.target in automaton.final:
-                final.add(each.target)
+        for transition, comparisons in placed:
+            if transition.by.target in automaton.final:
+                final.add(transition.target)
             asked = self._terms.of_neighbours(comparisons)
-            known = [Not(IsNull(value)) for value in each.step.not_null]
-            read = read_of(each.by.guard, each.by.labels, automaton, ())
+            known = [Not(IsNull(value)) for value in transition.step.not_null]
+            read = read_of(transition.by.guard, transition.by.labels, automaton, ())
             for name, condition in read.cases if read is not None and asked is not None else ():
-                marked = Marked(name, each.by.labels, each.by.hidden & hidden)
+                marked = Marked(name, transition.by.labels, transition.by.hidden & hidden)
                 for way in self._terms.of_event([*conjuncts(condition), *known]):
                     both = self._terms.all_of((asked or ANY, way))
                     if both is not None:
-                        edges[Edge(each.source, marked, both, each.target)] = None
+                        edges[Edge(transition.source, marked, both, transition.target)] = None
         return Machine(tuple(edges), frozenset(final))
 
     def _made(self, machine: Machine) -> Chain | str:
@@ -228,7 +228,7 @@ class ChainBuilder:
                 f"told apart, its alternatives compare the same neighbours by {different} disequalities, "
                 f"and an index has {most} at most{where}"
             )
-        kinds = (kind_of(each, self._kinds) for one in transition.different for each in (one.left, one.right))
+        kinds = (kind_of(side, self._kinds) for one in transition.different for side in (one.left, one.right))
         if not self._listed and len(set(kinds)) > 1:
             return MIXED
         return ""
@@ -240,7 +240,7 @@ _WRITTEN: Final[tuple[ComparisonOperator, ...]] = ("=", ">", ">=", "<", "<=", "!
 
 def in_written_order(comparisons: Iterable[Neighbours]) -> tuple[Neighbours, ...]:
     """The comparisons as those of a transition stand."""
-    return tuple(sorted(comparisons, key=lambda each: _WRITTEN.index(each.operator)))
+    return tuple(sorted(comparisons, key=lambda comparison: _WRITTEN.index(comparison.operator)))
 
 
 def _two_ways(parting: tuple[Edge, Edge]) -> str:

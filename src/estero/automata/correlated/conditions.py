@@ -88,15 +88,15 @@ class Terms:
     def of_event(self, parts: Iterable[Node]) -> list[Condition]:
         """Disjoint conditions, one of which is true of an event just when all `parts` are."""
         ways = product(*(list(self._ways(part, wanted=True)) for part in parts))
-        found = (self.all_of(way) for way in ways)
-        return [each for each in found if each is not None]
+        conditions = (self.all_of(way) for way in ways)
+        return [condition for condition in conditions if condition is not None]
 
     def all_of(self, conditions: Iterable[Condition]) -> Condition | None:
         """All of them at once, or None where they exclude one another."""
-        found: Condition | None = ANY
+        joint: Condition | None = ANY
         for condition in conditions:
-            found = None if found is None else self.both(found, condition)
-        return found
+            joint = None if joint is None else self.both(joint, condition)
+        return joint
 
     def without(self, one: Condition, other: Condition) -> Iterator[Condition]:
         """Disjoint conditions that say together: `one`, and not `other`."""
@@ -111,25 +111,25 @@ class Terms:
 
     def fused(self, conditions: Iterable[Condition]) -> list[Condition]:
         """Fewer conditions that say the same; those that are given are disjoint."""
-        found = list(dict.fromkeys(conditions))
+        fewer = list(dict.fromkeys(conditions))
         changed = True
-        while changed and len(found) > 1:
+        while changed and len(fewer) > 1:
             changed = False
-            for number in sorted({number for each in found for number, _ in each}):
+            for number in sorted({number for condition in fewer for number, _ in condition}):
                 alike: dict[Condition, int] = {}
-                for each in found:
-                    outcomes = dict(each).get(number, self._all(number))
-                    others = tuple(item for item in each if item[0] != number)
+                for condition in fewer:
+                    outcomes = dict(condition).get(number, self._all(number))
+                    others = tuple(item for item in condition if item[0] != number)
                     alike[others] = alike.get(others, 0) | outcomes
-                if len(alike) < len(found):
+                if len(alike) < len(fewer):
                     changed = True
-                    found = [
+                    fewer = [
                         tuple(sorted((*others, (number, outcomes))))
                         if outcomes != self._all(number)
                         else others
                         for others, outcomes in alike.items()
                     ]
-        return found
+        return fewer
 
     def written(
         self, condition: Condition, *, null_differs: bool
@@ -211,7 +211,7 @@ class Terms:
         If x.a = y.b, then x.a compares with y.c as y.b does. None where that cannot be.
         """
         equals: dict[Side, Side] = {}
-        found = {number: outcomes for number, outcomes in allowed.items() if not self._crossing(number)}
+        tidied = {number: outcomes for number, outcomes in allowed.items() if not self._crossing(number)}
         for number in sorted(allowed, key=lambda number: (allowed[number] != EQUAL, number)):
             term, outcomes = self._crossing(number), allowed[number]
             if term is None:
@@ -220,7 +220,7 @@ class Terms:
             if left == term.left and right == term.right:
                 if outcomes == EQUAL:
                     equals |= {left: right, right: left}
-                found[number] = outcomes
+                tidied[number] = outcomes
                 continue
             pair = (left, term.right) if left != term.left else (term.left, right)
             if pair[0] == pair[1]:
@@ -228,8 +228,8 @@ class Terms:
                     return None
                 continue
             same, outcomes = self._compared(*pair, outcomes)
-            found[same] = found.get(same, outcomes) & outcomes
-        return found
+            tidied[same] = tidied.get(same, outcomes) & outcomes
+        return tidied
 
     def _crossing(self, number: int) -> Compared | None:
         """The term, if it compares the event before with that at hand."""
@@ -245,16 +245,16 @@ class Terms:
             if isinstance(term := self._terms[number], Side) and isinstance(term.value, IsNull)
         ]
         for number, side in asked:
-            pairs = [each for each in allowed if isinstance(self._terms[each], Compared)]
+            pairs = [compared for compared in allowed if isinstance(self._terms[compared], Compared)]
             about = [pair for pair in pairs if side in self._terms[pair]]
             if allowed[number] == FALSE:
-                if any(not allowed[each] & UNKNOWN for each in about):
+                if any(not allowed[pair] & UNKNOWN for pair in about):
                     del allowed[number]
             else:
-                for each in about:
-                    if not allowed[each] & UNKNOWN:
+                for pair in about:
+                    if not allowed[pair] & UNKNOWN:
                         return False
-                    del allowed[each]
+                    del allowed[pair]
         return True
 
     # --------------------------------------------------------------------------------------- writing

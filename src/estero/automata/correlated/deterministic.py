@@ -86,8 +86,12 @@ def _fused(machine: Machine, terms: Terms) -> Machine:
     edges = []
     for (source, marked, target), conditions in parallel.items():
         cases = _cases(((condition, 0) for condition in conditions), terms) if len(conditions) > 1 else None
-        fewer = conditions if cases is None or len(cases) > len(conditions) else [each for each, _ in cases]
-        edges += [Edge(source, marked, each, target) for each in fewer]
+        fewer = (
+            conditions
+            if cases is None or len(cases) > len(conditions)
+            else [condition for condition, _ in cases]
+        )
+        edges += [Edge(source, marked, condition, target) for condition in fewer]
     return Machine(tuple(edges), machine.final)
 
 
@@ -160,10 +164,10 @@ def _cases(
     What leads nowhere is left out.
     """
     nowhere = frozenset[int]()
-    found: list[tuple[Condition, frozenset[int]]] = [(ANY, nowhere)]
+    disjoint: list[tuple[Condition, frozenset[int]]] = [(ANY, nowhere)]
     for asked, target in sorted(ways, key=lambda way: len(way[0])):
         parted: list[tuple[Condition, frozenset[int]]] = []
-        for case, targets in found:
+        for case, targets in disjoint:
             inside = None if target in targets else terms.both(case, asked)
             if inside is None:
                 parted.append((case, targets))
@@ -172,9 +176,9 @@ def _cases(
                 parted += [(outside, targets) for outside in terms.without(case, asked)]
         if len(parted) > MOST_CASES:
             return None
-        found = parted
+        disjoint = parted
     by_targets: dict[frozenset[int], list[Condition]] = {}
-    for case, targets in found:
+    for case, targets in disjoint:
         if targets:
             by_targets.setdefault(targets, []).append(case)
     return [(case, targets) for targets, cases in by_targets.items() for case in terms.fused(cases)]

@@ -59,11 +59,11 @@ def partitioned(tree: QueryTree, schema: Schema, compiled: Compiled | None = Non
         return "the strategy STRICT looks at the events in between"
     if tree.consume is Consume.PARTITION:
         return "what is consumed depends on the partitions in the query"
-    found = as_partition(tree.pattern, schema, tree.streams, compiled)
-    if isinstance(found, str):
-        return found
-    new = tuple(key for key in found.keys if key not in tree.partition_by)
-    return replace(tree, pattern=found.pattern, partition_by=(*tree.partition_by, *new))
+    partition = as_partition(tree.pattern, schema, tree.streams, compiled)
+    if isinstance(partition, str):
+        return partition
+    new = tuple(key for key in partition.keys if key not in tree.partition_by)
+    return replace(tree, pattern=partition.pattern, partition_by=(*tree.partition_by, *new))
 
 
 def as_partition(
@@ -79,7 +79,7 @@ def as_partition(
     chosen: list[KeyOf] = []
     brackets: list[KeyBracket] = []
     for key in shared.candidates(schema):
-        taken = {pair for each in chosen for pair in each.items()}
+        taken = {pair for earlier in chosen for pair in earlier.items()}
         if taken.isdisjoint(key.items()) and shared.by(key):
             bracket = _bracket(key, schema)
             if bracket is not None:
@@ -100,14 +100,15 @@ def common_key(
     """
     shared: list[_Shared] = []
     for number, compiled in enumerate(patterns):
-        found = _shared(compiled, schema)
-        if isinstance(found, str):
-            return number, found
-        shared.append(found)
+        of_pattern = _shared(compiled, schema)
+        if isinstance(of_pattern, str):
+            return number, of_pattern
+        shared.append(of_pattern)
     furthest = 0
     for key in shared[-1].candidates(schema):
         if suits(key):
-            failed = next((number for number, each in enumerate(shared) if not each.by(key)), None)
+            numbered = enumerate(shared)
+            failed = next((number for number, of_pattern in numbered if not of_pattern.by(key)), None)
             if failed is None:
                 return key
             furthest = max(furthest, failed)
@@ -148,7 +149,7 @@ class _Shared:
 
     def by(self, key: KeyOf) -> bool:
         """Whether all events of each run have the same value, not NULL, as their key."""
-        return all(_share(key, each, self.equalities) for each in self.together)
+        return all(_share(key, run, self.equalities) for run in self.together)
 
 
 def _shared(compiled: Compiled, schema: Schema) -> _Shared | str:
@@ -183,8 +184,8 @@ def _equalities(residuals: Iterable[Residual], automaton: CEA, schema: Schema) -
 def _begins_twice(place: Hidden, automaton: CEA) -> bool:
     """Whether a run can have two instances of a place."""
     beginning = [transition for transition in automaton.transitions if place in transition.hidden]
-    before = automaton.leading_to((each.source for each in beginning), lambda _: True)
-    return any(each.target in before for each in beginning)
+    before = automaton.leading_to((transition.source for transition in beginning), lambda _: True)
+    return any(transition.target in before for transition in beginning)
 
 
 def _kinds(automaton: CEA, equalities: Sequence[_Equality]) -> dict[Transition, _Kind] | str:
@@ -206,8 +207,10 @@ def _together(automaton: CEA, kinds: Mapping[Transition, _Kind]) -> set[frozense
     """For each run the kinds of events it marks; or that there are too many."""
     after = leaving(kinds)
     start = [(state, frozenset[_Kind]()) for state in automaton.initial]
-    found = reached(start, lambda at: [(each.target, at[1] | {kinds[each]}) for each in after[at[0]]])
-    ways = list(islice(found, CAP + 1))
+    combinations = reached(
+        start, lambda at: [(transition.target, at[1] | {kinds[transition]}) for transition in after[at[0]]]
+    )
+    ways = list(islice(combinations, CAP + 1))
     if len(ways) > CAP:
         return f"its events combine in more than {CAP:,} ways"
     return {marked for state, marked in ways if state in automaton.final}
@@ -221,7 +224,9 @@ def _candidates(kinds: Iterable[_Kind], equalities: Sequence[_Equality], schema:
         for name in types:
             attributes = schema.attributes_of(name)
             if attributes is not None:
-                choices[name] |= {each: None for key, each in terms if key in keys and each in attributes}
+                choices[name] |= {
+                    attribute: None for key, attribute in terms if key in keys and attribute in attributes
+                }
     names = sorted(choices)
     for chosen in product(*(choices[name] for name in names)):
         yield dict(zip(names, chosen, strict=True))
@@ -252,8 +257,8 @@ def _bracket(key: KeyOf, schema: Schema) -> KeyBracket | None:
     while left:
         # What comes next is the key of all types that have it, but for those that have found theirs before.
         for name in left:
-            having = [each for each in key if name in (schema.attributes_of(each) or ())]
-            if all(key[each] in (name, *ordered) for each in having):
+            having = [type_name for type_name in key if name in (schema.attributes_of(type_name) or ())]
+            if all(key[type_name] in (name, *ordered) for type_name in having):
                 ordered.append(name)
                 left.remove(name)
                 break
@@ -308,11 +313,17 @@ class _Rewriting:
 
     def _agree(self, key: KeyOf, keys: Sequence[p.PartitionKey], inside: tuple[p.Pattern, ...]) -> bool:
         """Whether a nested PARTITION BY asks for no more than this key."""
-        for each in keys:
-            if each.variable is not None and not self._has_key(key, each.variable, each.attribute, inside):
+        for partition_key in keys:
+            if partition_key.variable is not None and not self._has_key(
+                key, partition_key.variable, partition_key.attribute, inside
+            ):
                 return False
-        alternatives = [each.attribute for each in keys if each.variable is None]
-        types = [each for group in label_types(inside[-1]).values() for each in group] if alternatives else []
+        alternatives = [partition_key.attribute for partition_key in keys if partition_key.variable is None]
+        types = (
+            [event_type for group in label_types(inside[-1]).values() for event_type in group]
+            if alternatives
+            else []
+        )
         for name in self._names(types):
             attributes = self.schema.attributes_of(name) or ()
             first = next((alternative for alternative in alternatives if alternative in attributes), None)

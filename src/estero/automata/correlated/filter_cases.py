@@ -106,18 +106,18 @@ class _Cases:
 
     def _filtered(self, pattern: p.Filter, inner: p.Pattern, condition: Node) -> p.Pattern:
         inside = set(label_types(inner))
-        found = self.of(inner)
+        filtered = self.of(inner)
         rest: list[Node] = []
         for part in conjuncts(condition):
             parted = None
             if isinstance(part, Or) and as_unary(part, inside) is None:
-                parted = self._parted(found, part)
+                parted = self._parted(filtered, part)
             if parted is None:
                 rest.append(part)
             else:
-                found = parted
+                filtered = parted
         left = conjoined(rest)
-        return found if left is None else replace(pattern, pattern=found, condition=left)
+        return filtered if left is None else replace(pattern, pattern=filtered, condition=left)
 
     def _parted(self, pattern: p.Pattern, condition: Or) -> p.Pattern | None:
         """The cases of `condition`; None where there are too many."""
@@ -141,10 +141,10 @@ class _Cases:
             return p.Disjunction(tuple(parts))
         ors = [part for part in conjuncts(case) if isinstance(part, Or)]
         plain = conjoined(part for part in conjuncts(case) if not isinstance(part, Or))
-        found = pattern if plain is None else p.Filter(pattern, plain)
+        narrowed = pattern if plain is None else p.Filter(pattern, plain)
         for part in ors:
-            found = self._narrowed(found, part)
-        return found
+            narrowed = self._narrowed(narrowed, part)
+        return narrowed
 
 
 def _compared(pattern: p.Pattern, variables: set[str]) -> tuple[int, int]:

@@ -63,18 +63,19 @@ def _unserved(transition: ChainTransition, kinds: Mapping[str, Kind], *, listed:
     orders = transition.by(*ORDERS)
     one = len(orders) + len(different) <= 1 or (not different and len(orders) == 2 and is_range(*orders))
     if not one:
-        asked = " and ".join(each.operator for each in (*orders, *different))
+        asked = " and ".join(comparison.operator for comparison in (*orders, *different))
         return (
             f"an event and the one before it are compared by {asked}: under a window or beside an order, an "
             "index has one of these, or one range"
         )
-    for each in (*orders, *different):
+    for comparison in (*orders, *different):
         left, right = (
-            kind_of(side, kinds) if _known(side, kinds) else None for side in (each.left, each.right)
+            kind_of(side, kinds) if _known(side, kinds) else None
+            for side in (comparison.left, comparison.right)
         )
         if left is not None and right is not None and left is not right:
-            return MIXED if each in different else "it compares an integer with a float"
-        if each in orders and {left, right} & HASHED:
+            return MIXED if comparison in different else "it compares an integer with a float"
+        if comparison in orders and {left, right} & HASHED:
             return "it orders strings or decimals"
     return ""
 
@@ -110,45 +111,49 @@ class _Filtered:
         """The automaton and its residuals."""
         chain, last = self._chain, len(self._number) + 1
         marking = [
-            Transition(source, Guard(frozenset({each.predicate})), each.labels, target, frozenset(hidden))
-            for number, each in enumerate(chain.transitions)
-            for source, entered in self._ways(each)
+            Transition(
+                source, Guard(frozenset({transition.predicate})), transition.labels, target, frozenset(hidden)
+            )
+            for number, transition in enumerate(chain.transitions)
+            for source, entered in self._ways(transition)
             for target, hidden in self._marks(number, source, entered, last)
         ]
-        going_on = {each.source for each in marking} - {0}
-        kept = [each for each in marking if each.target == last or each.target in going_on]
+        going_on = {transition.source for transition in marking} - {0}
+        kept = [
+            transition for transition in marking if transition.target == last or transition.target in going_on
+        ]
         waiting = [Transition(state, ALWAYS, NO_LABELS, state) for state in sorted(going_on)]
         transitions = tuple(dict.fromkeys((*kept, *waiting)))
         automaton = CEA(last + 1, frozenset({0}), frozenset({last}), transitions, chain.predicates)
         automaton = from_first(automaton) if chain.anchored else automaton
         return Compiled(automaton, tuple(dict.fromkeys(self._residuals())))
 
-    def _ways(self, each: ChainTransition) -> Iterator[tuple[int, int]]:
+    def _ways(self, transition: ChainTransition) -> Iterator[tuple[int, int]]:
         """From which copy to which one a transition leads."""
         for (state, turn), number in self._number.items():
-            if state == each.source:
-                yield number, self._number[each.target, 1 - turn if state == each.target else 0]
-        if each.source is None:
-            yield 0, self._number[each.target, 0]
+            if state == transition.source:
+                yield number, self._number[transition.target, 1 - turn if state == transition.target else 0]
+        if transition.source is None:
+            yield 0, self._number[transition.target, 0]
 
     def _marks(
         self, number: int, source: int, entered: int, last: int
     ) -> Iterator[tuple[int, tuple[Hidden, ...]]]:
         """The targets of a transition that enters a copy, with the hidden labels of its event."""
-        each = self._chain.transitions[number]
-        belongs = (Hidden(source, f"{HERE} {number}"),) if each.comparisons else ()
+        transition = self._chain.transitions[number]
+        belongs = (Hidden(source, f"{HERE} {number}"),) if transition.comparisons else ()
         yield entered, (*belongs, Hidden(entered), Hidden(entered, BEFORE))
-        if each.target in self._chain.final:
+        if transition.target in self._chain.final:
             yield last, belongs
 
     def _residuals(self) -> Iterator[Residual]:
-        for number, each in enumerate(self._chain.transitions):
-            for source, _ in self._ways(each):
+        for number, transition in enumerate(self._chain.transitions):
+            for source, _ in self._ways(transition):
                 bindings = (
                     (BEFORE, Hidden(source, BEFORE)),
                     (HERE, Hidden(source, f"{HERE} {number}")),
                 )
-                for one in each.comparisons:
+                for one in transition.comparisons:
                     yield Residual(_compared(one), bindings, place=source)
 
 

@@ -94,12 +94,12 @@ class Carried:
         asked: dict[Neighbours, frozenset[int]] = {}
         for number, relation, value in self._open_checks(facts, transition, asked):
             known = _after(facts[number], asked)
-            if not any(each.expression == value and _implies(each.relation, relation) for each in known):
+            if not any(fact.expression == value and _implies(fact.relation, relation) for fact in known):
                 register = self._registers[number]
                 both = f"{register.name} and {self._event(transition)}"
                 reason = f"{both} are compared, and other events come between them"
                 raise NotCarriedError(register, reason)
-        found = {
+        known_after = {
             number: after
             for number in range(len(self._registers))
             if transition.target in self._live[number]
@@ -107,7 +107,7 @@ class Carried:
         }
         checks = [use for register in self._registers for use in _of(transition, register.checks)]
         not_null = dict.fromkeys(value for _, action, value in checks if action == Action.NOT_NULL)
-        return Step(asked, tuple(not_null), found)
+        return Step(asked, tuple(not_null), known_after)
 
     def _open_checks(
         self, facts: Facts, transition: Transition, asked: dict[Neighbours, frozenset[int]]
@@ -116,17 +116,17 @@ class Carried:
 
         What is stored beside a value that it has to be equal to in the end is checked at once.
         """
-        found: list[tuple[int, ComparisonOperator, Node]] = []
+        open_checks: list[tuple[int, ComparisonOperator, Node]] = []
         for number, known in facts.items():
             register = self._registers[number]
             for _, action, value in _of(transition, register.checks):
                 relation = STORED_BY.get(action)
                 if relation is not None and not self._ask(asked, number, known, relation, value):
-                    found.append((number, relation, value))
+                    open_checks.append((number, relation, value))
             if register.of_equality and transition.target not in self._avoidable[number]:
                 for _, _, value in _of(transition, register.stores):
                     self._ask(asked, number, known, "=", value)
-        return found
+        return open_checks
 
     def _ask(
         self,
@@ -167,7 +167,7 @@ class Carried:
             return frozenset(known)
         if len(values) == 1:
             action, (value,) = stores[0][1], values
-            relations = {each.relation for each in known if each.expression == value}
+            relations = {fact.relation for fact in known if fact.expression == value}
             if number not in facts or action == Action.STORE or "=" in relations:
                 return frozenset({Fact("=", value, held=True)})
             if action == Action.STORE_LARGEST and relations & {"<", "<="}:
@@ -195,14 +195,14 @@ def _of(transition: Transition, uses: Iterable[Use]) -> list[Use]:
 
 def _after(known: Iterable[Fact], asked: Iterable[Neighbours]) -> set[Fact]:
     """What is known with regard to the event at hand."""
-    found: set[Fact] = set()
+    facts: set[Fact] = set()
     for fact in known:
-        for each in asked:
-            if each.left == fact.expression:
-                relation = _composed(fact.relation, each.operator)
+        for comparison in asked:
+            if comparison.left == fact.expression:
+                relation = _composed(fact.relation, comparison.operator)
                 if relation is not None:
-                    found.add(Fact(relation, each.right, held=relation == "="))
-    return found
+                    facts.add(Fact(relation, comparison.right, held=relation == "="))
+    return facts
 
 
 def _composed(one: ComparisonOperator, two: ComparisonOperator) -> ComparisonOperator | None:
@@ -227,9 +227,9 @@ def _implies(known: ComparisonOperator, wanted: ComparisonOperator) -> bool:
 def _live(automaton: CEA, register: Register) -> set[int]:
     """The states in which what the register holds can still matter."""
 
-    def goes_on(each: Transition) -> bool:
-        anew = any(action == Action.STORE for _, action, _ in _of(each, register.stores))
-        return register.scope not in each.hidden and not anew
+    def goes_on(transition: Transition) -> bool:
+        anew = any(action == Action.STORE for _, action, _ in _of(transition, register.stores))
+        return register.scope not in transition.hidden and not anew
 
     asking = [
         transition.source
@@ -244,7 +244,9 @@ def _avoidable(automaton: CEA, register: Register) -> set[int]:
     unsetting = [
         transition.source for transition in automaton.transitions if register.scope in transition.hidden
     ]
-    return automaton.leading_to((*automaton.final, *unsetting), lambda each: not _is_checked(register, each))
+    return automaton.leading_to(
+        (*automaton.final, *unsetting), lambda transition: not _is_checked(register, transition)
+    )
 
 
 def _is_checked(register: Register, transition: Transition) -> bool:

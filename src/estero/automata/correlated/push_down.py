@@ -71,11 +71,11 @@ def push_down(residuals: Sequence[Residual], automaton: CEA, schema: Schema) -> 
     drafts: list[Draft] = []
     reasons: dict[Residual, str] = {}
     for residual in residuals:
-        found = decide.drafts(residual)
-        if isinstance(found, str):
-            reasons[residual] = found
+        decided = decide.drafts(residual)
+        if isinstance(decided, str):
+            reasons[residual] = decided
         else:
-            drafts += found
+            drafts += decided
     left = tuple(residual for residual in residuals if residual in reasons)
     return PushedDown(_program(drafts, automaton) if drafts else None, left, reasons)
 
@@ -104,14 +104,14 @@ def _program(drafts: Iterable[Draft], automaton: CEA) -> RegisterProgram:
     values: dict[Value, int] = {}
     steps: dict[Step, None] = {}
     hashes = ((draft, hashed) for draft in drafts for hashed in ((0, 1) if draft.of_strings else (None,)))
-    for each, hashed in hashes:
+    for draft, hashed in hashes:
         checks, stores = (
             [(key, action, Value(value, types_of(key, automaton), hashed)) for key, action, value in uses]
-            for uses in (each.checks, each.stores)
+            for uses in (draft.checks, draft.stores)
         )
-        register = registers.setdefault((each.scope, *stores), len(registers))
-        if each.scope is not None and each.scope in begun:
-            steps[Step(each.scope, Action.RESET, register, 0)] = None
+        register = registers.setdefault((draft.scope, *stores), len(registers))
+        if draft.scope is not None and draft.scope in begun:
+            steps[Step(draft.scope, Action.RESET, register, 0)] = None
         for key, action, value in (*checks, *stores):
             number = values.setdefault(value, len(values))
             steps[Step(key, action, 0 if action == Action.NOT_NULL else register, number)] = None
@@ -186,13 +186,13 @@ class Decision:
     def _comparison(self, residual: Residual, comparison: e.Comparison) -> list[Draft]:
         """The registers for the pairs of which the left event comes first, and for the others."""
         comparison = self._by_sides(residual, comparison)
-        left, right = (self._side(residual, each) for each in (comparison.left, comparison.right))
+        left, right = (self._side(residual, side) for side in (comparison.left, comparison.right))
         operator = comparison.operator
         _check_compared(left.kind, operator, right.kind, by_keys=self._by_keys)
         scope = self._scope(residual, [left.key, right.key])
         if self._on_one_event(left.key, right.key):
             raise _StaysResidualError("one event can belong to both variables")
-        found: list[Draft] = []
+        drafts: list[Draft] = []
         for first, pair, second in (
             (left, _PAIRS[operator], right),
             (right, _PAIRS[_PAIRS[operator].mirrored], left),
@@ -203,8 +203,8 @@ class Decision:
                 raise _StaysResidualError("a register holds one value, and this one must differ from several")
             stores = ((first.key, pair.store, first.value),)
             checks = ((second.key, pair.check, second.value),)
-            found.append(Draft(scope, stores, checks, first.kind in HASHED))
-        return found
+            drafts.append(Draft(scope, stores, checks, first.kind in HASHED))
+        return drafts
 
     def _by_sides(self, residual: Residual, comparison: e.Comparison) -> e.Comparison:
         """The comparison with one variable on each side; terms change sides where they have to."""
@@ -296,8 +296,8 @@ class Decision:
         return Draft(self._scope(residual, [key]), stores, checks, before.kind in HASHED)
 
     def _agreement(self, residual: Residual, agreement: Agreement) -> Draft:
-        attributes = [e.Attribute(each.attribute, each.variable) for each in agreement.keys if each.variable]
-        alternatives = [each.attribute for each in agreement.keys if each.variable is None]
+        attributes = [e.Attribute(key.attribute, key.variable) for key in agreement.keys if key.variable]
+        alternatives = [key.attribute for key in agreement.keys if key.variable is None]
         if alternatives:
             key = dict(residual.bindings)[ALL_MARKED]
             attributes.append(e.Attribute(self._first(alternatives, key), ALL_MARKED))
@@ -322,7 +322,7 @@ class Decision:
         """The first of these attributes that the events of a variable have, whatever their type."""
         if len(alternatives) == 1:
             return alternatives[0]
-        tables = [self._schema.attributes_of(each) or {} for each in types_of(key, self._automaton)]
+        tables = [self._schema.attributes_of(name) or {} for name in types_of(key, self._automaton)]
         first = {
             next((alternative for alternative in alternatives if alternative in table), None)
             for table in tables
@@ -362,8 +362,13 @@ class Decision:
             transition.target for transition in self._automaton.transitions if transition.carries(first)
         }
         for key in others:
-            after = reached(states, lambda state: [each.target for each in inside[state]])
-            states = {each.target for state in after for each in inside[state] if each.carries(key)}
+            after = reached(states, lambda state: [transition.target for transition in inside[state]])
+            states = {
+                transition.target
+                for state in after
+                for transition in inside[state]
+                if transition.carries(key)
+            }
         return bool(states)
 
 

@@ -60,18 +60,22 @@ def separated(
         return None
     kinds = [kind(term.node) for term in terms]
     movable = _EXACT if exactly else _ROUNDED
-    if not all(each in movable for each in kinds) or not all(_is_short(term.node) for term in terms):
+    if not all(term_kind in movable for term_kind in kinds) or not all(
+        _is_short(term.node) for term in terms
+    ):
         return None
     one, other = sorted(variables)
     later = {one} if is_later(one, other) else {other}
     of_each = [names or later for names in of_each]
     moved = sorted(zip(terms, of_each, kinds, strict=True), key=lambda item: not item[0].is_added)
     first = moved[0][1]
-    left = [(term, each) for term, names, each in moved if names == first]
-    right = [(_Term(term.node, not term.is_added), each) for term, names, each in moved if names != first]
+    left = [(term, term_kind) for term, names, term_kind in moved if names == first]
+    right = [
+        (_Term(term.node, not term.is_added), term_kind) for term, names, term_kind in moved if names != first
+    ]
     is_plain = all(_is_time(side, time) for side in (left, right))
     sides = (
-        _sum([term if is_plain else _since_epoch(term, each) for term, each in side])
+        _sum([term if is_plain else _since_epoch(term, term_kind) for term, term_kind in side])
         for side in (left, right)
     )
     return e.Comparison(comparison.operator, *sides, span=comparison.span)
@@ -121,16 +125,18 @@ def _terms(node: e.Node, is_added: bool) -> Iterator[_Term]:
 
 def _variables(node: e.Node) -> set[str]:
     return {
-        each.variable for each in node.walk() if isinstance(each, e.Attribute) and each.variable is not None
+        inner.variable
+        for inner in node.walk()
+        if isinstance(inner, e.Attribute) and inner.variable is not None
     }
 
 
 def _is_short(node: e.Node) -> bool:
     return not any(
-        isinstance(each, e.Literal)
-        and isinstance(each.value, Duration)
-        and abs(each.value.nanoseconds) > _SHORT
-        for each in node.walk()
+        isinstance(inner, e.Literal)
+        and isinstance(inner.value, Duration)
+        and abs(inner.value.nanoseconds) > _SHORT
+        for inner in node.walk()
     )
 
 

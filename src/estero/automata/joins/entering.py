@@ -198,7 +198,7 @@ class States:
         labels = frozenset(label for single in entry.served for label in self.parts.events[single].labels)
         self.sources += len(entry.sources)
         if len(self._transitions) >= self.cap:
-            raise self.too_many_served(single for each in state.entered_by for single in each)
+            raise self.too_many_served(single for served in state.entered_by for single in served)
         if self.sources > SOURCE_CAP:
             raise self.too_many_parts(SOURCE_CAP)
         self._transitions.append(PceaTransition(entry.sources, entry.bit, labels, number))
@@ -260,7 +260,7 @@ class States:
             entering = " or ".join(map(self.name_of, state.entered_by))
             name = f"{state.name} by {entering}" if alike[state.name] > 1 and state.joins else state.name
             tries = chain((name,), (f"{name} {number}" for number in count(2)))
-            names[next(each for each in tries if each not in names)] = None
+            names[next(candidate for candidate in tries if candidate not in names)] = None
         return names
 
     def name_of(self, served: Served) -> str:

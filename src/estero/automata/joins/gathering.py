@@ -107,11 +107,11 @@ class _Construction:
 
     def track(self, shape: Shape) -> _Track:
         """The states and transitions of a part, and of what is joined inside it."""
-        found = self.tracks.get(shape.number)
-        if found is None:
-            found = self.tracks[shape.number] = _Track()
-            _Runs(self, shape, found).follow()
-        return found
+        track = self.tracks.get(shape.number)
+        if track is None:
+            track = self.tracks[shape.number] = _Track()
+            _Runs(self, shape, track).follow()
+        return track
 
     # --------------------------------------------------------------------------------- joining parts
 
@@ -151,7 +151,7 @@ class _Construction:
         groups = merged([*([atom] for atom in range(len(having))), *sharing.values()])
         nodes = [self._tree(together, group) for group in sorted(map(sorted, groups))]
         if self.first_tree is None:
-            names = [[self.parts.classes[number].name for number in each] for each in (*having, behind)]
+            names = [[self.parts.classes[number].name for number in classes] for classes in (*having, behind)]
             last = Leaf(len(having))
             tree = compact(q_tree(names)) if witness(names) is None else Inner(FRESH, (*nodes, last))
             texts = [*map(self.parts.text, together.parts), "what comes behind"]
@@ -160,14 +160,14 @@ class _Construction:
 
     def _having(self, together: Together) -> list[list[int]]:
         """For each part its classes; one that no other part has, and nothing outside, joins nothing."""
-        found: list[list[int]] = []
+        having: list[list[int]] = []
         for part in together.parts:
             matter = self.scopes.matter_outside(together, part.singles)
             values = (
                 number for single in sorted(part.singles) for number in self.parts.events[single].values
             )
-            found.append([number for number in dict.fromkeys(values) if number in matter])
-        return found
+            having.append([number for number in dict.fromkeys(values) if number in matter])
+        return having
 
     def _tree(self, together: Together, atoms: Sequence[int]) -> Node:
         """The compact q-tree of some parts; raises `NotJoinedError` where there is none."""
@@ -175,9 +175,9 @@ class _Construction:
         if place not in self.trees:
             having = self._having(together)
             names = [[self.parts.classes[number].name for number in having[atom]] for atom in atoms]
-            found = witness(names)
-            if found is not None:
-                first, second, *numbers = found
+            conflict = witness(names)
+            if conflict is not None:
+                first, second, *numbers = conflict
                 both, one, other = (self.parts.name(together.parts[atoms[number]]) for number in numbers)
                 raise NotJoinedError(
                     f"it is not hierarchical: {both} has both {first} and {second}, "
@@ -211,16 +211,16 @@ class _Construction:
         atoms = leaves(node)
         ends = [(atom, end) for atom in atoms for end in self.track(together.parts[atom]).ends]
         hanging: dict[frozenset[int], list[list[int]]] = {}
-        found = self._at_once([(atom, end.served) for atom, end in ends])
+        at_once = self._at_once([(atom, end.served) for atom, end in ends])
         sources = self.states.sources
-        for chosen in found:
+        for chosen in at_once:
             below = frozenset(ends[number][0] for number in chosen)
             if below not in hanging:
-                hanging[below] = [self._states_of(together, each) for each in _hanging(node, below)]
+                hanging[below] = [self._states_of(together, branch) for branch in _hanging(node, below)]
             sources += len(hanging[below]) * prod(map(len, hanging[below]))
             if sources > SOURCE_CAP:
                 raise self.states.too_many_parts(SOURCE_CAP)
-        for chosen in found:
+        for chosen in at_once:
             below = frozenset(ends[number][0] for number in chosen)
             served = tuple(sorted(single for number in chosen for single in ends[number][1].served))
             links = tuple(link for number in chosen for link in ends[number][1].links)
@@ -233,7 +233,7 @@ class _Construction:
         They are as many as the subsets of parts that end with one type, where nothing tells these apart; so
         they are counted while they are found.
         """
-        found = [
+        servings = [
             _Serving(
                 (number,),
                 self.states.types(served),
@@ -242,21 +242,21 @@ class _Construction:
             )
             for number, (_, served) in enumerate(ends)
         ]
-        types = Counter(name for each in found for name in each.types)
-        for each in found:
-            if all(types[name] == 1 for name in each.types):
+        types = Counter(name for serving in servings for name in serving.types)
+        for serving in servings:
+            if all(types[name] == 1 for name in serving.types):
                 continue  # nothing else ends with such an event
-            part = ends[each.ends[-1]][0]
+            part = ends[serving.ends[-1]][0]
             later = [
                 number
-                for number in each.later
-                if ends[number][0] > part and self._fits(each, ends[number][1])
+                for number in serving.later
+                if ends[number][0] > part and self._fits(serving, ends[number][1])
             ]
-            if len(found) + len(later) + self.served > self.states.cap:
+            if len(servings) + len(later) + self.served > self.states.cap:
                 raise self.states.too_many_served(single for _, served in ends for single in served)
-            found += [self._serving_also(each, number, ends[number][1], later) for number in later]
-        self.served += len(found)
-        return [each.ends for each in found]
+            servings += [self._serving_also(serving, number, ends[number][1], later) for number in later]
+        self.served += len(servings)
+        return [serving.ends for serving in servings]
 
     def _fits(self, serving: _Serving, served: Served) -> bool:
         """Whether one event can be one end more: it has one type, and each attribute one constant."""
@@ -361,7 +361,9 @@ class _Runs:
         )
 
     def _too_many_states(self) -> LimitExceeded:
-        growing = max(all_shapes(self.shape), key=lambda each: (isinstance(each, Together), len(each.parts)))
+        growing = max(
+            all_shapes(self.shape), key=lambda shape: (isinstance(shape, Together), len(shape.parts))
+        )
         return LimitExceeded(
             f"the pattern needs a joining automaton of more than {STATE_CAP:,} states; what grows is "
             f"{self.made.parts.text(growing)}: write fewer parts, or several queries"
@@ -370,10 +372,10 @@ class _Runs:
 
 def _hanging(node: Node, served: frozenset[int]) -> list[Node]:
     """What branches off the paths from a node of a q-tree down to these parts."""
-    found: list[Node] = []
+    hanging: list[Node] = []
     for child in node.children if isinstance(node, Inner) else ():
         if served.isdisjoint(leaves(child)):
-            found.append(child)
+            hanging.append(child)
         else:
-            found += _hanging(child, served)
-    return found
+            hanging += _hanging(child, served)
+    return hanging

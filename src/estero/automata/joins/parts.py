@@ -68,8 +68,8 @@ class Parts:
     @property
     def overlap(self) -> bool:
         """Whether one event of the stream may serve as several of the events."""
-        together = (each for each in all_shapes(self.shape) if isinstance(each, Together))
-        return any(others for each in together for others in each.beside.values())
+        together = (shape for shape in all_shapes(self.shape) if isinstance(shape, Together))
+        return any(others for shape in together for others in shape.beside.values())
 
     def text(self, shape: Shape) -> str:
         """A part as it is written; a single event with all that is asked of it."""
@@ -200,7 +200,7 @@ class _Reading:
                         inside.append(part)
                     flat += part.parts if isinstance(part, Together) else [part]
                 together = Together(self._number(node), _singles(flat), tuple(flat), self._beside(flat))
-                self.around |= dict.fromkeys((each.number for each in inside), together)
+                self.around |= dict.fromkeys((part.number for part in inside), together)
                 return together
             case p.Sequence(parts, links) if all(link == p.Link() for link in links):
                 optional = tuple(isinstance(part, p.Optional) for part in parts)
@@ -268,8 +268,10 @@ class _Reading:
             for number in marks[condition.variable]:
                 self.events[number].conditions.append(condition.predicate)
             return
-        filters = [each for each in condition.walk() if isinstance(each, e.EventFilter)]
-        speaking = {number for each in filters for number in marks[each.variable]}
+        filters = [
+            event_filter for event_filter in condition.walk() if isinstance(event_filter, e.EventFilter)
+        ]
+        speaking = {number for event_filter in filters for number in marks[event_filter.variable]}
         if len(speaking) > 1 or self.shapes[id(node)].count(frozenset(speaking)) != (1, 1):
             raise NotJoinedError(f"{condition!s} is about several events, and not an equality")
         self.events[speaking.pop()].conditions.append(of_one_event(condition))
@@ -337,12 +339,12 @@ class _Reading:
         """The first of the keys that all types of an event have."""
         if len(keys) == 1:
             return keys[0]
-        found = {
+        first_keys = {
             next((key for key in keys if key in attributes), None)
             for attributes in map(self.schema.attributes_of, event.types)
             if attributes is not None
         }
-        name = found.pop() if len(found) == 1 else None
+        name = first_keys.pop() if len(first_keys) == 1 else None
         if name is None:
             raise NotJoinedError(f"which key {event.event_type!s} has depends on its event")
         return name
@@ -355,14 +357,14 @@ class _Reading:
         names = self._names()
         values: list[dict[int, tuple[str, ...]]] = [{} for _ in self.events]
         classes: list[EqualValues] = []
-        for number, each in enumerate(self._classes()):
-            self._check_kinds(each)
-            terms = sorted(set(each.terms))
+        for number, equality in enumerate(self._classes()):
+            self._check_kinds(equality)
+            terms = sorted(set(equality.terms))
             text = " = ".join(f"{quoted(names[single])}.{quoted(attribute)}" for single, attribute in terms)
-            classes.append(EqualValues(text, self._scope(each).number, each.is_total))
+            classes.append(EqualValues(text, self._scope(equality).number, equality.is_total))
             for single, attribute in terms:
                 values[single][number] = (*values[single].get(number, ()), attribute)
-            for single, attribute in each.compared_with_themselves:
+            for single, attribute in equality.compared_with_themselves:
                 self.events[single].conditions.append(e.Not(e.IsNull(e.Attribute(attribute))))
         events = tuple(
             EventPart(
@@ -385,19 +387,19 @@ class _Reading:
 
     def _classes(self) -> list[_Equality]:
         """The equalities, those made one that have a group in common, which is always there."""
-        found: list[_Equality] = []
+        classes: list[_Equality] = []
         shared: dict[object, list[int]] = {}
-        for number, each in enumerate(self.equal):
-            scope = self._scope(each)
-            for group in each.groups if each.is_total else ():
+        for number, equality in enumerate(self.equal):
+            scope = self._scope(equality)
+            for group in equality.groups if equality.is_total else ():
                 for single in group.singles:
                     if scope.count(frozenset({single}))[0]:
                         shared.setdefault((scope.number, single, group.attribute), []).append(number)
         for numbers in merged([*([number] for number in range(len(self.equal))), *shared.values()]):
             together = [self.equal[number] for number in sorted(numbers)]
-            groups = tuple(group for each in together for group in each.groups)
-            found.append(_Equality(groups, together[0].scope, any(each.alone for each in together)))
-        return sorted(found, key=lambda each: min(each.terms))
+            groups = tuple(group for equality in together for group in equality.groups)
+            classes.append(_Equality(groups, together[0].scope, any(equality.alone for equality in together)))
+        return sorted(classes, key=lambda equality: min(equality.terms))
 
     def _names(self) -> list[str]:
         """For each event a label that no other one has, the last such that was given; else its last one."""
@@ -413,9 +415,9 @@ class _Reading:
     def _check_labels(self, shape: Shape) -> None:
         """The labels of an event of the stream tell which of the pattern's events it is, or which ones."""
         beside: dict[int, frozenset[int]] = {}
-        for each in all_shapes(shape):
-            if isinstance(each, Together):
-                for single, those in each.beside.items():
+        for inner in all_shapes(shape):
+            if isinstance(inner, Together):
+                for single, those in inner.beside.items():
                     beside[single] = beside.get(single, frozenset()) | those
         others = self._alike()
         for number, event in enumerate(self.events):

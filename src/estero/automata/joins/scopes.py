@@ -17,7 +17,7 @@ class Scopes:
             frozenset(single for single, event in enumerate(parts.events) if number in event.values)
             for number in range(len(parts.classes))
         ]
-        self.all = frozenset(event_class.scope for event_class in parts.classes)
+        self.all = frozenset(value_class.scope for value_class in parts.classes)
         """The shapes of which instances count, by their numbers."""
         self._place(parts.shape, NOTHING, NOTHING)
 
@@ -39,15 +39,20 @@ class Scopes:
         above, repeating = self._above[shape.number], self._repeating[shape.number]
         return frozenset(
             number
-            for number, each in enumerate(self._classes)
-            if each.scope in above and (each.scope in repeating or not self._singles[number] <= singles)
+            for number, value_class in enumerate(self._classes)
+            if value_class.scope in above
+            and (value_class.scope in repeating or not self._singles[number] <= singles)
         )
 
     def matter_inside(self, shape: Shape, live: frozenset[int]) -> frozenset[int]:
         """The classes that matter to a run that goes on in a shape, while `live` are the shapes inside."""
         inside = live | self._above[shape.number]
-        return frozenset(number for number, each in enumerate(self._classes) if each.scope in inside)
+        return frozenset(
+            number for number, value_class in enumerate(self._classes) if value_class.scope in inside
+        )
 
     def ended(self, begun: frozenset[int]) -> frozenset[int]:
         """The classes of which an instance is over where new ones of these shapes begin."""
-        return frozenset(number for number, each in enumerate(self._classes) if each.scope in begun)
+        return frozenset(
+            number for number, value_class in enumerate(self._classes) if value_class.scope in begun
+        )

@@ -271,8 +271,8 @@ class Together(Shape):
             for place, (part, inner) in enumerate(zip(self.parts, progress, strict=True))
             for move in (part.begin() if inner is None else part.step(inner))
         ]
-        found = [[each] for each in alone]
-        for moved in found:  # which grows meanwhile
+        combinations = [[step] for step in alone]
+        for moved in combinations:  # which grows meanwhile
             changed = dict(moved)
             served = tuple(sorted(single for move in changed.values() for single in move.served))
             after = tuple(
@@ -281,10 +281,10 @@ class Together(Shape):
             yield Move(served, after, NOTHING.union(*(move.begun for move in changed.values())))
             if all(self.beside[single] for single in served):
                 last = moved[-1][0]
-                found += [
+                combinations += [
                     [*moved, (place, move)]
                     for place, move in alone
-                    if place > last and all(self.beside[each].issuperset(served) for each in move.served)
+                    if place > last and all(self.beside[single].issuperset(served) for single in move.served)
                 ]
 
     def is_done(self, progress: Progress) -> bool:
