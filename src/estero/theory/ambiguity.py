@@ -66,11 +66,11 @@ def refuse_ambiguous(machine: PCEA) -> None:
     )
     if shown.by_one:
         raise ValueError(
-            f"one run of this automaton marks an event twice, for instance of {events}: runs that it gathers "
+            f"one run of this automaton marks an event twice, for instance on {events}: runs that it gathers "
             "have that event in common; give it different labels in them, or let their events differ"
         )
     raise ValueError(
-        f"two runs of this automaton mark the same events alike, for instance those of {events}: "
+        f"two runs of this automaton mark the same events alike, for instance on {events}: "
         "make the conditions of its transitions exclude one another, or give them different labels"
     )
 

@@ -84,9 +84,7 @@ def predicate_text(predicate: EventPredicate) -> str:
     if predicate.condition is not None:
         condition = f"[{predicate.condition}]"
         if not _reads_back(predicate.condition):
-            raise ValueError(
-                f"the condition {predicate.condition} has values in it that its text does not say"
-            )
+            raise ValueError(f"the condition {predicate.condition} has values that its text does not say")
     texts = [f"{event_type(name)}{condition}" for name in predicate.types]
     return texts[0] if len(texts) == 1 else f"({' OR '.join(texts)})"
 

@@ -22,14 +22,16 @@ MOST_WAYS: Final = 64
 def chain_to_pattern(chain: Chain) -> p.Pattern:
     """The pattern with the complex events of `chain`.
 
-    Raises `LimitExceeded` where the chain has a loop, or more than `MOST_WAYS` ways from begin to end.
+    Raises `LimitExceeded` where the chain has a loop, or more than `MOST_WAYS` paths to its end.
     """
     if chain.most_events is None:
-        raise LimitExceeded("this automaton has a loop that compares events, which no pattern says")
+        raise LimitExceeded("this automaton has a loop that compares events, which no pattern can say")
     ways: list[p.Pattern] = []
     for way in _ways(chain):
         if len(ways) == MOST_WAYS:
-            raise LimitExceeded(f"this automaton has more than {MOST_WAYS} ways from begin to end")
+            raise LimitExceeded(
+                f"this automaton has more than {MOST_WAYS} paths from its beginning to its end"
+            )
         ways.append(_pattern(chain, way))
     return ways[0] if len(ways) == 1 else p.Disjunction(tuple(ways))
 

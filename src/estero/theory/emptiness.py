@@ -25,7 +25,7 @@ def why_never(tree: QueryTree, cea: CEA) -> str:
     if isinstance(window, EventWindow) and length - 1 > window.events:
         return (
             f"this query never matches: its complex events take {length} events or more, "
-            f"and WITHIN {window} leaves room for {window.events + 1}"
+            f"and WITHIN {window} allows {window.events + 1}"
         )
     return ""
 
@@ -37,8 +37,8 @@ def _why_empty(tree: QueryTree) -> str:
     part = _smallest_empty(tree.pattern, tree.streams)
     for predicate in compile_pattern(part, tree.streams).automaton.predicates:
         if predicate != FIRST and not any(kind.bits for kind in kinds_of([predicate])):
-            return f"no event can be {predicate}"
-    return f"no complex event can be {shortened(part)}"
+            return f"no event satisfies {predicate}"
+    return f"no complex event matches {shortened(part)}"
 
 
 def _smallest_empty(pattern: Pattern, streams: tuple[str, ...]) -> Pattern:

@@ -109,7 +109,7 @@ class Comparison:
                 word = self._word(kinds, limit)
                 if word is None:
                     doubts.append(
-                        f"{assumed[0]} may tell them apart, and is more than a comparison with a constant"
+                        f"{assumed[0]} may distinguish them, and is more than a comparison with a constant"
                     )
             if word is not None:
                 suspected.append(_witness(kinds, *word))
@@ -181,7 +181,7 @@ def shortest_witness(limit: int, *comparisons: Comparison) -> tuple[Witness, int
         if (witness := comparison.missing(doubts, limit)) is not None
     ]
     if doubts and not shown:
-        raise ValueError(f"it is not decided whether the two queries find the same: {doubts[0]}")
+        raise ValueError(f"it is undecided whether the two queries find the same: {doubts[0]}")
     return min(shown, key=lambda pair: _length(pair[0]), default=None)
 
 

@@ -107,8 +107,8 @@ def _kinds_of_type(
 
 def _too_many(name: str, condition: e.Node, what: str) -> LimitExceeded:
     return LimitExceeded(
-        f"the conditions on {name} tell more than {what} apart; the longest is {condition}: "
-        "write fewer conditions that belong together"
+        f"the conditions on {name} distinguish more than {what}; the longest is {condition}: "
+        "write fewer conditions on the same attributes"
     )
 
 

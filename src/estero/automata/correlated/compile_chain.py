@@ -1,8 +1,8 @@
-"""Compiled pattern → chain automaton, where its comparisons are between neighbours, or why there is none.
+"""Compiles a pattern whose comparisons are between neighbours into a chain automaton.
 
-The states are those of the pattern's automaton together with what the last event carries (neighbours.py).
-This is the transition-to-state construction of the paper's Proposition 7, for every comparison and not
-PART-BY alone.
+The states are those of the pattern's automaton together with facts about the last event (neighbours.py). This
+is the construction of Proposition 7 of "Towards streaming evaluation of queries with correlation in complex
+event processing" (docs/papers.md), for all comparisons and not only for PART-BY.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ SECOND_ORDER: Final = "the same neighbours are already compared by another order
 MORE_DIFFERENT: Final = (
     f"the same neighbours are already compared by {MOST_DIFFERENT} disequalities, the most that an index has"
 )
-"""Why comparisons that no index serves stay residual."""
+"""The reasons why comparisons that no index serves stay residual."""
 
 
 def chain_of(
     automaton: CEA, residuals: Sequence[Residual], schema: Schema, *, windowed: bool = False
 ) -> Chain | str:
-    """The chain automaton of a compiled pattern, or a phrase on why there is none.
+    """The chain automaton of a compiled pattern, or the reason why there is none, as a phrase.
 
     It finds the complex events of the pattern once its `residuals` are checked: those that registers cannot
-    say either, those between events that are no neighbours, and those of a second order between the same
-    neighbours. A range counts as one order. Disequalities count as none where there is no order and the
-    query is not `windowed`, else each of them counts as one.
+    express either, those between events that are not neighbours, and those of a second order between the same
+    neighbours. A range counts as one order. If there is no order and the query is not `windowed`,
+    disequalities do not count; otherwise each of them counts as an order.
     """
     why = why_others_matter(automaton)
     if why:
@@ -95,10 +95,10 @@ def chain_of(
 def _neighbours(
     automaton: CEA, residuals: Sequence[Residual], schema: Schema
 ) -> tuple[list[PlacedTransition], dict[int, str]]:
-    """All transitions, with comparisons for as many residuals as can be; and why the others stay residual.
+    """All transitions, with the comparisons of as many residuals as possible, and the reasons for the others.
 
-    What cannot be said by neighbours together is left out one by one, the last written first, and then
-    tried again beside what could.
+    Residuals that neighbours cannot express together are left out one by one, the last written first, and
+    then each of them is tried again together with the others.
     """
     drafted, reasons = _drafted(automaton, residuals, schema)
     if residuals and not drafted:
@@ -130,7 +130,7 @@ def _neighbours(
 def _drafted(
     automaton: CEA, residuals: Sequence[Residual], schema: Schema
 ) -> tuple[dict[int, list[Register]], dict[int, str]]:
-    """What registers would do for each residual, by its number; and why they cannot for the others."""
+    """The registers of each residual by its number, and for the others the reasons why they have none."""
     decide = Decision(automaton, schema, by_keys=True)
     drafted: dict[int, list[Register]] = {}
     reasons: dict[int, str] = {}
@@ -150,7 +150,7 @@ def _drafted(
 
 
 def _parts(residual: Residual) -> list[Residual]:
-    """BETWEEN as its two comparisons, where both are about the same variables."""
+    """Splits BETWEEN into its two comparisons if both refer to the same variables."""
     match residual.condition:
         case Between(operand, low, high) if variables_of(low) == variables_of(high):
             parts = (Comparison(">=", operand, low), Comparison("<=", operand, high))
@@ -160,7 +160,7 @@ def _parts(residual: Residual) -> list[Residual]:
 
 
 def _same_checks(registers: Iterable[Register]) -> list[Register]:
-    """Equalities with the same later event made one: what comes before it has to be the same as well."""
+    """Merges equalities with the same later event, as the values before it are then equal as well."""
     joined: dict[object, Register] = {}
     for number, register in enumerate(registers):
         together = (register.scope, register.checks) if register.of_equality else number
@@ -171,7 +171,7 @@ def _same_checks(registers: Iterable[Register]) -> list[Register]:
 
 
 def _joined(registers: Sequence[Register], automaton: CEA) -> list[Register]:
-    """Equality classes of values that every run has, as one register each: they are all the same."""
+    """Makes one register of each equality class of values that every run has, as they are all equal."""
     terms: dict[tuple[Key, Node], set[int]] = {}
     whole = [
         number for number, register in enumerate(registers) if register.of_equality and register.scope is None
@@ -217,7 +217,7 @@ def _is_in_every_run(key: Key, automaton: CEA) -> bool:
 
 
 class _Place(NamedTuple):
-    """A state of the pattern's automaton, and what the last marked event says of registers there."""
+    """A state of the pattern's automaton, and the facts about registers that hold there."""
 
     state: int
     facts: frozenset[tuple[int, frozenset[Fact]]]
@@ -225,10 +225,10 @@ class _Place(NamedTuple):
 
 
 def _transitions(automaton: CEA, registers: Sequence[Register]) -> list[PlacedTransition]:
-    """All transitions of the chain, from `BEGIN` on.
+    """All reachable transitions of the chain, from `BEGIN` on.
 
-    Raises `NotCarriedError` where a comparison is none of neighbours, `NoChainError` where there are
-    too many.
+    Raises `NotCarriedError` if a comparison is not between neighbours, and `NoChainError` if there are too
+    many states.
     """
     carried = Carried(automaton, registers)
     marking = leaving(transition for transition in automaton.transitions if transition.labels)
@@ -256,7 +256,7 @@ def _orders(transition: PlacedTransition) -> list[Neighbours]:
 def _served(
     transition: PlacedTransition, different: int, is_mixed: Callable[[Neighbours], bool]
 ) -> tuple[Neighbours, ...]:
-    """What is compared by indices: equalities, and one order or range, or else so many disequalities."""
+    """The comparisons that indices serve: equalities, and one order or range, or else some disequalities."""
     asked = transition.step.comparisons
     equal = sorted((comparison for comparison in asked if comparison.operator == "="), key=repr)
     orders = _orders(transition)

@@ -1,9 +1,9 @@
-"""Chain automata as users give them: told apart where several runs mark alike, or as automata with filters.
+"""Chain automata as users give them, made unambiguous or turned into automata with filters.
 
-A chain that indices serve is made deterministic first, where it has to be (Theorem 8 of "Towards streaming
-evaluation of queries with correlation"). Any other becomes an automaton in which each event that enters a
-state begins an instance, to which the next marked event belongs as well; what the two are compared by is a
-filter inside that instance.
+A chain that indices serve is made deterministic if it is ambiguous (Theorem 8 of "Towards streaming
+evaluation of queries with correlation in complex event processing", docs/papers.md). Any other becomes an
+automaton in which each event that enters a state begins an instance, to which the next marked event belongs
+as well; the comparisons of the two are filters inside that instance.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from estero.language.tree import expressions as e
 from estero.language.tree.schema import HASHED, Kind, Schema
 
 MOST_POINTED: Final = 6
-"""The most disequalities of a transition that wait in an ED-index: 1,956 skip pointers for each event."""
+"""The most disequalities of a transition in an ED-index: they take 1,956 skip pointers for each event."""
 
 BEFORE, HERE = "before", "here"
 """The variables of a filter between neighbours."""
 
 
 def indexed(chain: Chain, schema: Schema, *, windowed: bool) -> Chain | str:
-    """The chain, deterministic where several of its runs mark alike; a phrase where no index serves it."""
+    """The chain, made deterministic if it is ambiguous, or the reason why no index serves it, as a phrase."""
     if chain.anchored:
         return "its runs begin at the first event only, and there are few of these"
     listed = not windowed and not chain.ordered
@@ -40,18 +40,18 @@ def indexed(chain: Chain, schema: Schema, *, windowed: bool) -> Chain | str:
             return why
     builder = ChainBuilder(schema, listed=listed, different=MOST_POINTED)
     try:
-        return builder.told_apart(chain)
+        return builder.unambiguous(chain)
     except NoChainError as reason:
         return str(reason)
 
 
 def _written(transition: ChainTransition) -> ChainTransition:
-    """The transition with its comparisons in the order that indices ask for."""
+    """The transition with its comparisons in the order that indices require."""
     return replace(transition, comparisons=in_written_order(transition.comparisons))
 
 
 def _unserved(transition: ChainTransition, kinds: Mapping[str, Kind], *, listed: bool) -> str:
-    """Why no index serves what a transition compares, as a phrase; empty where one does."""
+    """The reason why no index serves the comparisons of a transition, as a phrase; empty if one does."""
     different = transition.different
     if listed:
         if len(different) > MOST_POINTED:
@@ -88,12 +88,12 @@ def _known(side: e.Node, kinds: Mapping[str, Kind]) -> bool:
 
 
 def with_filters(chain: Chain) -> Compiled:
-    """An automaton that marks what the chain marks, and filters for what the chain compares."""
+    """An automaton with the marks of the chain, and with filters for its comparisons."""
     return _Filtered(chain).compiled()
 
 
 class _Filtered:
-    """States are 0, where runs begin, the copies of those of the chain, and the last one, where they end.
+    """The automaton of a chain: an initial state 0, copies of the states of the chain, and a final state.
 
     A state with a transition to itself has two copies, which take turns: else an event would begin the next
     instance of a place before it could belong to the last one.
@@ -129,7 +129,7 @@ class _Filtered:
         return Compiled(automaton, tuple(dict.fromkeys(self._residuals())))
 
     def _ways(self, transition: ChainTransition) -> Iterator[tuple[int, int]]:
-        """From which copy to which one a transition leads."""
+        """The pairs of copies that a transition leads from and to."""
         for (state, turn), number in self._number.items():
             if state == transition.source:
                 yield number, self._number[transition.target, 1 - turn if state == transition.target else 0]

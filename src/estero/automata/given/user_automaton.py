@@ -83,7 +83,7 @@ def _steps(given: Sequence[object], types: Sequence[str] | None) -> list[_Step]:
             raise ValueError(f"a state is a hashable value, not {state!r}")  # noqa: TRY004
     between = f"the transition from {source!r} to {target!r}"
     if not isinstance(event, str):
-        raise ValueError(f"{between} has no text for its event: {event!r}")  # noqa: TRY004
+        raise ValueError(f"{between} takes its event as a text, not {event!r}")  # noqa: TRY004
     names = labels_of(labels, between)
     assert isinstance(source, Hashable) and isinstance(target, Hashable)  # noqa: PT018, S101 (for the type checker)
     apart = _distances(str(distance[0]), between) if distance else ()
@@ -111,7 +111,7 @@ def _distances(text: str, between: str) -> tuple[Distance, ...]:
         or read.links[0].lacking
     ):
         raise ValueError(
-            f"{between} asks for {text}, which is no distance: write [<= 5 MINUTES] or [> 2 EVENTS]"
+            f"{between} asks for {text}, which is not a distance: write [<= 5 MINUTES] or [> 2 EVENTS]"
         )
     return read.links[0].distances
 
@@ -169,8 +169,8 @@ def _check_distances(steps: Sequence[_Step], begins: Sequence[Hashable]) -> None
         if step.apart and step.source in unmarked:
             source, target = step.given
             raise ValueError(
-                f"the transition from {source!r} to {target!r} asks how far away the event is that the run "
-                "has marked before, and a run may have marked none there"
+                f"the transition from {source!r} to {target!r} asks for the distance from the event that the "
+                "run has marked before, but a run may have marked none there"
             )
 
 

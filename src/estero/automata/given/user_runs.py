@@ -79,8 +79,8 @@ def runs_of(
     if any(len(step.sources) > 1 for step in steps):
         if anchored:
             raise ValueError(
-                "anchored is for runs with one beginning: of runs that are gathered, only one could begin at "
-                "the first event"
+                "anchored=True is for runs with one beginning: of runs that are gathered, only one could "
+                "begin at the first event"
             )
         return _parallelised(steps, states, ends)
     return replace(_chain(steps, states, ends), anchored=anchored)
@@ -119,7 +119,7 @@ def _steps(
     names = " and ".join(map(repr, sources)) or "the beginning"
     where = f"the transition from {names} to {target!r}"
     if not isinstance(event, str):
-        raise ValueError(f"{where} has no text for its event: {event!r}")  # noqa: TRY004
+        raise ValueError(f"{where} takes its event as a text, not {event!r}")  # noqa: TRY004
     marks = labels_of(labels, where)
     if not marks:
         raise ValueError(f"{where} marks nothing; events that are not marked are passed over by themselves")
@@ -151,7 +151,7 @@ def _one_predicate(clause: Clause, types: Sequence[str] | None, where: str) -> E
         name for name in allowed[0] if name not in refused and all(name in options for options in allowed)
     )
     if not names:
-        raise ValueError(f"{where} is taken by no event")
+        raise ValueError(f"{where} reads no event: its types exclude one another")
     conditions = tuple(predicate.condition for predicate in clause.present if predicate.condition is not None)
     return EventPredicate(names, e.And(conditions) if len(conditions) > 1 else next(iter(conditions), None))
 
@@ -204,10 +204,10 @@ def _neighbours(part: e.Node, names: Mapping[str, Hashable]) -> tuple[Hashable, 
         if len(before) == 1 and None not in before and here == {None}:
             (name,) = before
             if name not in names:
-                raise _wrong(f"{name} is no state that this transition leaves", part, names)
+                raise _wrong(f"{name} is not a state that this transition leaves", part, names)
             left, right = (part.left, part.right) if side == 0 else (part.right, part.left)
             return names[name or ""], Neighbours(operator, e.without_variable(left), right)
-    raise _wrong("one side has to be of an event before and the other of the event at hand", part, names)
+    raise _wrong("one side must refer to an event before, and the other to the event at hand", part, names)
 
 
 def _variables(node: e.Node) -> set[str | None]:
