@@ -1,8 +1,9 @@
-"""Automata as users give them whose transitions compare events, or gather several runs → Chain or PCEA.
+"""Turns automata of users whose transitions compare events or gather several runs into a Chain or a PCEA.
 
-Between marked events all others are passed over, so every transition marks ("Towards streaming evaluation of
-queries with correlation", section 4; "Complex event recognition meets hierarchical conjunctive queries",
-section 3). One that gathers several states makes a parallelised automaton, and none does a chain automaton.
+All events between marked ones are passed over, so every transition marks ("Towards streaming evaluation of
+queries with correlation in complex event processing", section 4; "Complex event recognition meets
+hierarchical conjunctive queries", section 3; docs/papers.md). With a transition that gathers several states
+the automaton is a parallelised one, and otherwise a chain automaton.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _TURNED: Final[Mapping[e.ComparisonOperator, e.ComparisonOperator]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A transition as it was given: from all of `sources` (none: a run begins)."""
+    """A transition as it was given, from all of `sources`; without sources a run begins."""
 
     sources: tuple[Hashable, ...]
     predicate: EventPredicate
@@ -62,8 +63,8 @@ def runs_of(
 ) -> Chain | PCEA:
     """The automaton with these transitions, each ``(state or states, event, labels, state[, comparison])``.
 
-    Raises `QueryError` for a wrong text, with the place in it, and `ValueError`, with the names of the
-    states, for what does not fit together.
+    Raises `QueryError` for a mistake in a text, with its position, and `ValueError`, with the names of
+    states, for transitions that do not fit together.
     """
     given = list(transitions)
     begins = _begins(given, initial)
@@ -138,7 +139,7 @@ def _steps(
 
 
 def _one_predicate(clause: Clause, types: Sequence[str] | None, where: str) -> EventPredicate:
-    """All of a clause as one predicate."""
+    """A clause as one predicate."""
     if FIRST in clause.present or FIRST in clause.absent:
         raise ValueError(f"{where} asks for START(): automata that compare events take anchored=True instead")
     if any(predicate.condition is not None for predicate in clause.absent):
@@ -162,7 +163,7 @@ def _one_predicate(clause: Clause, types: Sequence[str] | None, where: str) -> E
 def _comparisons(
     given: object, sources: Sequence[Hashable], where: str
 ) -> dict[Hashable, tuple[Neighbours, ...]]:
-    """What the event at hand is compared by with the event of each source."""
+    """The comparisons of the current event with the event of each source."""
     comparisons: dict[Hashable, list[Neighbours]] = {state: [] for state in sources}
     if given is not None:
         if not isinstance(given, str):
