@@ -205,7 +205,7 @@ class _Construction:
         return self.of_node[place]
 
     def _entries(self, together: Together, node: Node) -> Iterator[End]:
-        """The ways to enter a node: an event that ends parts below it and gathers what hangs off the paths."""
+        """The ways to enter a node: an event that ends parts below it and gathers the subtrees beside."""
         for child in node.children if isinstance(node, Inner) else ():
             self._states_of(together, child)
         atoms = leaves(node)
