@@ -258,7 +258,7 @@ class AgedAutomaton:
             return DEAD
         phase = list(self.phases[state])
         phase[clock] = self.next_length(state, clock)
-        # What accepts has accepted when it was entered.
+        # Final states accepted when they were entered.
         return self._state(self.subsets[state] - self.cea.final, tuple(phase))
 
     def behind(self, state: int) -> frozenset[int]:

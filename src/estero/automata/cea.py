@@ -66,9 +66,9 @@ Origin = tuple[Pattern, ...]
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """From `source` on an event that passes `guard`, marked with `labels` (or read unmarked), to `target`.
+    """A transition from `source` to `target` on an event that passes `guard`, marked with `labels`.
 
-    Answers do not show the labels in `hidden` (residual.py).
+    Without labels it reads the event unmarked. Answers do not show the labels in `hidden` (residual.py).
     """
 
     source: int

@@ -98,10 +98,11 @@ def is_range(low: Neighbours, high: Neighbours) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChainTransition:
-    """From `source` (None: a run begins) on an event with bit `predicate`, marked with `labels`, to `target`.
+    """A transition to `target` on an event with bit `predicate`, which it marks with `labels`.
 
-    All `comparisons` are true of the event marked before and the current event. An index serves only one of
-    those by ``<``, ``<=``, ``>`` or ``>=``, or two that are the lower and then the upper end of a range.
+    It leaves `source`; without a source (None) a run begins. All `comparisons` are true of the event marked
+    before and the current event. An index serves only one of those by ``<``, ``<=``, ``>`` or ``>=``, or two
+    that are the lower and then the upper end of a range.
     Answers do not show the labels in `hidden`.
     """
 
@@ -313,6 +314,6 @@ def chain_columns(chain: Chain) -> ChainColumns:
                 transition.target,
             )
         )
-    # The engine reads one key at least, also where runs only begin.
+    # The engine needs at least one key, also if runs only begin.
     nothing = (JoinKey(dict.fromkeys(predicate.types, ())) for predicate in chain.predicates[:1])
     return ChainColumns(tuple(transitions), keys.numbered or tuple(nothing))

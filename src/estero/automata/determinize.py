@@ -104,7 +104,7 @@ class LazyAutomaton:
         return [not live.isdisjoint(self.subsets[state]) for live in self._live]
 
     def register_reaches(self, state: int) -> list[int | None]:
-        """How far each register may lag behind in `state` before the run cannot accept; None if any distance.
+        """The lag of each register from which on a run in `state` cannot accept; None if there is none.
 
         Empty without `registers`.
         """

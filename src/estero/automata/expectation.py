@@ -1,4 +1,4 @@
-"""The expected number of complex events in a stream of which only the classes of events are known."""
+"""The expected number of complex events in a stream, given how many events of each class it has."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _steps(cea: CEA, shares: Mapping[int, float]) -> tuple[NDArray[np.float64], 
     only_first = 1 << len(cea.predicates) - 1 if FIRST in cea.predicates else 0
     first = _moves(automaton, 0, {bits | only_first: share for bits, share in shares.items()})
     later: list[dict[int, float]] = []
-    while len(later) < len(automaton.subsets):  # working one state out may find others
+    while len(later) < len(automaton.subsets):  # computing moves may add states
         later.append(_moves(automaton, len(later), shares))
     states = len(later)
     accepting = np.array([automaton.accepts(state) for state in range(states)], np.float64)

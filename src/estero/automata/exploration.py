@@ -25,7 +25,7 @@ def explore(
     """
     states = list(dict.fromkeys(start))
     seen = set(states)
-    for source in states:  # which grows meanwhile
+    for source in states:  # the loop appends to it
         for what, target in step(source):
             if target not in seen:
                 seen.add(target)

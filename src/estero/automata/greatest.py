@@ -18,13 +18,13 @@ MOST_TESTS: Final = 500_000
 """The most pairs of states that are compared; beyond them the answer is that there is no greatest one."""
 
 _At = tuple[frozenset[int], frozenset[int]]
-"""The states of all runs with one start, and of those that have marked whatever any of them has marked."""
+"""The states of all runs with one start, and of those that have marked all events that any has marked."""
 
 
 def has_greatest(automaton: CEA, classes: Sequence[int], keys: frozenset[Key]) -> bool:
     """Whether some run marks all that others do from its start to its end, with all of their `keys`.
 
-    This is checked event by event: some transitions mark whatever any transition marks, and lead to states
+    This is checked event by event: some transitions mark all that any transition marks, and lead to states
     that simulate the targets of the others. The check is sound and not complete: it may miss a greatest
     complex event. `classes` are the bits that events can have.
     """
@@ -38,7 +38,7 @@ def has_greatest(automaton: CEA, classes: Sequence[int], keys: frozenset[Key]) -
 
 
 class _NoneError(Exception):
-    """No transition marks whatever all others mark."""
+    """A signal that no transition marks all that the others mark."""
 
 
 class _Search:
@@ -71,7 +71,7 @@ class _Search:
         ]
 
     def _largest(self, steps: Sequence[Transition], own: Sequence[Transition]) -> _At:
-        """The targets of `steps`, and of those of `own` that mark whatever any of `steps` marks."""
+        """The targets of `steps`, and of those of `own` that mark all that any of `steps` marks."""
         targets = frozenset(step.target for step in steps)
         marked = any(step.labels for step in steps)
         asked = [key for key in self._keys if any(step.carries(key) for step in steps)]

@@ -30,7 +30,7 @@ _OPPOSITE: Final[dict[str, e.ComparisonOperator]] = {
 
 
 class _Way(NamedTuple):
-    """How the value of an expression may change as more events are marked; NULL may become anything."""
+    """The directions in which a value may change as more events are marked; NULL may become anything."""
 
     falls: bool
     rises: bool

@@ -73,7 +73,7 @@ def growing_part(cea: CEA, subsets: Sequence[frozenset[int]]) -> Pattern | None:
     """
     if not cea.origins:
         return None
-    # By id, as the hash of a part walks all that is in it.
+    # By id, as hashing a part walks all of its nodes.
     parts = {id(part): part for origin in cea.origins for part in origin}
     states_of: dict[int, set[int]] = {number: set() for number in parts}
     for state, origin in enumerate(cea.origins):

@@ -45,7 +45,7 @@ class LevelsAutomaton:
 
     def __post_init__(self) -> None:
         self._leaving = leaving(self.cea.transitions)
-        self.subsets.append(self.cea.initial)  # not among the ids: no run comes back to where it begins
+        self.subsets.append(self.cea.initial)  # not in the ids, as no run returns to its initial state
         self.class_of(0)
 
     def class_of(self, bits: int) -> int:

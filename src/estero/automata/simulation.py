@@ -19,7 +19,7 @@ _Pair = tuple[int, int]
 
 
 def ending_together(cea: CEA) -> set[_Pair] | None:
-    """The pairs (x, y) of states where a run from y can end with one from x and mark whatever that marks.
+    """The pairs (x, y) of states where a run from y can end with one from x and mark all that it marks.
 
     The result may have other pairs, too, as guards are compared by bits and types. None if they are too many.
     """
@@ -37,7 +37,7 @@ def ending_together(cea: CEA) -> set[_Pair] | None:
     steps = 0
     pairs = [(one, two) for one in sorted(cea.final) for two in sorted(cea.final)]
     seen = set(pairs)
-    for one, two in pairs:  # which grows meanwhile
+    for one, two in pairs:  # the loop appends to it
         steps += len(entering[one]) * len(entering[two])
         if steps > MOST_STEPS:
             return None

@@ -159,7 +159,7 @@ class MaxAutomaton:
         for state, more in sorted(set(rivals) - {_UNBORN}, key=lambda rival: (not rival[1], rival[0])):
             if more and self._can_all(state, own):
                 return DEAD
-            # One that has marked no more is no better than ourselves where we can do what it can.
+            # A rival that has marked no more is beaten if the run itself simulates it.
             beaten = not more and (not self.automaton.continues(state) or self._can_all(own, state))
             beaten = beaten or not self._may_end_together(own, state)
             if not beaten and not any(self._can_all(other, state) for other, _ in kept):

@@ -170,7 +170,7 @@ def _agree(left: JoinKey, before: Event, right: JoinKey, event: Event) -> bool:
         return False
     try:
         return all(compare("=", one, other) is True for one, other in zip(ours, theirs, strict=True))
-    except DataError:  # values of these types are in no column
+    except DataError:  # no column can have these values
         return False
 
 

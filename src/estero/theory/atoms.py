@@ -81,7 +81,7 @@ def atoms_for(reads: Sequence[Read], types: Iterable[str]) -> Atoms:
     dropped = "_"
     while dropped in wanted or dropped in taken:
         dropped += "_"
-    # Of the labels of one event a variable speaks for it, before a type's name.
+    # A variable stands for its event rather than the name of a type.
     speakers = [
         min(candidates, key=lambda label: (label in taken, label))
         for read in reads

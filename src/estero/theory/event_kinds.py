@@ -210,7 +210,7 @@ def _kinds_of_group(
                 for bit, condition in conditions.items()
                 if _truth(condition, name, values, assumed) is True
             )
-        except DataError:  # no column has values of these types
+        except DataError:  # no column can have these values
             continue
         kinds.setdefault(bits, Kind(bits, Event(name, values), assumed))
     return list(kinds.values())
@@ -225,7 +225,7 @@ def _telling(attribute: str, tried: Sequence[Value], leaves: Sequence[e.Node]) -
         try:
             event = Event("", {attribute: value})
             truths = tuple(evaluate_expression(leaf, event) for leaf in leaves)
-        except DataError:  # a value of another type, which a column of this attribute cannot have
+        except DataError:  # a column of this attribute cannot have this value
             continue
         by_truth.setdefault(truths, value)
     return list(by_truth.values())

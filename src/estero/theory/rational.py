@@ -33,7 +33,7 @@ def around(left: Pattern, link: Link, body: Pattern, right: Pattern) -> Pattern:
 
 def either(parts: Iterable[Pattern]) -> Pattern:
     """The union of `parts`, which must not be empty."""
-    whole = _fewest(list(dict.fromkeys(parts)))  # first as they are: p OR p+ p is p+, and p may be an OR
+    whole = _fewest(list(dict.fromkeys(parts)))  # before flattening: p OR p+ is p+, and p may be an OR
     flat = [
         alternative
         for part in whole
@@ -62,7 +62,7 @@ def _joined(one: Pattern, other: Pattern) -> Pattern | None:
         return one
     (p, p_links), (q, q_links) = _chain(one), _chain(other)
     if len(p) > len(q):
-        return None  # the other way around it is looked at as well
+        return None  # the caller tries the opposite order, too
     limit = len(p)
     before = 0
     while before < limit and p[before] == q[before] and p_links[:before] == q_links[:before]:

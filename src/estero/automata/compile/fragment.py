@@ -150,7 +150,7 @@ class Workshop:
         return Fragment(initial, final, tuple(arcs))
 
     def sequence(self, parts: Sequence[Part]) -> Fragment:
-        """The concatenation of the parts, of which at least one is not optional.
+        """The concatenation of the parts, at least one of them not optional.
 
         No part is copied: the end of a part leads to all parts that may follow it, so that the number of arcs
         is quadratic in the number of consecutive optional parts, and linear without such parts.

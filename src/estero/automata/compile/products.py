@@ -171,7 +171,7 @@ class _Same:
 
     def __call__(self, guard: SymbolicGuard) -> SymbolicGuard:
         if id(guard) not in self._by_id:
-            # Beside it stands the guard itself, so that its id is not given to another.
+            # The guard is kept as well, so that its id is not reused.
             self._by_id[id(guard)] = self._by_value.setdefault(guard, guard), guard
         return self._by_id[id(guard)][0]
 

@@ -115,7 +115,7 @@ class ChainBuilder:
         why, once = "", list[Machine]()
         try:
             apart = minimal(determinised(plain, self._terms, STATE_CAP), self._terms)
-            # Hidden labels keep runs apart that show the same.
+            # Hidden labels keep runs with the same visible labels distinct.
             hiding = parting is not None and bool(hidden) and ambiguous(apart, self._terms) is not None
             once += [] if hiding else [apart]
         except TooManyError as error:

@@ -109,7 +109,7 @@ def _neighbours(
         return _transitions(automaton, _joined(registers, automaton))
 
     numbers = list(drafted)
-    while True:  # without any register nothing fails
+    while True:  # terminates: without registers there is no error
         try:
             placed = transitions(numbers)
             break

@@ -255,7 +255,7 @@ def _bracket(key: KeyOf, schema: Schema) -> KeyBracket | None:
         return None
     ordered: list[str] = []
     while left:
-        # What comes next is the key of all types that have it, but for those that have found theirs before.
+        # The next attribute is the key of all types that have it, except those with a key before it.
         for name in left:
             having = [type_name for type_name in key if name in (schema.attributes_of(type_name) or ())]
             if all(key[type_name] in (name, *ordered) for type_name in having):

@@ -75,7 +75,7 @@ class _Negations:
     def _is_of_single_events(self, condition: Node) -> bool:
         """Whether each variable that the condition reads has exactly one event."""
         if has_previous(condition):
-            return False  # of a single event it is true, and so is the opposite
+            return False  # true of a single event, and so is its opposite
         variables = {node.variable for node in condition.walk() if isinstance(node, Attribute)}
         return all(marks_of(self._pattern, variable) == ONE for variable in variables if variable is not None)
 

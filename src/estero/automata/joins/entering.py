@@ -230,7 +230,7 @@ class States:
         for names in places.values():
             distinct = tuple(dict.fromkeys(names))
             yield from (Comparison("=", Attribute(a), Attribute(b)) for a, b in pairwise(distinct))
-            if len(distinct) == 1 < len(names):  # equal to itself, which NULL is not
+            if len(distinct) == 1 < len(names):  # compared with itself, so not NULL
                 yield Not(IsNull(Attribute(distinct[0])))
 
     def _left_key(self, state: int, places: tuple[int, ...]) -> int:

@@ -290,7 +290,7 @@ class _Runs:
                 self._join(start, progress)
             else:
                 self._enter(End(start, ()), progress)
-        for progress, state in self.open:  # which grows meanwhile
+        for progress, state in self.open:  # the loop appends to it
             for move in self._moves(progress):
                 self._enter(End(move.served, (Link(state, move.begun),)), move.progress)
                 if self.shape.is_done(progress):

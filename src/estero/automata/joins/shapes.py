@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 Served = tuple[int, ...]
 """The numbers of the events of a pattern that one event of the stream serves as, ascending."""
 
-Progress = Any  # hashable, and of a form of its own for each kind of shape
+Progress = Any  # hashable, in a form that depends on the kind of shape
 """The progress of a run in a shape."""
 
 NOTHING: Final[frozenset[int]] = frozenset()
@@ -242,7 +242,7 @@ class Rounds(Shape):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Together(Shape):
-    """All parts in any order; one event may move several. Progress: that of each part, None before it begins.
+    """A conjunction of parts in any order; one event may move several. Progress: a tuple, None before a part.
 
     `beside` maps each event to the others that the same event of the stream can serve as.
     """
@@ -271,7 +271,7 @@ class Together(Shape):
             for move in (part.begin() if inner is None else part.step(inner))
         ]
         combinations = [[step] for step in alone]
-        for moved in combinations:  # which grows meanwhile
+        for moved in combinations:  # the loop appends to it
             changed = dict(moved)
             served = tuple(sorted(single for move in changed.values() for single in move.served))
             after = tuple(
