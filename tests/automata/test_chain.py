@@ -99,7 +99,7 @@ CHAINS = (
 
 REFUSED = {
     "A AS x ; B AS y ; C AS z FILTER x.n = z.n": "y would have to carry the key of x",
-    "A AS x ; B AS y ; C AS z FILTER x.n < z.n": "y would have to carry what is compared of x",
+    "A AS x ; B AS y ; C AS z FILTER x.n < z.n": "y would have to carry the compared value of x",
     "A AS x ; (B AS y)? ; C AS z FILTER x.n = z.n": "y would have to carry the key of x",
     "A+ AS x ; B AS y FILTER x.n < y.n": "every event of x is compared with later ones, not only the last "
     "before them",
@@ -107,9 +107,9 @@ REFUSED = {
     "(A AS x OR B AS y)+ FILTER x.n = y.n": "every event of x is compared with later ones, not only the last "
     "before them",
     "A : B": "some events have to follow one another directly",
-    "A ; NOT(C) ; B": "an event that must be absent is looked for",
-    "A AS u ; NOT(B AS v FILTER v.n > u.n) ; C": "an event is read that is not shown",
-    "(A ; B) KEEP [A]": "an event is read that is not shown",
+    "A ; NOT(C) ; B": "it forbids an event in between",
+    "A AS u ; NOT(B AS v FILTER v.n > u.n) ; C": "it reads an event without marking it",
+    "(A ; B) KEEP [A]": "it reads an event without marking it",
     "START(A ; B)": "it asks which event is the first of the stream",
     "A AS x ; B AS y FILTER x.n < y.x": "it compares an integer with a float",
     "A AS x ; B AS y FILTER x.s < y.s": "it orders strings",
@@ -294,8 +294,8 @@ def test_alternatives_that_no_index_tells_apart_are_found_several_times() -> Non
     found = cases(f"A AS x ; A AS y FILTER {' OR '.join(keys)}", WIDE)
     assert isinstance(found, Chain)
     assert found.repeats == (
-        "the same marks can be made in two ways, as an event A, x can be read in two places; told apart, its "
-        "alternatives compare the same neighbours by 5 disequalities, and an index has 4 at most"
+        "two runs can make the same marks, as an event A, x can be read in two places; made deterministic, "
+        "its chain automaton compares the same neighbours by 5 disequalities, and an index has 4 at most"
     )
     under_window = cases(f"A AS x ; A AS y FILTER {' OR '.join(keys[:3])}", WIDE, windowed=True)
     assert isinstance(under_window, Chain)
@@ -308,7 +308,9 @@ def test_alternatives_that_no_index_tells_apart_are_found_several_times() -> Non
 def test_too_many_cases_name_the_part_that_grows() -> None:
     found = cases(" ; ".join(f"(A+ PARTITION BY [k{each}])" for each in range(10)), WIDE)
     assert isinstance(found, str)
-    assert found.startswith("told apart, its alternatives have more than 256 cases; what grows is (A+ PART")
+    assert found.startswith(
+        "made deterministic, its chain automaton has more than 256 cases; what grows is (A+ PART"
+    )
     assert found.endswith(": write fewer alternatives in one query")
 
 
@@ -378,7 +380,7 @@ def test_in_a_window_each_disequality_is_an_order() -> None:
 def test_what_is_not_between_neighbours_stays_residual_beside_what_is() -> None:
     found = chain_for("A AS x ; B AS y ; C AS z FILTER x.n < z.n AND x.k = y.k AND y.k = z.k")
     assert all(each.left for each in found.transitions[1:])
-    assert found.reasons == ("y would have to carry what is compared of x",)
+    assert found.reasons == ("y would have to carry the compared value of x",)
     compared = chain_for("A AS x ; B AS y ; C AS z FILTER x.n < y.n AND x.n < z.n")
     assert [each.order is None for each in compared.transitions] == [True, False, True]
     assert compared.reasons == ("x and z are compared, and other events come between them",)

@@ -53,9 +53,9 @@ REFUSED = {
     "events one key",
     "A AS x ; B AS y FILTER x.k = y.n": "its equalities do not give all its events one key",
     "A AS x : B AS y FILTER x.k = y.k": "some events have to follow one another directly",
-    "(A AS x ; B AS y FILTER x.k = y.k) UNLESS C": "an event that must be absent is looked for",
+    "(A AS x ; B AS y FILTER x.k = y.k) UNLESS C": "it forbids an event in between",
     "START(A AS x ; B AS y FILTER x.k = y.k)": "it asks which event is the first of the stream",
-    "(A AS x ; B AS y FILTER x.k = y.k) KEEP [x]": "an event is read that is not shown",
+    "(A AS x ; B AS y FILTER x.k = y.k) KEEP [x]": "it reads an event without marking it",
 }
 
 

@@ -35,7 +35,7 @@ from strategies import SCHEMA, TICK, queries, streams
 MOST = settings.default.max_examples if settings.default else 10
 
 
-NOTHING = ("cannot be reached", "no run", "at least one transition", "is taken by no event")
+NOTHING = ("cannot be reached", "no run", "at least one transition", "reads no event")
 """Why automata are refused that accept nothing."""
 
 

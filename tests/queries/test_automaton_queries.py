@@ -162,7 +162,7 @@ HERE = "the transition from 'q0' to 'q1'"
             "a transition is (state, event, labels, state), not ('q0', 'A', 'q1')",
         ),
         (lambda: build(({"q0": 1}, "A", "a", "q1")), "a state is a hashable value, not {'q0': 1}"),
-        (lambda: build(("q0", None, "a", "q1")), f"{HERE} has no text for its event: None"),
+        (lambda: build(("q0", None, "a", "q1")), f"{HERE} takes its event as a text, not None"),
         (lambda: build(("q0", "A", {1}, "q1")), f"{HERE} has a label that is not a name: 1"),
         (lambda: build(A1, initial="q9"), "the initial state 'q9' is in no transition; there are 'q0', 'q1'"),
         (
@@ -267,7 +267,7 @@ def test_a_wrong_text_is_shown_with_the_place(event: str, message: str) -> None:
 
 def test_there_is_a_type_at_least() -> None:
     with pytest.raises(
-        ValueError, match=r"^types are the types of events that there are: one at least, or no types=$"
+        ValueError, match=r"^types is an empty list: name one type of events at least, or leave it out$"
     ):
         build(("q0", "*", "a", "q1"), types=[])
 

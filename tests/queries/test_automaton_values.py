@@ -144,7 +144,7 @@ def test_what_cannot_be_said_is_an_error_with_the_reason(text: str, reason: str)
 
 def test_values_that_the_text_of_a_condition_does_not_have_are_an_error() -> None:
     query = estero.query("SELECT * WHERE A AS a FILTER a[k IN $keys]").bind(keys=list(range(3000)))
-    with pytest.raises(ValueError, match=r"k IN \$keys has values in it that its text does not say"):
+    with pytest.raises(ValueError, match=r"k IN \$keys has values that its text does not say"):
         _ = automaton(query).transitions
 
 
@@ -223,8 +223,8 @@ def test_comparisons_may_be_unknown_or_about_the_event_before_alone() -> None:
     ("steps", "message"),
     [
         ([(0, "A", "a", 1, "[<= 3 [t]]")], "a run may have marked none there"),
-        ([(0, "A", "a", 1), (1, "B", "b", 2, "[NOT C]")], "which is no distance: write"),
-        ([(0, "A", "a", 1), (1, "B", "b", 2, "[3")], "which is no distance: write"),
+        ([(0, "A", "a", 1), (1, "B", "b", 2, "[NOT C]")], "which is not a distance: write"),
+        ([(0, "A", "a", 1), (1, "B", "b", 2, "[3")], "which is not a distance: write"),
         ([(0, "A", "a", 1), (1, "NOT B", (), 2, "[<= 3 [t]]")], "say with types="),
         ([([], "A AND START()", "a", 1), ([1], "A", "a", 1)], "take anchored=True instead"),
     ],

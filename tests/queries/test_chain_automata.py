@@ -207,7 +207,7 @@ def test_an_anchored_chain_begins_at_the_first_event() -> None:
 
 
 def test_runs_that_gather_have_no_one_beginning() -> None:
-    with pytest.raises(ValueError, match="anchored is for runs with one beginning"):
+    with pytest.raises(ValueError, match="anchored=True is for runs with one beginning"):
         estero.automaton(JOINED, final="q3", anchored=True)
 
 
@@ -230,8 +230,8 @@ def test_runs_that_exclude_one_another_are_not_refused() -> None:
         ([("q0", "A", "a", "q1"), ("q1", "B", (), "q2", "before.k = k")], "marks nothing"),
         ([("q0", "A", "a", "q1", "before.k = k")], "compares the first event of a run"),
         ([("q0", "A", "a", "q1"), ("q1", "B", "b", "q2", 3)], "compares by a text"),
-        ([("q0", "A", "a", "q1"), ("q1", "B", "b", "q2", "q9.k = k")], "q9 is no state"),
-        ([("q0", "A", "a", "q1"), ("q1", "B", "b", "q2", "k = m")], "one side has to be"),
+        ([("q0", "A", "a", "q1"), ("q1", "B", "b", "q2", "q9.k = k")], "q9 is not a state"),
+        ([("q0", "A", "a", "q1"), ("q1", "B", "b", "q2", "k = m")], "one side must refer"),
         ([("q0", "A", "a", "q1"), ("q1", "B", "b", "q2", "before.k")], "does not compare two events"),
         ([("q0", "A", "a", "q1"), ("q7", "B", "b", "q2", "before.k = k")], "no transition enters"),
         ([("q0", "A", "a", "q1"), ("q1", "NOT A", "b", "q2", "before.k = k")], "types="),
@@ -275,7 +275,7 @@ def test_one_run_that_marks_an_event_twice_is_refused() -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         estero.automaton(transitions, final="q3")
     assert str(caught.value) == (
-        "one run of this automaton marks an event twice, for instance of A() C(): runs that it gathers have "
+        "one run of this automaton marks an event twice, for instance on A() C(): runs that it gathers have "
         "that event in common; give it different labels in them, or let their events differ"
     )
 

@@ -1,9 +1,10 @@
 """Distances of steps, checked by the age of runs: how long ago, or how far back, a run marked its last event.
 
-Where the end of what is before a step is always the last event that a run has marked when what follows
-begins, the distance between the two is the age of the run. So runs are told apart by their state and by which
-lengths their age has passed, and nothing else has to be remembered: states of the deterministic automaton are
-sets of states together with a *phase*, and a run whose age passes the next length moves on by itself.
+If the part before a step always ends with the last event that the run has marked when the part after it
+begins, the distance between the two parts is the age of the run. Nothing else has to be remembered: a state
+of the deterministic automaton is a set of states together with a *phase*, the lengths that the age has
+passed, and a run whose age passes the next length changes its state without reading an event, as in a timed
+automaton.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from estero.errors import LimitExceeded
 from estero.language.tree.distances import Bounds
 
 NEVER: Final = -1
-"""In place of a length: the age passes no other one."""
+"""Stands in place of a length where the age passes no further one."""
 
 
 class Bound(NamedTuple):
-    """Ages by clock number `clock` from `low` on that are below `high` (None: all of them)."""
+    """A half-open interval of ages by clock number `clock`: from `low` to below `high` (None: unbounded)."""
 
     clock: int
     low: int
@@ -36,10 +37,10 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AgeProgram:
-    """What ages are asked of transitions.
+    """The conditions of transitions on the ages of runs.
 
-    Clock number c measures in positions of the whole stream if `clocks[c]`, else in ticks of time. A
-    transition with one of the hidden labels of `bounds` is taken only by runs of such ages.
+    Clock number c counts positions of the whole stream if `clocks[c]`, else ticks of time. A transition with
+    a hidden label of `bounds` is taken only by runs whose ages are within its bounds.
     """
 
     clocks: tuple[bool, ...]
@@ -47,7 +48,7 @@ class AgeProgram:
 
 
 class ByAge(NamedTuple):
-    """An automaton without the labels that only distances needed, the ages, what stays residual, and why."""
+    """An automaton whose distances are ages of runs, and the residuals that are left, with the reasons."""
 
     automaton: CEA
     program: AgeProgram
@@ -56,7 +57,7 @@ class ByAge(NamedTuple):
 
 
 def by_age(automaton: CEA, residuals: Sequence[Residual]) -> ByAge | str:
-    """The distances among the residuals as ages of runs; or why none of them is one, as a phrase."""
+    """Turns the distances among the residuals into ages of runs, or says why none of them is one."""
     steps = [residual for residual in residuals if isinstance(residual.condition, Apartness)]
     if not steps:
         return "no step asks for a distance"
@@ -65,14 +66,14 @@ def by_age(automaton: CEA, residuals: Sequence[Residual]) -> ByAge | str:
     served = [step for step in steps if step not in reasons]
     if not served:
         return reasons[steps[0]]
-    clocks = tuple(sorted({bound.in_positions for each in served for bound in _bounds(each)}))
+    clocks = tuple(sorted({bound.in_positions for step in served for bound in _bounds(step)}))
     bounds = {
-        _begun(each): tuple(
-            Bound(clocks.index(bound.in_positions), bound.low, bound.high) for bound in _bounds(each)
+        _begun(step): tuple(
+            Bound(clocks.index(bound.in_positions), bound.low, bound.high) for bound in _bounds(step)
         )
-        for each in served
+        for step in served
     }
-    dropped = frozenset(_ended(each) for each in served)
+    dropped = frozenset(_ended(step) for step in served)
     transitions = (
         replace(transition, hidden=transition.hidden - dropped) for transition in automaton.transitions
     )
@@ -87,10 +88,10 @@ def by_age(automaton: CEA, residuals: Sequence[Residual]) -> ByAge | str:
 def with_distances(
     program: RegisterProgram | None, residuals: Sequence[Residual]
 ) -> tuple[RegisterProgram | None, tuple[Residual, ...]]:
-    """The program with the distances among the residuals as registers, and the residuals that are left.
+    """Adds the distances among the residuals to a register program, and returns the residuals that are left.
 
-    Runs remember when the part before a step ended. This tells more runs apart than ages do, but serves
-    every step, and beside other comparisons.
+    A register holds when the part before a step ended. This distinguishes more runs than ages do, but serves
+    every step, also together with other comparisons.
     """
     steps = [residual for residual in residuals if isinstance(residual.condition, Apartness)]
     if not steps:
@@ -136,27 +137,29 @@ def _bounds(step: Residual) -> list[Bounds]:
 
 
 def _why_no_age(automaton: CEA, step: Residual, labels: HiddenSet) -> str:
-    """Why the distance of a step is not the age of runs, as a phrase; empty where it is.
+    """The reason why the distance of a step is not the age of runs, as a phrase; empty if it is.
 
-    `labels` are those that only say where steps end and begin.
+    `labels` are the hidden labels that only mark where steps end and begin.
     """
     ended, begun = _ended(step), _begun(step)
 
-    def marks(each: Transition) -> bool:
-        return bool(each.labels or each.hidden - labels)
+    def marks(transition: Transition) -> bool:
+        return bool(transition.labels or transition.hidden - labels)
 
     if any(ended in transition.hidden and not marks(transition) for transition in automaton.transitions):
-        return "what is before it ends with an event that is not shown"
+        return "the part before it ends with an event that is not marked"
     asking = [transition for transition in automaton.transitions if begun in transition.hidden]
-    if any(not each.guard.present for each in asking):
-        return "what follows begins with an event of any type"
+    if any(not transition.guard.present for transition in asking):
+        return "the part after it begins with an event of any type"
     before: defaultdict[int, list[Transition]] = defaultdict(list)
-    for each in automaton.transitions:
-        before[each.target].append(each)
-    sources = {each.source for each in asking}
-    waiting = reached(sources, lambda state: [each.source for each in before[state] if not marks(each)])
-    last = [each for state in waiting for each in before[state] if marks(each)]
-    if any(ended not in each.hidden for each in last):
+    for transition in automaton.transitions:
+        before[transition.target].append(transition)
+    sources = {transition.source for transition in asking}
+    waiting = reached(
+        sources, lambda state: [transition.source for transition in before[state] if not marks(transition)]
+    )
+    last = [transition for state in waiting for transition in before[state] if marks(transition)]
+    if any(ended not in transition.hidden for transition in last):
         return "an event of another part can come between the two"
     return ""
 
@@ -166,16 +169,16 @@ def _why_no_age(automaton: CEA, step: Residual, labels: HiddenSet) -> str:
 _Labels = tuple[LabelSet, HiddenSet]
 _PASSED: _Labels = (NO_LABELS, frozenset())
 Phase = tuple[int, ...]
-"""For each clock the largest length that the age has passed, of those that make a difference; 0: none."""
+"""The largest relevant length that the age has passed, for each clock; 0 if it has passed none."""
 _State = tuple[frozenset[int], Phase]
 
 
 @dataclass(slots=True)
 class AgedAutomaton:
-    """The deterministic automaton of a CEA whose transitions ask for ages; see `LazyAutomaton`.
+    """The deterministic automaton of a CEA with conditions on ages, built on demand like `LazyAutomaton`.
 
-    A run that marks an event has no age yet. `next_length` and `later` say at which age a run moves on by
-    itself, and where to.
+    The age of a run is zero when it marks an event. `next_length` is the age at which a run changes its state
+    without reading an event, and `later` is the state after that.
     """
 
     cea: CEA
@@ -223,7 +226,7 @@ class AgedAutomaton:
         return self._class_ids[bits]
 
     def row(self, state: int, event_class: int) -> Row:
-        """The row of (state, class), worked out the first time it is asked for."""
+        """The row of (state, class), computed at its first use."""
         key = (state, event_class)
         if key not in self.rows:
             self.rows[key] = self._work_out(state, self.class_bits[event_class])
@@ -239,21 +242,23 @@ class AgedAutomaton:
 
     @property
     def clocks(self) -> int:
-        """How many clocks there are."""
+        """The number of clocks."""
         return len(self.program.clocks)
 
     def next_length(self, state: int, clock: int) -> int:
-        """The age by a clock at which runs in `state` move on; NEVER where none makes a difference."""
-        lengths = [length for each, length in self._asked(self.subsets[state]) if each == clock]
-        return min((each for each in lengths if each > self.phases[state][clock]), default=NEVER)
+        """The age by a clock at which runs in `state` change their state; NEVER if they do not."""
+        lengths = [
+            length for length_clock, length in self._asked(self.subsets[state]) if length_clock == clock
+        ]
+        return min((length for length in lengths if length > self.phases[state][clock]), default=NEVER)
 
     def later(self, state: int, clock: int) -> int:
-        """The state of runs that have come to that age in `state`; DEAD where there is none."""
+        """The state of runs that have reached that age in `state`; DEAD if there is none."""
         if self.next_length(state, clock) == NEVER:
             return DEAD
         phase = list(self.phases[state])
         phase[clock] = self.next_length(state, clock)
-        # What accepts has accepted when it was entered.
+        # Final states accepted when they were entered.
         return self._state(self.subsets[state] - self.cea.final, tuple(phase))
 
     def behind(self, state: int) -> frozenset[int]:
@@ -261,41 +266,44 @@ class AgedAutomaton:
         return self.subsets[state]
 
     def described(self, state: int) -> tuple[int, ...]:
-        """What `state` stands for, whatever its number: its phase, and the states of the CEA, ascending."""
+        """A description of `state` independent of its number: its phase, and its states of the CEA."""
         return (*self.phases[state], *sorted(self.subsets[state]))
 
     def met(self, description: Sequence[int]) -> int:
-        """The number of the state that is so described; raises ValueError where that describes no state."""
+        """The number of the state with this description; raises ValueError if there is no such state."""
         clocks = len(self.program.clocks)
         phase, subset = tuple(description[:clocks]), frozenset(description[clocks:])
-        if len(phase) < clocks or not subset or not all(0 <= each < self.cea.states for each in subset):
-            raise ValueError(f"{description} is no state of an automaton of {self.cea.states} states")
-        found = self._state(subset, phase)
-        if found == DEAD or (self.subsets[found], self.phases[found]) != (subset, phase):
-            raise ValueError(f"{description} is no state that runs can be in")
-        return found
+        if len(phase) < clocks or not subset or not all(0 <= state < self.cea.states for state in subset):
+            raise ValueError(f"{description} is not a state of an automaton with {self.cea.states} states")
+        state = self._state(subset, phase)
+        if state == DEAD or (self.subsets[state], self.phases[state]) != (subset, phase):
+            raise ValueError(f"{description} is not a state that runs can be in")
+        return state
 
     def _work_out(self, state: int, bits: int) -> Row:
         phase = self.phases[state]
         targets: dict[_Labels, set[int]] = defaultdict(set)
         for source in self.subsets[state]:
-            for each, labels, bounds in self._leaving.get(source, ()):
-                if each.guard.allows(bits) and all(_holds(bound, phase) for bound in bounds):
-                    targets[labels].add(each.target)
+            for transition, labels, bounds in self._leaving.get(source, ()):
+                if transition.guard.allows(bits) and all(_holds(bound, phase) for bound in bounds):
+                    targets[labels].add(transition.target)
         skip = self._state(frozenset(targets.pop(_PASSED)), phase) if _PASSED in targets else DEAD
         young = self._young
-        edges = sorted((self._label_ids[labels], frozenset(found)) for labels, found in targets.items())
-        reached_by = [(label, self._state(found, young)) for label, found in edges]
+        edges = sorted((self._label_ids[labels], frozenset(subset)) for labels, subset in targets.items())
+        reached_by = [(label, self._state(subset, young)) for label, subset in edges]
         return Row(skip, tuple((label, target) for label, target in reached_by if target != DEAD))
 
     def _state(self, subset: frozenset[int], phase: Phase) -> int:
-        """The number of a state, without what can lead to nothing any more; DEAD where nothing is left."""
-        subset = frozenset(each for each in subset if self._is_open(each, phase))
+        """The number of a state without the states that cannot accept any more; DEAD if none is left."""
+        subset = frozenset(state for state in subset if self._is_open(state, phase))
         if not subset:
             return DEAD
         asked = self._asked(subset)
         phase = tuple(
-            max((length for each, length in asked if each == clock and length <= passed), default=0)
+            max(
+                (length for length_clock, length in asked if length_clock == clock and length <= passed),
+                default=0,
+            )
             for clock, passed in enumerate(phase)
         )
         return self._numbered(subset, phase)
@@ -313,26 +321,32 @@ class AgedAutomaton:
         """Whether a state accepts, or some transition can still lead on from it."""
         return state in self.cea.final or any(
             all(bound.high is None or phase[bound.clock] < bound.high for bound in bounds)
-            for each, labels, bounds in self._leaving.get(state, ())
-            if each.target != state or labels != _PASSED
+            for transition, labels, bounds in self._leaving.get(state, ())
+            if transition.target != state or labels != _PASSED
         )
 
     def _asked(self, subset: Iterable[int]) -> set[tuple[int, int]]:
-        """The lengths, with their clocks, that ages of runs in these states are compared with."""
-        return set().union(*(self._lengths[each] for each in subset))
+        """The pairs (clock, length) with which the ages of runs in these states are compared."""
+        return set().union(*(self._lengths[state] for state in subset))
 
     def _lengths_from(self, state: int) -> frozenset[tuple[int, int]]:
-        """The same of one state: until a run marks an event."""
+        """The pairs (clock, length) of one state, up to the next marked event."""
 
         def unmarked(source: int) -> list[int]:
-            return [each.target for each, labels, _ in self._leaving.get(source, ()) if labels == _PASSED]
+            return [
+                transition.target
+                for transition, labels, _ in self._leaving.get(source, ())
+                if labels == _PASSED
+            ]
 
-        found: set[tuple[int, int]] = set()
-        for each in reached([state], unmarked):
-            for _, _, bounds in self._leaving.get(each, ()):
+        lengths: set[tuple[int, int]] = set()
+        for source in reached([state], unmarked):
+            for _, _, bounds in self._leaving.get(source, ()):
                 for clock, low, high in bounds:
-                    found |= {(clock, length) for length in (low, high) if length is not None and length > 0}
-        return frozenset(found)
+                    lengths |= {
+                        (clock, length) for length in (low, high) if length is not None and length > 0
+                    }
+        return frozenset(lengths)
 
 
 def _holds(bound: Bound, phase: Phase) -> bool:

@@ -1,4 +1,8 @@
-"""Complex event automata (UCEA of SO-CEL, section 6; CEA of CORE): frozen, validated, printable."""
+"""Complex event automata (CEA), validated and printable.
+
+They are the unary complex event automata of "A Second-Order Approach to Complex Event Recognition", section
+6, and the CEA of "CORE: a Complex Event Recognition Engine" (docs/papers.md).
+"""
 
 from __future__ import annotations
 
@@ -34,12 +38,12 @@ class EventPredicate:
 
 
 FIRST = EventPredicate(())
-"""Whether the event is the first of its stream, or of its partition's: position tells it, no attribute."""
+"""True of the first event of a stream, or of a partition: it depends on the position, not on attributes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A conjunction over bits: all of `present` are set, none of `absent` is. Empty is always true."""
+    """A conjunction of literals over bits: all of `present` are set, none of `absent` is."""
 
     present: frozenset[int] = frozenset()
     absent: frozenset[int] = frozenset()
@@ -49,7 +53,7 @@ class Guard:
         return all(bits >> k & 1 for k in self.present) and not any(bits >> k & 1 for k in self.absent)
 
     def meet(self, other: Guard) -> Guard | None:
-        """Both at once, or None where no event could pass."""
+        """The conjunction of two guards, or None if it is contradictory."""
         both = Guard(self.present | other.present, self.absent | other.absent)
         return None if both.present & both.absent else both
 
@@ -62,9 +66,9 @@ Origin = tuple[Pattern, ...]
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """From `source` on an event that passes `guard`, marked with `labels` (or read unmarked), to `target`.
+    """A transition from `source` to `target` on an event that passes `guard`, marked with `labels`.
 
-    `hidden` are labels that answers do not show (residual.py).
+    Without labels it reads the event unmarked. Answers do not show the labels in `hidden` (residual.py).
     """
 
     source: int
@@ -74,7 +78,7 @@ class Transition:
     hidden: HiddenSet = NO_HIDDEN
 
     def carries(self, key: Key) -> bool:
-        """Whether it marks its event as one of `key`."""
+        """Whether the transition marks its event with `key`."""
         return carries(self.labels, self.hidden, key)
 
 
@@ -82,9 +86,9 @@ class Transition:
 class CEA:
     """An automaton with states ``0 … states-1``.
 
-    A run may begin at any event in any of `initial`; it accepts by entering a state of `final`,
-    which no transition leaves. `predicates` gives the meaning of the bits in the guards; `FIRST` is the
-    last of them if it is one. `origins`, where they are known, say of each state what it was made for.
+    A run may begin at any event in any of `initial`; it accepts by entering a state of `final`, which no
+    transition leaves. Bit k in the guards stands for `predicates[k]`; `FIRST` can only be the last of them.
+    `origins[s]`, if known, are the parts of the pattern that state s was made for.
     """
 
     states: int
@@ -115,13 +119,13 @@ class CEA:
             yield transition.target
 
     def types_of(self, guard: Guard) -> tuple[str, ...] | None:
-        """The types of the events that pass a guard, as far as it names types; None where it names none."""
+        """The types of events that can pass a guard; None if the guard names no types."""
         asked = [self.predicates[bit] for bit in sorted(guard.present)]
-        types = [each.types for each in asked if each != FIRST]
+        types = [predicate.types for predicate in asked if predicate != FIRST]
         return tuple(name for name in types[0] if all(name in kind for kind in types)) if types else None
 
     def leading_to(self, states: Iterable[int], along: Callable[[Transition], bool]) -> set[int]:
-        """The states from which transitions for which `along` is true lead to one of `states`; these too."""
+        """The states from which `states` are reachable by transitions that satisfy `along`; these too."""
         before: dict[int, list[int]] = {}
         for transition in filter(along, self.transitions):
             before.setdefault(transition.target, []).append(transition.source)
@@ -129,7 +133,7 @@ class CEA:
 
 
 def without_marks(automaton: CEA) -> CEA:
-    """The automaton that reads the same and marks nothing: it tells where runs end, and no more."""
+    """The automaton without labels, whose runs say where complex events end, but not what they mark."""
     passing = dict.fromkeys(
         Transition(transition.source, transition.guard, NO_LABELS, transition.target)
         for transition in automaton.transitions
@@ -138,7 +142,7 @@ def without_marks(automaton: CEA) -> CEA:
 
 
 def with_hidden(automaton: CEA, kept: HiddenSet) -> CEA:
-    """The automaton with those hidden labels only that are `kept`."""
+    """The automaton with its hidden labels restricted to `kept`."""
     transitions = (
         replace(transition, hidden=transition.hidden & kept) for transition in automaton.transitions
     )
@@ -146,9 +150,9 @@ def with_hidden(automaton: CEA, kept: HiddenSet) -> CEA:
 
 
 def from_first(automaton: CEA) -> CEA:
-    """The automaton whose runs begin at the first event of their stream only.
+    """The automaton with runs that begin only at the first event of their stream.
 
-    Nothing enters its initial states.
+    No transition may enter its initial states.
     """
     predicates = automaton.predicates if FIRST in automaton.predicates else (*automaton.predicates, FIRST)
     first = frozenset({len(predicates) - 1})
@@ -162,10 +166,10 @@ def from_first(automaton: CEA) -> CEA:
 
 
 def why_others_matter(automaton: CEA) -> str:
-    """Why a run is more than the sequence of the events it marks, as a phrase; empty where it is not.
+    """The reason why runs depend on events that they do not mark, as a phrase; empty if they do not.
 
-    Where it is empty, every state between the first and the last marked event passes over any event, and
-    nothing else is read without being marked.
+    If they do not, each state between the first and the last marked event has a loop over any event, and no
+    other transition reads an event without marking it.
     """
     if FIRST in automaton.predicates:
         return "it asks which event is the first of the stream"
@@ -176,15 +180,15 @@ def why_others_matter(automaton: CEA) -> str:
     for transition in automaton.transitions:
         if not transition.labels and not _waits(transition):
             if transition.source == transition.target and transition.guard.absent:
-                return "an event that must be absent is looked for"
-            return "an event is read that is not shown"
+                return "it forbids an event in between"
+            return "it reads an event without marking it"
     if any(state not in waiting for state in entered - automaton.final):
         return "some events have to follow one another directly"
     return ""
 
 
 def _waits(transition: Transition) -> bool:
-    """Whether it passes over any event and remembers nothing."""
+    """Whether the transition is a loop that passes over any event without marking it."""
     return (
         transition.source == transition.target
         and transition.guard == ALWAYS

@@ -1,8 +1,8 @@
-"""Chain complex event automata: frozen, validated, printable.
+"""Chain complex event automata (chain-CEA), validated and printable.
 
-They are those of "Towards streaming evaluation of queries with correlation", section 4. A run is the sequence
-of the events it marks. A transition compares the event at hand with the one that the run marked before, by
-equal keys and by order; all other events are passed over.
+They are defined in section 4 of "Towards streaming evaluation of queries with correlation in complex event
+processing" (docs/papers.md). A run is the sequence of the events that it marks; a transition compares the
+current event with the last marked one, by equality of keys and by order; all other events are passed over.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from estero.language.tree.expressions import (
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """``left operator right``: of the event marked before and of that at hand; false where one is NULL.
+    """A comparison ``left operator right`` of the last marked event with the current one; false for NULL.
 
-    With `or_null`, which is for ``!=`` alone, it is true there: that is where ``=`` is not true.
+    With `or_null`, which only ``!=`` can have, it is true then: it is the opposite of ``=``.
     """
 
     operator: ComparisonOperator
@@ -52,7 +52,7 @@ class Neighbours:
     def said(self, before: str | None = None) -> Node:
         """The comparison as a condition, in which the event marked before is called `before`.
 
-        What is asked of that event alone stands by itself: ``before.k IS NULL``.
+        A condition on that event alone stands by itself: ``before.k IS NULL``.
         """
         left = with_variable(self.left, before)
         match self.operator, self.right:
@@ -69,7 +69,7 @@ class Neighbours:
 
 
 def asked_before(condition: Node) -> Neighbours:
-    """What is asked of the event marked before alone, as a comparison of its truth; unknown is not true."""
+    """A condition on the event marked before alone, as a comparison of its truth; unknown counts as false."""
     truth = True
     while isinstance(condition, Not) and _is_decided(condition.part):
         truth, condition = not truth, condition.part
@@ -78,7 +78,7 @@ def asked_before(condition: Node) -> Neighbours:
 
 
 def _is_decided(condition: Node) -> bool:
-    """Whether it is never NULL, as its form shows."""
+    """Whether the form of a condition shows that it is never NULL."""
     match condition:
         case IsNull() | Call("coalesce", (_, Literal(bool()))):
             return True
@@ -92,17 +92,18 @@ ORDERS: Final[tuple[ComparisonOperator, ...]] = ("<", "<=", ">", ">=")
 
 
 def is_range(low: Neighbours, high: Neighbours) -> bool:
-    """Whether the two are both ends of one range, in which a value of the event before has to be."""
+    """Whether the two comparisons are the lower and the upper end of one range of a value."""
     return low.operator in (">", ">=") and high.operator in ("<", "<=") and low.left == high.left
 
 
 @dataclass(frozen=True, slots=True)
 class ChainTransition:
-    """From `source` (None: a run begins) on an event with bit `predicate`, marked with `labels`, to `target`.
+    """A transition to `target` on an event with bit `predicate`, which it marks with `labels`.
 
-    All `comparisons` are true of the event marked before and the event at hand. Of those by ``<``, ``<=``,
-    ``>`` or ``>=`` an index serves one, or two that are the lower and then the upper end of a range. `hidden`
-    are labels that answers do not show.
+    It leaves `source`; without a source (None) a run begins. All `comparisons` are true of the event marked
+    before and the current event. An index serves only one of those by ``<``, ``<=``, ``>`` or ``>=``, or two
+    that are the lower and then the upper end of a range.
+    Answers do not show the labels in `hidden`.
     """
 
     source: int | None
@@ -118,22 +119,22 @@ class ChainTransition:
 
     @property
     def left(self) -> tuple[Node, ...]:
-        """The key of the event before: what is compared by ``=``."""
-        return tuple(each.left for each in self.by("="))
+        """The key of the event before: its expressions that are compared by ``=``."""
+        return tuple(comparison.left for comparison in self.by("="))
 
     @property
     def right(self) -> tuple[Node, ...]:
         """The key of the event at hand."""
-        return tuple(each.right for each in self.by("="))
+        return tuple(comparison.right for comparison in self.by("="))
 
     @property
     def different(self) -> tuple[Neighbours, ...]:
-        """What is compared by ``!=``."""
+        """The comparisons by ``!=``."""
         return self.by("!=")
 
     @property
     def order(self) -> Neighbours | None:
-        """What is compared by order; of a range its lower end, by ``>`` or ``>=``."""
+        """The comparison by order; of a range its lower end, by ``>`` or ``>=``."""
         return next(iter(self.by(*ORDERS)), None)
 
     @property
@@ -148,8 +149,8 @@ class Chain:
 
     Bit k of an event is whether `predicates[k]` is true of it. A run accepts by entering a state of `final`.
     For each set of marks there is one accepting run at most, unless `repeats` says why there are several.
-    With `anchored` runs begin at the first event of their stream only. `residuals` are still to be checked of
-    the complex events it finds, and `reasons` says of each why.
+    With `anchored` runs begin at the first event of their stream only. The complex events that it finds must
+    still satisfy `residuals`, each for the reason with the same number in `reasons`.
     """
 
     states: tuple[str, ...]
@@ -164,14 +165,13 @@ class Chain:
     def __post_init__(self) -> None:
         check_states(self.states, {"final": self.final})
         if len(self.residuals) != len(self.reasons):
-            raise ValueError("each residual has a reason")
-        for number, each in enumerate(self.transitions):
+            raise ValueError(f"there are {len(self.residuals)} residuals and {len(self.reasons)} reasons")
+        for number, transition in enumerate(self.transitions):
             where = f"in transition {number}"
-            check_states(
-                self.states, {where: [each.target] if each.source is None else [each.target, each.source]}
-            )
-            check_marks(each.predicate, self.predicates, each.labels, where)
-            if each.source is None and each.comparisons:
+            left = [] if transition.source is None else [transition.source]
+            check_states(self.states, {where: [transition.target, *left]})
+            check_marks(transition.predicate, self.predicates, transition.labels, where)
+            if transition.source is None and transition.comparisons:
                 raise ValueError(f"the first event is compared with one before it, {where}")
 
     @property
@@ -186,7 +186,7 @@ class Chain:
 
     @property
     def most_events(self) -> int | None:
-        """How many events a run has at most; None where any number."""
+        """The largest number of events that a run marks; None if it is unbounded."""
         longest = dict.fromkeys(range(len(self.states)), 0)
         for _ in range(len(self.states) + 1):
             before = dict(longest)
@@ -202,7 +202,7 @@ class Chain:
         return "\n".join(self.lines())
 
     def lines(self) -> Iterator[str]:
-        """The states and transitions, a line each."""
+        """The states and the transitions, one on each line."""
         yield states_line(self.states, self.final)
         if self.anchored:
             yield "a run begins at the first event of the stream only"
@@ -215,7 +215,7 @@ class Chain:
             yield f"{source} → {target}  on {predicate}: mark {marks}{suffix}"
 
     def entering_types(self) -> list[tuple[str, ...]]:
-        """For each state the types of the events by which it is entered."""
+        """The types of events that enter each state."""
         steps = ((transition.predicate, transition.target) for transition in self.transitions)
         return entering_types(len(self.states), steps, self.predicates)
 
@@ -229,8 +229,8 @@ class _Keys:
         self._numbers: dict[JoinKey, int] = {}
 
     @property
-    def found(self) -> tuple[JoinKey, ...]:
-        """All keys, by their numbers."""
+    def numbered(self) -> tuple[JoinKey, ...]:
+        """The keys in the order of their numbers."""
         return tuple(self._numbers)
 
     def compared(self, source: int, bit: int, pairs: Sequence[Neighbours]) -> tuple[int, int]:
@@ -244,9 +244,9 @@ class _Keys:
 
 
 def as_pcea(chain: Chain) -> PCEA:
-    """The parallelised automaton with the same states, bits and transitions, of one source at most each.
+    """The parallelised automaton with the same states, bits and transitions, each with at most one source.
 
-    Transition k is that of the chain, but for all that is compared by other operators than ``=``.
+    Transition k is that of the chain without its comparisons by operators other than ``=``.
     """
     keys = _Keys(chain)
     transitions = []
@@ -258,12 +258,12 @@ def as_pcea(chain: Chain) -> PCEA:
         transitions.append(
             PceaTransition(sources, transition.predicate, transition.labels, transition.target)
         )
-    return PCEA(chain.states, chain.final, tuple(transitions), chain.predicates, keys.found)
+    return PCEA(chain.states, chain.final, tuple(transitions), chain.predicates, keys.numbered)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnTransition:
-    """A transition of a chain (see `ChainTransition`), whose comparisons are numbers of `ChainColumns.keys`.
+    """A transition of a chain (see `ChainTransition`); it compares keys, numbers in `ChainColumns.keys`.
 
     Key `left` of the event marked before is key `right` of the event at hand; the two of each pair in
     `unequal` differ. An event without one of them passes nothing. Where a run begins nothing is compared.
@@ -288,9 +288,9 @@ class ChainColumns:
 
 
 def chain_columns(chain: Chain) -> ChainColumns:
-    """Equalities of two neighbours as one key, each disequality as one of a single value.
+    """Makes one key of the equalities of two neighbours, and one of each of their disequalities.
 
-    Raises ValueError where neighbours are compared by order, which no list of keys can tell.
+    Raises ValueError if neighbours are compared by order, which keys cannot express.
     """
     if chain.ordered:
         raise ValueError("some neighbours are compared by an order")
@@ -314,6 +314,6 @@ def chain_columns(chain: Chain) -> ChainColumns:
                 transition.target,
             )
         )
-    # The engine reads one key at least, also where runs only begin.
+    # The engine needs at least one key, also if runs only begin.
     nothing = (JoinKey(dict.fromkeys(predicate.types, ())) for predicate in chain.predicates[:1])
-    return ChainColumns(tuple(transitions), keys.found or tuple(nothing))
+    return ChainColumns(tuple(transitions), keys.numbered or tuple(nothing))

@@ -15,7 +15,7 @@ from estero.automata.residual import Key, Residual
 from estero.language.tree import expressions as e
 
 MOST_STATES: Final = 2_000
-"""An automaton that would get more states by counting is left as it is."""
+"""The most states that an automaton may get by counting."""
 
 _HOLDS: Final[dict[str, Callable[[int, int], bool]]] = {
     "=": int.__eq__,
@@ -28,14 +28,14 @@ _HOLDS: Final[dict[str, Callable[[int, int], bool]]] = {
 
 
 class Counted(NamedTuple):
-    """An automaton that counts, and the conditions that are left."""
+    """An automaton that counts, and the residuals that are left."""
 
     automaton: CEA
     residuals: tuple[Residual, ...]
 
 
 def with_counts(automaton: CEA, residuals: Iterable[Residual]) -> Counted:
-    """The automaton of the same complex events, among which those of one label are as many as asked."""
+    """The automaton that counts the events of labels, and the residuals that are not conditions on counts."""
     left = []
     for residual in residuals:
         most = largest_count(residual)
@@ -47,7 +47,7 @@ def with_counts(automaton: CEA, residuals: Iterable[Residual]) -> Counted:
 
 
 def largest_count(residual: Residual) -> int | None:
-    """The largest number with which a condition compares how many events a label has; None of others."""
+    """The largest number with which a residual compares a count; None if it is not a condition on a count."""
     condition = residual.condition
     plain = residual.place is None and residual.nearby is None and not residual.refuted
     if not plain or not isinstance(condition, e.Node) or len(residual.bindings) != 1:
@@ -57,7 +57,7 @@ def largest_count(residual: Residual) -> int | None:
         compared = list(part.children())
         if not isinstance(part, e.Comparison | e.Between) or sum(map(_is_count, compared)) != 1:
             return None
-        constants = [each.value for each in compared if isinstance(each, e.Literal)]
+        constants = [operand.value for operand in compared if isinstance(operand, e.Literal)]
         known = [constant for constant in constants if isinstance(constant, int)]
         if len(known) != len(compared) - 1:
             return None
@@ -66,7 +66,7 @@ def largest_count(residual: Residual) -> int | None:
 
 
 def _counting(automaton: CEA, residual: Residual, most: int) -> CEA:
-    """States are pairs of a state and how many events are marked so far; one more than `most` is any more."""
+    """The automaton whose states are pairs of a state and a count, which stops at `most` + 1."""
     ((_, key),) = residual.bindings
     steps = leaving(automaton.transitions)
 
@@ -74,14 +74,14 @@ def _counting(automaton: CEA, residual: Residual, most: int) -> CEA:
         state, count = pair
         counted = [(step, min(most + 1, count + _adds(step, key))) for step in steps[state]]
         return [
-            (each, (each.target, number))
-            for each, number in counted
-            if each.target not in automaton.final or _holds(residual.condition, number)
+            (step, (step.target, number))
+            for step, number in counted
+            if step.target not in automaton.final or _holds(residual.condition, number)
         ]
 
     begun = [(state, 0) for state in sorted(automaton.initial)]
-    found = list(explore(begun, after))
-    pairs = dict.fromkeys([*begun, *(target for _, _, target in found)])
+    moves = list(explore(begun, after))
+    pairs = dict.fromkeys([*begun, *(target for _, _, target in moves)])
     numbers = {pair: number for number, pair in enumerate(pairs)}
     return replace(
         automaton,
@@ -89,7 +89,7 @@ def _counting(automaton: CEA, residual: Residual, most: int) -> CEA:
         initial=frozenset(numbers[pair] for pair in begun),
         final=frozenset(number for (state, _), number in numbers.items() if state in automaton.final),
         transitions=tuple(
-            replace(each, source=numbers[source], target=numbers[target]) for source, each, target in found
+            replace(step, source=numbers[source], target=numbers[target]) for source, step, target in moves
         ),
         origins=tuple(automaton.origins[state] for state, _ in numbers) if automaton.origins else (),
     )

@@ -1,8 +1,8 @@
-"""I/O determinization, lazily (CORE, section 5; algorithms.md, "Automata", 2).
+"""I/O determinization on the fly (section 5 of "CORE: a Complex Event Recognition Engine", docs/papers.md).
 
 A deterministic state is a set of CEA states. For each (state, class of events) there is one row: the
 state after reading the event unmarked (the *skip*), and one state for each label set it can be marked
-with. Runs that read and mark the same are one run, so no complex event is found twice.
+with. Runs that read and mark the same events are one run, so no complex event is found twice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PASSED: _Labels = (NO_LABELS, NO_HIDDEN)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a state does with an event of one class.
+    """The transitions of a state on events of one class.
 
     `skip` is the state after reading it unmarked, or DEAD; `edges` are (label set id, state after).
     """
@@ -40,7 +40,7 @@ class Row:
 
 @dataclass(slots=True)
 class LazyAutomaton:
-    """The deterministic automaton of a CEA, as far as it has been asked for.
+    """The deterministic automaton of a CEA, built on demand.
 
     States are numbered as they are met; state 0 is where runs begin. Classes are numbered as they are
     met; class 0 is the events with no bit set. `label_sets[id]` and `hidden_sets[id]` are the labels
@@ -85,7 +85,7 @@ class LazyAutomaton:
         return self._class_ids[bits]
 
     def row(self, state: int, event_class: int) -> Row:
-        """The row of (state, class), worked out the first time it is asked for."""
+        """The row of (state, class), computed at its first use."""
         key = (state, event_class)
         if key not in self.rows:
             self.rows[key] = self._work_out(state, self.class_bits[event_class])
@@ -100,13 +100,13 @@ class LazyAutomaton:
         return not self.subsets[state] <= self.cea.final
 
     def live_registers(self, state: int) -> list[bool]:
-        """For each register whether what it holds in `state` can still matter; none without `registers`."""
+        """Whether the value of each register can still matter in `state`; empty without `registers`."""
         return [not live.isdisjoint(self.subsets[state]) for live in self._live]
 
     def register_reaches(self, state: int) -> list[int | None]:
-        """For each register how far back it may be in `state` before nothing can follow; None: any far.
+        """The lag of each register from which on a run in `state` cannot accept; None if there is none.
 
-        There are none without `registers`.
+        Empty without `registers`.
         """
         farthest = []
         for reaches in self._reaches:
@@ -120,15 +120,15 @@ class LazyAutomaton:
         return self.subsets[state]
 
     def described(self, state: int) -> tuple[int, ...]:
-        """What `state` stands for, whatever its number: the states of the CEA, ascending."""
+        """A description of `state` that does not depend on its number: its states of the CEA, ascending."""
         return tuple(sorted(self.subsets[state]))
 
     def met(self, description: Sequence[int]) -> int:
-        """The number of the state that is so described, perhaps by another automaton of the same CEA.
+        """The number of the state with this description, possibly of another automaton of the same CEA.
 
-        Raises ValueError where that describes no state.
+        Raises ValueError if there is no such state.
         """
-        if not all(0 <= each < self.cea.states for each in description):
+        if not all(0 <= state < self.cea.states for state in description):
             raise ValueError(f"the automaton has {self.cea.states} states, and not all of {description}")
         return self._state(frozenset(description))
 
@@ -142,13 +142,13 @@ class LazyAutomaton:
         return Row(skip, tuple((label, self._state(reached)) for label, reached in edges))
 
     def _moves_from(self, source: int, bits: int) -> list[tuple[_Labels, int]]:
-        """What one state of the CEA does with an event with these bits."""
+        """The labels and targets of the transitions of one state of the CEA on an event with these bits."""
         key = (source, bits)
         if key not in self._moves:
             self._moves[key] = [
-                ((each.labels, each.hidden), each.target)
-                for each in self._leaving.get(source, ())
-                if each.guard.allows(bits)
+                ((transition.labels, transition.hidden), transition.target)
+                for transition in self._leaving.get(source, ())
+                if transition.guard.allows(bits)
             ]
         return self._moves[key]
 

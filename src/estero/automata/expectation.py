@@ -1,4 +1,4 @@
-"""How many complex events an automaton finds in a stream of which only the classes of events are known."""
+"""The expected number of complex events in a stream, given how many events of each class it has."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from estero.errors import LimitExceeded
 
 MOST_STATES = 200
 HUGE = 1e150
-"""More than anybody enumerates, and its square is still a number."""
+"""A bound of all numbers here, whose square is still a finite float."""
 
 
 def expected_matches(cea: CEA, classes: Mapping[int, int], *, window: int | None = None) -> float:
-    """How many complex events are to be expected if the events came in random order; at most `HUGE`.
+    """The expected number of complex events if the events came in random order; at most `HUGE`.
 
     `classes` says how many events have which bits (bit k: predicate k is true); `window` is the largest
     distance from start to end, in events. An event takes the runs in state s of the deterministic automaton
@@ -37,7 +37,7 @@ def expected_matches(cea: CEA, classes: Mapping[int, int], *, window: int | None
 
 
 def _steps(cea: CEA, shares: Mapping[int, float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What is expected after the first event, and the matrix by which a further event changes that.
+    """The expected numbers after the first event, and the matrix by which a further event changes them.
 
     The numbers: runs in each state, 1 for the run that begins at each event, complex events so far.
     """
@@ -45,7 +45,7 @@ def _steps(cea: CEA, shares: Mapping[int, float]) -> tuple[NDArray[np.float64], 
     only_first = 1 << len(cea.predicates) - 1 if FIRST in cea.predicates else 0
     first = _moves(automaton, 0, {bits | only_first: share for bits, share in shares.items()})
     later: list[dict[int, float]] = []
-    while len(later) < len(automaton.subsets):  # working one state out may find others
+    while len(later) < len(automaton.subsets):  # computing moves may add states
         later.append(_moves(automaton, len(later), shares))
     states = len(later)
     accepting = np.array([automaton.accepts(state) for state in range(states)], np.float64)
@@ -61,7 +61,7 @@ def _steps(cea: CEA, shares: Mapping[int, float]) -> tuple[NDArray[np.float64], 
 
 
 def _moves(automaton: LazyAutomaton, source: int, shares: Mapping[int, float]) -> dict[int, float]:
-    """State → how many runs an event is expected to make there of one in `source`."""
+    """The expected number of runs in each state that one event makes of a run in `source`."""
     moves: dict[int, float] = {}
     for bits, share in shares.items():
         row = automaton.row(source, automaton.class_of(bits))
@@ -71,7 +71,7 @@ def _moves(automaton: LazyAutomaton, source: int, shares: Mapping[int, float]) -
 
 
 def _after(numbers: NDArray[np.float64], step: NDArray[np.float64], events: int) -> NDArray[np.float64]:
-    """The numbers so many events later."""
+    """The numbers after that many further events."""
     while events:
         if events & 1:
             numbers = np.minimum(step @ numbers, HUGE)

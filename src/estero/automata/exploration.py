@@ -1,6 +1,6 @@
-"""What can be reached from where: the one search that all constructions and analyses share.
+"""Reachability: the breadth-first search that all constructions and analyses share.
 
-States are any hashable values. They are found breadth first, so that their numbers follow the runs.
+States are any hashable values. As they come breadth first, their numbers follow the runs.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ What = TypeVar("What")
 def explore(
     start: Iterable[State], step: Callable[[State], Iterable[tuple[What, State]]]
 ) -> Iterator[tuple[State, What, State]]:
-    """All transitions that can be reached from `start`, as (source, what, target).
+    """All transitions that are reachable from `start`, as (source, what, target).
 
-    `step` gives what leads from a state to which others; it is asked once for each state.
+    `step` gives the pairs (what, target) of a state; it is called once for each state.
 
     >>> list(explore([3], lambda n: [("down", n - 1)] if n > 1 else []))
     [(3, 'down', 2), (2, 'down', 1)]
     """
-    found = list(dict.fromkeys(start))
-    seen = set(found)
-    for source in found:  # which grows meanwhile
+    states = list(dict.fromkeys(start))
+    seen = set(states)
+    for source in states:  # the loop appends to it
         for what, target in step(source):
             if target not in seen:
                 seen.add(target)
-                found.append(target)
+                states.append(target)
             yield source, what, target
 
 
 def reached(start: Iterable[State], step: Callable[[State], Iterable[State]]) -> Iterator[State]:
-    """`start` and all states to which `step` leads from there, in the order in which they are found."""
-    found = list(dict.fromkeys(start))
-    seen = set(found)
-    for source in found:
+    """The states that are reachable from `start` by `step`, `start` included, breadth first."""
+    states = list(dict.fromkeys(start))
+    seen = set(states)
+    for source in states:
         yield source
         for target in step(source):
             if target not in seen:
                 seen.add(target)
-                found.append(target)
+                states.append(target)
 
 
 def between(start: State, end: State, pairs: Iterable[tuple[State, State]]) -> set[State]:
-    """The states on ways from `start` to `end`, where `pairs` are the sources and targets of transitions.
+    """The states on paths from `start` to `end`, where `pairs` are the sources and targets of transitions.
 
     >>> sorted(between(1, 3, [(1, 2), (2, 3), (2, 4), (5, 3)]))
     [1, 2, 3]
@@ -72,22 +72,22 @@ Leaving = TypeVar("Leaving", bound=HasSource)
 
 def leaving(transitions: Iterable[Leaving]) -> defaultdict[int, list[Leaving]]:
     """The transitions that leave each state, in their order."""
-    found: defaultdict[int, list[Leaving]] = defaultdict(list)
+    by_source: defaultdict[int, list[Leaving]] = defaultdict(list)
     for transition in transitions:
-        found[transition.source].append(transition)
-    return found
+        by_source[transition.source].append(transition)
+    return by_source
 
 
 def merged(groups: Iterable[Iterable[State]]) -> list[list[State]]:
-    """The groups, those joined that have something in common: no element is in two of them.
+    """The finest partition in which each of the groups is inside one block.
 
     >>> merged([[1, 2], [3], [4, 5], [2, 4]])
     [[3], [1, 2, 4, 5]]
     """
-    found: list[dict[State, None]] = []
+    disjoint: list[dict[State, None]] = []
     for group in groups:
         new = dict.fromkeys(group)
-        touched = [each for each in found if not each.keys().isdisjoint(new)]
-        found = [each for each in found if each.keys().isdisjoint(new)]
-        found.append({element: None for each in (*touched, new) for element in each})
-    return list(map(list, found))
+        touched = [members for members in disjoint if not members.keys().isdisjoint(new)]
+        disjoint = [members for members in disjoint if members.keys().isdisjoint(new)]
+        disjoint.append({element: None for members in (*touched, new) for element in members})
+    return list(map(list, disjoint))

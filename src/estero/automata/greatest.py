@@ -1,7 +1,7 @@
-"""Whether of the complex events with one start and one end there is always one that marks all that others do.
+"""Whether complex events with one start and end always have a greatest one, which marks all their events.
 
-Then it is the one that NEXT chooses, and conditions that stay true as more is marked (`growing`) are asked of
-nothing else.
+Then NEXT chooses this one, and it is the only one for which conditions that stay true as more events are
+marked (`growing`) have to be checked.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from estero.automata.residual import Key
 from estero.automata.simulation import Simulation
 
 MOST_TESTS: Final = 500_000
-"""Pairs of states that are looked at; beyond them there may be no greatest complex event."""
+"""The most pairs of states that are compared; beyond them the answer is that there is no greatest one."""
 
 _At = tuple[frozenset[int], frozenset[int]]
-"""The states of all runs of a start, and those of the runs that have marked all that any of them has."""
+"""The states of all runs with one start, and of those that have marked all events that any has marked."""
 
 
 def has_greatest(automaton: CEA, classes: Sequence[int], keys: frozenset[Key]) -> bool:
     """Whether some run marks all that others do from its start to its end, with all of their `keys`.
 
-    That is so if it can be followed from event to event: some steps mark what any does, to states from which
-    runs can do whatever they can from others (a simulation, which may be missed, and so may a yes).
-    `classes` are the bits that events can have.
+    This is checked event by event: some transitions mark all that any transition marks, and lead to states
+    that simulate the targets of the others. The check is sound and not complete: it may miss a greatest
+    complex event. `classes` are the bits that events can have.
     """
     search = _Search(automaton, classes, keys)
     try:
@@ -38,7 +38,7 @@ def has_greatest(automaton: CEA, classes: Sequence[int], keys: frozenset[Key]) -
 
 
 class _NoneError(Exception):
-    """No step marks what all others do."""
+    """A signal that no transition marks all that the others mark."""
 
 
 class _Search:
@@ -52,26 +52,31 @@ class _Search:
         self._tests = 0
 
     def after(self, at: _At) -> list[_At]:
-        """What follows an event of each class; what ends there is not followed any more."""
-        found: dict[_At, None] = {}
+        """The pairs of sets of states after an event of each class, without the runs that end there."""
+        successors: dict[_At, None] = {}
         for bits in self._classes:
             steps, own = (self._steps(states, bits) for states in at)
-            self._largest(*(_into(self._final, each, True) for each in (steps, own)))
-            following = self._largest(*(_into(self._final, each, False) for each in (steps, own)))
+            self._largest(*(_into(self._final, taken, True) for taken in (steps, own)))
+            following = self._largest(*(_into(self._final, taken, False) for taken in (steps, own)))
             if following[0]:
-                found[following] = None
-        return list(found)
+                successors[following] = None
+        return list(successors)
 
     def _steps(self, states: Iterable[int], bits: int) -> list[Transition]:
-        return [each for state in states for each in self._leaving[state] if each.guard.allows(bits)]
+        return [
+            transition
+            for state in states
+            for transition in self._leaving[state]
+            if transition.guard.allows(bits)
+        ]
 
     def _largest(self, steps: Sequence[Transition], own: Sequence[Transition]) -> _At:
-        """Where `steps` lead, and where those of its `own` ones do that mark what all of `steps` mark."""
+        """The targets of `steps`, and of those of `own` that mark all that any of `steps` marks."""
         targets = frozenset(step.target for step in steps)
         marked = any(step.labels for step in steps)
         asked = [key for key in self._keys if any(step.carries(key) for step in steps)]
         largest = frozenset(
-            each.target for each in own if bool(each.labels) >= marked and all(map(each.carries, asked))
+            step.target for step in own if bool(step.labels) >= marked and all(map(step.carries, asked))
         )
         self._tests += len(targets) * len(largest)
         if self._tests > MOST_TESTS or not self._simulation.of_sets(largest, targets):
@@ -80,5 +85,5 @@ class _Search:
 
 
 def _into(final: frozenset[int], steps: Sequence[Transition], ends: bool) -> list[Transition]:
-    """The steps to final states, or to others if not `ends`."""
+    """The steps to final states if `ends`, else the steps to other states."""
     return [step for step in steps if (step.target in final) == ends]

@@ -1,7 +1,7 @@
-"""Conditions that stay true as more events are marked, such as ``count(DISTINCT x.user) >= 5``.
+"""Monotone conditions, which stay true as more events are marked, such as ``count(DISTINCT x.user) >= 5``.
 
-Of the complex events with one start and one end such a condition is asked of the greatest one alone, if there
-is one (`greatest`): what marks less passes only where that passes.
+Among the complex events with the same start and end it is enough to check such a condition on the greatest
+one, if there is one (`greatest`): one that marks fewer events satisfies it only if the greatest one does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from estero.language.tree.literals import Value
 from estero.language.tree.whole import ENDS
 
 _NEVER_NEGATIVE: Final = frozenset({"abs", "length", "sqrt"})
-"""Functions whose values are not below 0."""
+"""Functions whose values are never negative."""
 
 _OPPOSITE: Final[dict[str, e.ComparisonOperator]] = {
     "=": "!=",
@@ -30,7 +30,7 @@ _OPPOSITE: Final[dict[str, e.ComparisonOperator]] = {
 
 
 class _Way(NamedTuple):
-    """How the value of an expression changes as more events are marked; what is NULL may become anything."""
+    """The directions in which a value may change as more events are marked; NULL may become anything."""
 
     falls: bool
     rises: bool
@@ -45,9 +45,9 @@ _CONSTANT, _RISING, _FALLING, _ANY = (
 
 
 def growing_keys(residuals: Iterable[Residual], automaton: CEA) -> frozenset[Key] | None:
-    """The labels of whose events all residuals speak, if these stay true as more events have these labels.
+    """The labels that the residuals refer to, if all residuals stay true as more events get these labels.
 
-    None where some residual does not, or speaks of parts of a complex event. Where there are no labels, the
+    None if one of them may become false, or refers to parts of a complex event. If there are no labels, the
     residuals depend on the start and the end alone.
     """
     keys: set[Key] = set()
@@ -63,13 +63,13 @@ def growing_keys(residuals: Iterable[Residual], automaton: CEA) -> frozenset[Key
 
 
 class _Growth:
-    """What becomes of conditions as more events of an automaton are marked."""
+    """The monotonicity of conditions as more events of an automaton are marked."""
 
     def __init__(self, automaton: CEA, bindings: dict[str, Key]) -> None:
         self._automaton, self._bindings = automaton, bindings
 
     def stays(self, condition: e.Node, *, true: bool) -> bool:
-        """Whether a condition that is true stays so; with not `true`, whether one that is false does."""
+        """Whether a true condition stays true or, unless `true`, a false one stays false."""
         match condition:
             case e.And(parts) | e.Or(parts):
                 return all(self.stays(part, true=true) for part in parts)
@@ -94,7 +94,7 @@ class _Growth:
                 return one == other == _CONSTANT
 
     def _way(self, node: e.Node) -> _Way:
-        """NaN is the largest number with any sign, and infinities may add up to it; counts are never so."""
+        """The way of an expression; NaN is the largest number, and sums of infinities may be NaN."""
         match node:
             case e.Literal(value):
                 return _ANY if isinstance(value, float) and not math.isfinite(value) else _CONSTANT
@@ -123,7 +123,7 @@ class _Growth:
                 return _CONSTANT if alike else _ANY
 
     def _is_never_negative(self, node: e.Node, key: Key) -> bool:
-        """Whether no value of the events with a label is below 0, by its form or by what is asked of each."""
+        """Whether an expression over events with a label is never negative, by its form or its predicates."""
         match node:
             case e.Literal(value):
                 return _is_number(value) and value >= 0
@@ -133,20 +133,22 @@ class _Growth:
                 return self._is_never_negative(left, key) and self._is_never_negative(right, key)
             case e.Case(whens, e.Node() as default):
                 return all(
-                    self._is_never_negative(each, key) for each in (default, *(one.value for one in whens))
+                    self._is_never_negative(branch, key)
+                    for branch in (default, *(one.value for one in whens))
                 )
             case e.Attribute():
                 marking = [
                     transition for transition in self._automaton.transitions if transition.carries(key)
                 ]
                 return all(
-                    any(_says_so(part, node) for part in self._asked(each.guard.present)) for each in marking
+                    any(_says_so(part, node) for part in self._asked(transition.guard.present))
+                    for transition in marking
                 )
             case _:
                 return False
 
     def _asked(self, bits: Iterable[int]) -> Iterator[e.Node]:
-        """What predicates ask of an event, all of which has to be true."""
+        """The conjuncts of the conditions of predicates."""
         for bit in bits:
             condition = self._automaton.predicates[bit].condition
             if isinstance(condition, e.And):
@@ -156,7 +158,7 @@ class _Growth:
 
 
 def _says_so(condition: e.Node, value: e.Node) -> bool:
-    """Whether a condition says that a value is not below 0."""
+    """Whether a condition implies that a value is not negative."""
     match condition:
         case e.Comparison(">" | ">=", operand, e.Literal(bound)) | e.Between(operand, e.Literal(bound)):
             return operand == value and _is_number(bound) and bound >= 0
@@ -167,7 +169,7 @@ def _says_so(condition: e.Node, value: e.Node) -> bool:
 
 
 def _counts(node: e.Node) -> bool:
-    """Whether a value is computed of counts and integers alone."""
+    """Whether an expression is computed from counts and integers alone."""
     match node:
         case e.Aggregate(function="count") | e.Literal(int()):
             return True

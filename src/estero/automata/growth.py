@@ -1,4 +1,4 @@
-"""Which part of a pattern makes its deterministic automaton grow, told from the states it has come to."""
+"""The part of a pattern that makes its deterministic automaton grow, found by looking at its states."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from estero.language.tree.pattern import Sequence as Succession
 
 SAMPLE = 5_000
 COMPARED = 2_000_000
-"""The most pairs of a state and a part that are looked at."""
+"""The most pairs of a state and a part that are compared."""
 
 
 def too_large(cap: int, of: str, inside: Sequence[Pattern]) -> LimitExceeded:
-    """The error that an automaton needs more than `cap` states or transitions (`of`).
+    """An error: the automaton needs more than `cap` states or transitions (`of`).
 
     `inside` are the parts of the pattern that are under construction, the smallest one last.
     """
@@ -45,14 +45,14 @@ def _remedy(part: Pattern) -> str:
             return "use fewer ORs between different variables, or one query for each case"
         case Iteration():
             return "give its iterations smaller bounds"
-        case Succession(parts) if any(isinstance(each, Optional) for each in parts):
+        case Succession(parts) if any(isinstance(step, Optional) for step in parts):
             return "make fewer of its parts optional"
         case _:
             return "write fewer parts, or several queries"
 
 
 def too_many_states(cea: CEA, subsets: Sequence[frozenset[int]], cap: int) -> str:
-    """The text for users: the cap, and what to change."""
+    """The message that the automaton has too many states, with what to change in the pattern."""
     return (
         f"the pattern needs more than {cap:,} automaton states{what_grows(cea, subsets)}: "
         "bound its iterations or make its predicates exclude one another"
@@ -60,20 +60,20 @@ def too_many_states(cea: CEA, subsets: Sequence[frozenset[int]], cap: int) -> st
 
 
 def what_grows(cea: CEA, subsets: Sequence[frozenset[int]]) -> str:
-    """The clause that names the growing part, to stand in a sentence; empty where none is known."""
+    """A clause of a sentence that names the growing part; empty if it is not known."""
     part = growing_part(cea, subsets)
     return "" if part is None else f"; what grows is {shortened(part)}"
 
 
 def growing_part(cea: CEA, subsets: Sequence[frozenset[int]]) -> Pattern | None:
-    """The smallest part of the pattern that by itself is in most of those states; None where none is known.
+    """The smallest part of the pattern that alone accounts for most of the subsets; None if it is not known.
 
-    A deterministic state is a set of states of `cea`. A part grows if the sets differ in the states that
-    were made for it: at least half as many differ there as differ at all. Looks at a sample.
+    A deterministic state is a set of states of `cea`. A part grows if the sets, restricted to the states that
+    were made for it, are at least half as many as the sets themselves. A sample of the sets is examined.
     """
     if not cea.origins:
         return None
-    # By id, as the hash of a part walks all that is in it.
+    # By id, as hashing a part walks all of its nodes.
     parts = {id(part): part for origin in cea.origins for part in origin}
     states_of: dict[int, set[int]] = {number: set() for number in parts}
     for state, origin in enumerate(cea.origins):
@@ -87,4 +87,5 @@ def growing_part(cea: CEA, subsets: Sequence[frozenset[int]]) -> Pattern | None:
         for number, states in states_of.items()
         if len({subset & states for subset in sample}) >= enough
     ]
-    return min(growing, key=lambda each: (each[0], len(list(each[1].walk()))))[1] if growing else None
+    smallest = min(growing, key=lambda sized: (sized[0], len(list(sized[1].walk()))), default=None)
+    return None if smallest is None else smallest[1]

@@ -1,7 +1,7 @@
-"""What must not happen so long before or after an event, as a condition on that event.
+"""The absence of an event within some distance before or after another one, as a condition on the latter.
 
-An automaton asks it as it asks any predicate of one event; who reads the stream finds out what is true
-(engine/deadlines.py), as no column says it.
+To the automaton it is a predicate of one event like any other; as no column has its value, the reader of the
+stream computes it (engine/deadlines.py).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from estero.language.tree.expressions import Node
 
 @dataclass(frozen=True, slots=True)
 class Lacking(Node):
-    """No event of its partition that `forbidden` is true of is before it, or behind it (`ahead`), so near.
+    """A condition on an event: no `forbidden` event of its partition is near it, before or `ahead`.
 
-    `apart` says how far away such an event has to be; `said` is what the query writes. If it is `compared`
-    with other events, that event alone does not tell: a residual filter looks at those nearby.
+    `apart` is the distance that such an event must have; `said` is the text in the query. If the forbidden
+    event is `compared` with other events, a residual filter checks those nearby.
     """
 
     forbidden: EventPredicate
@@ -34,11 +34,11 @@ class Lacking(Node):
 
 
 def lacking(predicate: EventPredicate) -> Iterator[Lacking]:
-    """What a predicate asks of other events."""
+    """The conditions of a predicate on other events."""
     return (conjunct for conjunct in conjuncts(predicate.condition) if isinstance(conjunct, Lacking))
 
 
 def of_one_event(predicate: EventPredicate) -> EventPredicate:
-    """What a predicate asks of the event itself."""
+    """The predicate with its conditions on the event itself alone."""
     asked = [conjunct for conjunct in conjuncts(predicate.condition) if not isinstance(conjunct, Lacking)]
     return replace(predicate, condition=conjoined(asked))

@@ -1,4 +1,4 @@
-"""How far what starts at an event comes: the deterministic automaton of all runs of one start."""
+"""The deterministic automaton of all runs with one start, which tells which levels they reach."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["DEAD", "Move", "LevelsAutomaton"]
 
 
 class Move(NamedTuple):
-    """What an event does to the runs of a start: the state after it, or DEAD, and what they reach by it.
+    """The effect of an event on the runs of a start: the state after it, or DEAD, and the reached levels.
 
-    Bit l of `reached` is set if one of them ends a complex event with a label of level l.
+    Bit l of `reached` is set if one of the runs ends a complex event with a label of level l.
     """
 
     target: int
@@ -27,11 +27,11 @@ class Move(NamedTuple):
 
 @dataclass(slots=True)
 class LevelsAutomaton:
-    """Where the runs of one start are, whatever they mark, as far as that has been asked for.
+    """The subset automaton of a CEA for the runs of one start, without their marks, built on demand.
 
-    A state is the set of the CEA's states that they are in; state 0 is where they are before they start.
-    `levels` numbers, from 0, the labels that say what has been reached. Classes are numbered as they are met;
-    class 0 is the events with no bit set.
+    A state is the set of the CEA's states that the runs are in; state 0 is their state before they start.
+    `levels` maps the labels that stand for levels to numbers from 0. Classes are numbered as they are met;
+    class 0 contains the events with no bit set.
     """
 
     cea: CEA
@@ -45,7 +45,7 @@ class LevelsAutomaton:
 
     def __post_init__(self) -> None:
         self._leaving = leaving(self.cea.transitions)
-        self.subsets.append(self.cea.initial)  # not among the ids: no run comes back to where it begins
+        self.subsets.append(self.cea.initial)  # not in the ids, as no run returns to its initial state
         self.class_of(0)
 
     def class_of(self, bits: int) -> int:
@@ -56,16 +56,18 @@ class LevelsAutomaton:
         return self._class_ids[bits]
 
     def move(self, state: int, event_class: int) -> Move:
-        """What an event of the class does to runs in `state`."""
+        """The effect of an event of the class on runs in `state`."""
         bits = self.class_bits[event_class]
         targets: set[int] = set()
         reached = 0
         for source in self.subsets[state]:
-            for each in self._leaving.get(source, ()):
-                if each.guard.allows(bits):
-                    targets.add(each.target)
-                    if each.target in self.cea.final:
-                        reached |= sum(1 << self.levels[label] for label in each.labels & self.levels.keys())
+            for transition in self._leaving.get(source, ()):
+                if transition.guard.allows(bits):
+                    targets.add(transition.target)
+                    if transition.target in self.cea.final:
+                        reached |= sum(
+                            1 << self.levels[label] for label in transition.labels & self.levels.keys()
+                        )
         going_on = frozenset(targets) - self.cea.final
         return Move(self._state(going_on) if going_on else DEAD, reached)
 

@@ -1,8 +1,8 @@
-"""A parallelised automaton in which all events that enter a state have its keys in the same attributes.
+"""Splits states of a parallelised automaton, so that all events that enter one have the same key attributes.
 
-An event that enters a state may be of several types, which have the key in different attributes: of
-``Q(x, y) <- C(x, y), A(y, x)`` one is of C and the other of A. A transition can be said in words only where
-the attributes are known, so that such a state is several here.
+The events that enter a state may be of several types with the key in different attributes, as C and A in
+``Q(x, y) <- C(x, y), A(y, x)``. The text of a transition names attributes, so such a state is split into
+several.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source
 from estero.language.tree.expressions import Node
 
 _Form = tuple[Node, ...] | None
-"""The values of a key of events of a type; None where they have no such key."""
+"""The expressions of a key for events of a type; None if they have no such key."""
 
 
 def parted(pcea: PCEA) -> PCEA:
-    """The automaton with the same complex events, in which every key has one form."""
+    """An equivalent automaton in which every key has one form."""
     return _Parting(pcea).done()
 
 
@@ -87,7 +87,7 @@ class _Parting:
                     yield PceaTransition(sources, bit, transition.labels, target)
 
     def _ways(self, transition: PceaTransition, rights: list[int]) -> Iterator[tuple[Source, ...]]:
-        """The states that a transition may leave together, with the keys of the events before."""
+        """The combinations of states that a transition may leave, with the keys of the events before."""
         ways: list[list[Source]] = []
         for source, right in zip(transition.sources, rights, strict=True):
             place = self._asked[source.state].index(source.left)

@@ -1,8 +1,8 @@
-"""Parallelised complex event automata (PCEA): frozen, validated, printable.
+"""Parallelised complex event automata (PCEA), validated and printable.
 
-They are those of "Complex event recognition meets hierarchical conjunctive queries", section 3. A run is a
-tree. A transition gathers runs that stand in several states and began independently of each other, provided
-that the event at hand agrees with the last event of each of them on a key.
+They are defined in section 3 of "Complex event recognition meets hierarchical conjunctive queries"
+(docs/papers.md). A run is a tree: a transition gathers independent runs in several states, provided that the
+current event agrees with the last event of each of them on a key.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from estero.automata.cea import EventPredicate, LabelSet
 from estero.language.tree.expressions import Node
 
 LEFT, RIGHT = range(2)
-"""The sides of a comparison: the event before, and that at hand."""
+"""The sides of a comparison: the event before, and the current one."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinKey:
-    """What events are joined by: for events of a type the values of some expressions over one event.
+    """The key by which events are joined: the values of expressions over one event, for each type.
 
-    `forms` maps types to their expressions, as many for every type; events of other types have no key, nor
-    have those of which a value is NULL. A key of no expressions is the same for all events of its types.
-    With `null` every event has a key: where a value is NULL, one that no event has on the other side.
+    `forms` maps types to their expressions, the same number for every type. Events of other types, and events
+    with a NULL among the values, have no key. A key without expressions is the same for all events of its
+    types. With `null` an event with a NULL has a key, too, which no event on the other side has.
     """
 
     forms: Mapping[str, tuple[Node, ...]]
@@ -38,7 +38,7 @@ class JoinKey:
 
     @property
     def width(self) -> int:
-        """How many values the key has."""
+        """The number of values of the key."""
         return len(next(iter(self.forms.values())))
 
     def __hash__(self) -> int:
@@ -55,10 +55,10 @@ class JoinKey:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A run that a transition gathers: one in `state`.
+    """A run in `state` that a transition gathers.
 
-    Key `left` of the event that it entered the state by has to be key `right` of the event at hand; both
-    are numbers of `PCEA.keys`.
+    Key `left` of the event that entered the state must equal key `right` of the current event; both are
+    numbers in `PCEA.keys`.
     """
 
     state: int
@@ -68,9 +68,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class PceaTransition:
-    """On an event with bit `predicate`, marked with `labels`: all `sources` gathered, to `target`.
+    """A transition to `target` on an event with bit `predicate`, which it marks with `labels`.
 
-    Without sources a run begins.
+    It gathers a run from each of `sources`; without sources a run begins.
     """
 
     sources: tuple[Source, ...]
@@ -95,14 +95,14 @@ class PCEA:
     def __post_init__(self) -> None:
         check_states(self.states, {"final": self.final})
         widths = [key.width for key in self.keys]
-        for number, each in enumerate(self.transitions):
+        for number, transition in enumerate(self.transitions):
             where = f"in transition {number}"
-            gathered = [source.state for source in each.sources]
-            check_states(self.states, {where: (each.target, *gathered)})
-            check_marks(each.predicate, self.predicates, each.labels, where)
+            gathered = [source.state for source in transition.sources]
+            check_states(self.states, {where: (transition.target, *gathered)})
+            check_marks(transition.predicate, self.predicates, transition.labels, where)
             if len(set(gathered)) < len(gathered):
                 raise ValueError(f"a state is gathered twice, {where}")
-            for source in each.sources:
+            for source in transition.sources:
                 for key in (source.left, source.right):
                     if not 0 <= key < len(self.keys):
                         raise ValueError(f"there is no key {key}, {where}")
@@ -111,7 +111,7 @@ class PCEA:
 
     @property
     def size(self) -> int:
-        """States, and for each transition its sources, its labels and one: the measure of the paper."""
+        """The size as the paper defines it: states, and for each transition 1 + sources + labels."""
         sizes = (len(transition.sources) + len(transition.labels) + 1 for transition in self.transitions)
         return len(self.states) + sum(sizes)
 
@@ -119,7 +119,7 @@ class PCEA:
         return "\n".join(self.lines())
 
     def lines(self) -> Iterator[str]:
-        """The states and transitions, a line each."""
+        """The states and the transitions, one on each line."""
         yield states_line(self.states, self.final)
         steps = ((transition.predicate, transition.target) for transition in self.transitions)
         entered = entering_types(len(self.states), steps, self.predicates)
@@ -147,7 +147,7 @@ class PCEA:
 
 
 def check_states(states: Sequence[str], named: Mapping[str, Iterable[int]]) -> None:
-    """Raises ValueError where a state is none of the automaton; the keys of `named` say where it is."""
+    """Raises ValueError if a state does not exist; the keys of `named` say where it is named."""
     for where, numbers in named.items():
         for state in numbers:
             if not 0 <= state < len(states):
@@ -155,7 +155,7 @@ def check_states(states: Sequence[str], named: Mapping[str, Iterable[int]]) -> N
 
 
 def check_marks(bit: int, predicates: Sequence[EventPredicate], labels: LabelSet, where: str) -> None:
-    """Raises ValueError where a transition asks for a bit that there is not, or marks nothing."""
+    """Raises ValueError if a transition has a bit without a predicate, or marks nothing."""
     if not 0 <= bit < len(predicates):
         raise ValueError(f"bit {bit} has no predicate, {where}")
     if not labels:
@@ -165,7 +165,7 @@ def check_marks(bit: int, predicates: Sequence[EventPredicate], labels: LabelSet
 def entering_types(
     states: int, transitions: Iterable[tuple[int, int]], predicates: Sequence[EventPredicate]
 ) -> list[tuple[str, ...]]:
-    """For each state the types of the events that enter it; `transitions` are their bits and targets."""
+    """The types of the events that enter each state; `transitions` are pairs of a bit and a target."""
     entered: list[dict[str, None]] = [{} for _ in range(states)]
     for bit, target in transitions:
         entered[target] |= dict.fromkeys(predicates[bit].types)
@@ -173,6 +173,6 @@ def entering_types(
 
 
 def states_line(states: Sequence[str], final: Iterable[int]) -> str:
-    """The states of an automaton, and in which of them a run accepts, in one line."""
+    """The states of an automaton, and the accepting ones, on one line."""
     accepts = ", ".join(states[state] for state in sorted(final))
     return f"{len(states)} state{'s' * (len(states) != 1)}: {', '.join(states)}; a run accepts in {accepts}"

@@ -1,4 +1,4 @@
-"""What one transition of an automaton reads: events by type, with a condition on those of each type."""
+"""The events that one transition of an automaton reads: their types, with a condition for each type."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from estero.language.tree.expressions import Call, Literal, Node, Not
 
 
 class NoTypesError(ValueError):
-    """A transition reads events of any type, and it is not said which types there are."""
+    """An error: a transition reads events of any type, and the types of the stream are not given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One event: of a type in `cases`, with the condition there true of it (None: no condition).
+    """An event of a type in `cases` that satisfies the condition of its type (None: no condition).
 
-    `first` says that it has to be (or must not be) the first of its stream; None that it does not matter.
+    It must be the first of its stream if `first` is true, and must not be if it is false; None: either.
     """
 
     cases: tuple[tuple[str, Node | None], ...]
@@ -30,7 +30,7 @@ class Read:
 def read_of(guard: Guard, labels: LabelSet, cea: CEA, types: Sequence[str] | None) -> Read | None:
     """The events that pass `guard`, or None if there are none; `types` are all types of the stream.
 
-    Raises `NoTypesError` where the guard names no type and `types` is None.
+    Raises `NoTypesError` if the guard names no type and `types` is None.
     """
     present, absent = (
         [cea.predicates[bit] for bit in sorted(bits)] for bits in (guard.present, guard.absent)
@@ -52,11 +52,11 @@ def read_of(guard: Guard, labels: LabelSet, cea: CEA, types: Sequence[str] | Non
 
 
 def not_true(condition: Node) -> Node:
-    """True where `condition` is false or unknown (its plain negation is unknown where it is)."""
+    """A condition that is true if `condition` is false or unknown, unlike NOT, which is unknown then."""
     return Not(Call("coalesce", (condition, Literal(False))))
 
 
 def event_type(name: str) -> p.EventType:
-    """The atom that reads events of just this type, where the query names no stream."""
+    """The atom that reads events of exactly this type in a query that names no stream."""
     stream, sign, local = name.partition(">")
     return p.EventType(local, stream) if sign and stream and local else p.EventType(name)

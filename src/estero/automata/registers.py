@@ -1,8 +1,8 @@
-"""Comparisons between variables that a run can check as it goes (algorithms.md, "The planner").
+"""Register programs: comparisons between variables that a run checks as it goes.
 
-A *register* is one integer that a run remembers of the events it has marked. Runs in the same state with
-the same registers have the same futures, so compact sets are split by them and nothing that has violated
-a comparison survives.
+A *register* is an integer that a run remembers of the events that it has marked, as in register automata.
+Runs in the same state with the same registers have the same futures, so compact sets are split by registers,
+and runs that violate a comparison end at once (docs/papers.md, "Beyond the papers").
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from estero.language.tree.expressions import Node
 
 
 class Action(IntEnum):
-    """What marking an event does with a register, in the order in which they are done.
+    """The actions of a marked event on a register, in the order in which they are executed.
 
     A register is unset, set, or spoilt. A CHECK of an unset register passes, of a spoilt one fails, and
     fails where the event's value is NULL and the register is not unset. Storing NULL spoils a register.
@@ -58,19 +58,19 @@ class Action(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An int64 column of the classified events: `expression` of one event of `types`, order kept; or NULL."""
+    """An int64 column of classified events, an order-preserving code of `expression` for `types`, or NULL."""
 
     expression: Node
     types: tuple[str, ...]
     hashed: int | None = None
-    """For strings, which compare by equality only: number 0 or 1 of two independent 64-bit hashes."""
+    """The number of one of two independent 64-bit hashes of a string, which is compared by equality only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """On marking an event with `key`: `action` on register number `register` with value column `value`.
+    """An `action` on a register with a value column, both by number, for each event marked with `key`.
 
-    `length` is that of NEAR and FAR.
+    `length` is the length of NEAR and FAR.
     """
 
     key: Key
@@ -82,12 +82,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class RegisterProgram:
-    """Registers 0 … `registers` - 1, and the steps; steps of one event are done in the order of Action.
+    """A number of registers, and steps; the steps of one event are executed in the order of `Action`.
 
     An event belongs to a step if it carries the label `key`; to `ALL_MARKED` if it carries any label of
-    the answer. RESET has no value and NOT_NULL no register; theirs are 0. Behind the `values` there is a
-    column for each of `clocks`: the position of the event in the whole stream where it is true, else its
-    time in ticks.
+    the answer. RESET has no value and NOT_NULL no register; these numbers are 0. After the `values` comes a
+    column for each of `clocks`: the position of the event in the whole stream if it is true, else its time in
+    ticks.
     """
 
     registers: int
@@ -103,7 +103,7 @@ CHECKS = range(Action.LESS, Action.STORE)
 def tables(
     program: RegisterProgram, label_sets: Sequence[LabelSet], hidden_sets: Sequence[HiddenSet]
 ) -> list[list[tuple[int, int, int, int]]]:
-    """For each mark id the steps (action, register, value, length), each once and in the order of Action.
+    """The distinct steps (action, register, value, length) of each mark id, in the order of `Action`.
 
     `label_sets[id]` and `hidden_sets[id]` are the labels behind an id, as a `LazyAutomaton` has them.
     """
@@ -120,9 +120,9 @@ def tables(
 
 
 def live_registers(automaton: CEA, program: RegisterProgram) -> list[set[int]]:
-    """For each register the states in which what it holds can still matter.
+    """The states in which the value of each register can still matter.
 
-    In other states no CHECK of it can be reached before it is unset or stored anew. Two runs in the same
+    From other states no CHECK of it can be reached before it is unset or stored anew. Two runs in the same
     state that differ in dead registers only are the same run from there on.
     """
     return [_live(automaton, program, register) for register in range(program.registers)]
@@ -131,8 +131,8 @@ def live_registers(automaton: CEA, program: RegisterProgram) -> list[set[int]]:
 def _live(automaton: CEA, program: RegisterProgram, register: int) -> set[int]:
     steps = [step for step in program.steps if step.register == register]
 
-    def does(each: Transition, *actions: int) -> bool:
-        return any(step.action in actions and each.carries(step.key) for step in steps)
+    def does(transition: Transition, *actions: int) -> bool:
+        return any(step.action in actions and transition.carries(step.key) for step in steps)
 
     asking = [
         transition
@@ -140,15 +140,16 @@ def _live(automaton: CEA, program: RegisterProgram, register: int) -> set[int]:
         if does(transition, *CHECKS) and not does(transition, Action.RESET)
     ]
     return automaton.leading_to(
-        (each.source for each in asking), lambda each: not does(each, Action.RESET, Action.STORE)
+        (transition.source for transition in asking),
+        lambda transition: not does(transition, Action.RESET, Action.STORE),
     )
 
 
 def register_reaches(automaton: CEA, program: RegisterProgram) -> list[list[int | None]]:
-    """For each register and state how far behind a run may fall before nothing can follow; None: any far.
+    """The lag of each register in each state from which on a run cannot accept; None if there is none.
 
-    A run whose register is so much less than the value that NEAR compares with it, or more, marks nothing
-    any more, nor does it accept: values do not fall.
+    A run whose register is less, by that much or more, than the value that NEAR compares it with can neither
+    mark an event nor accept any more, as values do not fall.
     """
     return [_reaches(automaton, program, register) for register in range(program.registers)]
 
@@ -159,21 +160,23 @@ def _reaches(automaton: CEA, program: RegisterProgram, register: int) -> list[in
     if len({step.value for step in near}) != 1:
         return [None] * automaton.states
 
-    def nearest(each: Transition) -> int | None:
-        if any(step.action is Action.RESET and each.carries(step.key) for step in steps):
+    def nearest(transition: Transition) -> int | None:
+        if any(step.action is Action.RESET and transition.carries(step.key) for step in steps):
             return None
-        return min((step.length for step in near if each.carries(step.key)), default=None)
+        return min((step.length for step in near if transition.carries(step.key)), default=None)
 
     reach: list[int | None] = [0] * automaton.states
     waiting = True
     while waiting:
         waiting = False
-        for each in automaton.transitions:
-            passes = not each.labels and not each.hidden and each.target not in automaton.final
-            least = reach[each.target] if passes else nearest(each)
-            here = reach[each.source]
+        for transition in automaton.transitions:
+            passes = (
+                not transition.labels and not transition.hidden and transition.target not in automaton.final
+            )
+            least = reach[transition.target] if passes else nearest(transition)
+            here = reach[transition.source]
             if here is not None and (least is None or least > here):
-                reach[each.source] = least
+                reach[transition.source] = least
                 waiting = True
     return reach
 
@@ -184,11 +187,11 @@ def drop_hidden(
     residuals: Iterable[Residual] = (),
     kept: HiddenSet = NO_HIDDEN,
 ) -> tuple[CEA, RegisterProgram | None]:
-    """The automaton with those hidden labels only that `program` or `residuals` need, and the program for it.
+    """Drops hidden labels that neither `program` nor `residuals` need, and adapts the program.
 
-    `residuals` are those that are left, and keep their labels. Of the others, a hidden label that is on the
-    same transitions as a label of the answer says nothing new: registers go by that one. Without hidden
-    labels every complex event is found once, and nothing has to be sifted. Those `kept` stay, too.
+    The labels of `residuals` and those in `kept` stay. Registers use a label of the answer instead of a
+    hidden label if both are on the same transitions. Without hidden labels every complex event is found once,
+    and no duplicates have to be removed.
     """
     needed = needed_hidden(residuals) | kept
     if program is not None:
@@ -201,7 +204,7 @@ def drop_hidden(
 
 
 def _shown(automaton: CEA, hidden: Hidden) -> Key:
-    """A label of the answer that is on the same transitions, or else `hidden` itself."""
+    """A label of the answer on the same transitions as `hidden`, or else `hidden` itself."""
     labels = sorted({label for transition in automaton.transitions for label in transition.labels})
     for label in (*labels, ALL_MARKED):
         if all(

@@ -1,8 +1,9 @@
-"""Filters that one-event predicates cannot express, as what has to be checked of a run's marks.
+"""Residual filters: conditions on the marks of a run that predicates of one event cannot express.
 
-A filter inside a repetition holds for each round alone, and a variable bound around it for the round
-that is around (FO-CEL; semantics.md, "The pattern"). Runs therefore carry *hidden* labels: where an
-instance of a place of the pattern begins, and which events a variable has there. Answers do not show them.
+A filter inside a repetition holds for each round by itself, and a variable bound around the repetition stands
+for the events of the surrounding round (docs/semantics.md, "The pattern"). Runs therefore carry *hidden*
+labels, which mark where an instance of a place of the pattern begins, and the events of a variable there.
+Answers do not show them.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ ALL_MARKED = "*"
 
 
 BEFORE = "before"
-"""Stands for a variable of what ends before a step."""
+"""Stands for a variable of the events that end before a step."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Hidden:
-    """A label for place number `place` of the pattern: the events of `variable` there.
+    """A label of the events of `variable` at place number `place` of the pattern.
 
-    With an empty `variable` it is the first event of each instance of that place; an instance reaches to
-    before the next one's first event.
+    With an empty `variable` it marks the first event of each instance of the place; an instance ends before
+    the first event of the next one.
     """
 
     place: int
@@ -42,7 +43,7 @@ class Hidden:
 HiddenSet = frozenset[Hidden]
 NO_HIDDEN: HiddenSet = frozenset()
 Key = str | Hidden
-"""What says that an event belongs to a variable: a label of the answer, or a hidden one."""
+"""The label by which an event belongs to a variable: one of the answer, or a hidden one."""
 
 
 def carries(labels: frozenset[str], hidden: HiddenSet, key: Key) -> bool:
@@ -61,7 +62,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Apartness:
-    """``[<= 5 MINUTES, …]`` of a step: how far what follows is from what is before."""
+    """``[<= 5 MINUTES, …]`` of a step: the distance from the part before it to the part after it."""
 
     distances: tuple[Distance, ...]
 
@@ -71,10 +72,9 @@ class Apartness:
 
 @dataclass(frozen=True, slots=True)
 class Nearby:
-    """An event that a run does not mark: one that the absence `said` forbids near its start, or its end.
+    """An event that the absence `said` forbids near the start of a complex event, or near its end.
 
-    It is before the start, or behind the end (`ahead`), and less far away than the deadline says; it belongs
-    to `variables`.
+    It comes before the start, or after the end (`ahead`), within the deadline, and belongs to `variables`.
     """
 
     said: str
@@ -87,15 +87,15 @@ class Residual:
     """A condition on the marks of a run.
 
     `bindings` gives the label behind each variable of `condition` (`ALL_MARKED` for the keys of an
-    `Agreement` without variable). Without `place` the condition holds for the complex event as a whole,
-    and all bindings are labels of the answer or hidden ones of the whole. With `place` it must be true
-    of each instance of that place; a binding to another place means that place's instance around it.
-    `refuted`: it must not be true (``NOT(…)`` in a sequence); with `soon` only of instances that begin so
-    near to what is before that `soon` is false of them. With `nearby` it must not be true with any event
+    `Agreement` without variable). Without `place` the condition holds for the complex event as a whole, and
+    all bindings are labels of the answer or hidden ones of the whole. With `place` it must be true of each
+    instance of that place; a binding to another place means that place's instance around it. If it is
+    `refuted`, it must not be true (``NOT(…)`` in a sequence); with `soon` this holds only for instances whose
+    distance from the part before does not satisfy `soon`. With `nearby` it must not be true with any event
     nearby.
 
-    Of an `Apartness` the place is a step: its instances begin where something follows, and the one binding
-    is the label of what ends before it, of which the last one counts.
+    The place of an `Apartness` is a step: its instances begin with the part after it, and the only binding is
+    the label at the end of the part before it, whose last event counts.
     """
 
     condition: Node | Agreement | Apartness
@@ -110,7 +110,7 @@ class Residual:
 
 
 def needed_hidden(residuals: Iterable[Residual]) -> set[Hidden]:
-    """The hidden labels of the residuals' variables, and those that say where their places begin."""
+    """The hidden labels of the residuals' variables, and those where their places begin."""
     needed: set[Hidden] = set()
     for residual in residuals:
         if residual.place is not None:
@@ -122,15 +122,16 @@ def needed_hidden(residuals: Iterable[Residual]) -> set[Hidden]:
 
 
 Choice = tuple[str, frozenset[str] | None]
-"""An attribute, and the types of events whose key it is (None: all)."""
+"""An attribute, and the types of the events that it is the key of (None: all)."""
 
 
 def columns_read(
     residuals: Iterable[Residual], schema: Schema, type_column: str | None = None
 ) -> tuple[str, ...]:
-    """The columns of events that checking the residuals reads, each once.
+    """The columns of events that checking the residuals reads, without duplicates.
 
-    ``P(X)`` reads all attributes; alternatives of a key that differ from type to type read `type_column`.
+    ``P(X)`` reads all attributes; a key with different attributes for different types also reads
+    `type_column`.
     """
     every = all_attributes(schema)
     names = dict.fromkeys(
@@ -143,7 +144,7 @@ def columns_read(
 
 
 def predicates_called(residuals: Iterable[Residual]) -> tuple[str, ...]:
-    """The names of the predicates over sets of events that are not built in, each once."""
+    """The names of the user-defined predicates over sets of events, without duplicates."""
     names = (
         node.name
         for residual in residuals
@@ -155,7 +156,7 @@ def predicates_called(residuals: Iterable[Residual]) -> tuple[str, ...]:
 
 
 def given_tables(residuals: Iterable[Residual]) -> tuple[str, ...]:
-    """The calls of predicates that are given events as tables, with their positions, as they print."""
+    """The texts of the calls of predicates that take events as tables, with their positions."""
     calls = (
         str(node)
         for residual in residuals
@@ -168,16 +169,16 @@ def given_tables(residuals: Iterable[Residual]) -> tuple[str, ...]:
 
 
 def all_attributes(schema: Schema) -> tuple[str, ...]:
-    """The attributes of all types of events, each once, in the order of the types' tables.
+    """The attributes of all types of events, without duplicates, in the order of the types' tables.
 
-    What a query reads inside of columns is among them.
+    They include the paths that a query reads inside columns.
     """
     tables: Iterable[Iterable[str]] = [schema.shared or {}, *schema.types.values()]
     return tuple(dict.fromkeys(name for table in tables for name in table))
 
 
 def key_choices(alternatives: Sequence[str], schema: Schema, type_column: str | None) -> list[Choice]:
-    """Which of the alternatives of a key that is of which types: of each, the first that it has.
+    """The alternatives of a key, each with the types whose first present alternative it is.
 
     >>> from estero.language.tree.schema import Kind
     >>> a, b = {"id": Kind.INT}, {"number": Kind.INT}
@@ -190,11 +191,11 @@ def key_choices(alternatives: Sequence[str], schema: Schema, type_column: str | 
         return [(name, None) for name in present[:1]]
     first: dict[str, set[str]] = {}
     for type_name, attributes in schema.types.items():
-        name = next((each for each in present if each in attributes), None)
+        name = next((attribute for attribute in present if attribute in attributes), None)
         if name is not None:
             first.setdefault(name, set()).add(type_name)
-    found: list[Choice] = [(name, frozenset(types)) for name, types in first.items()]
-    return [*found, (present[0], None)] if schema.shared else found
+    choices: list[Choice] = [(name, frozenset(types)) for name, types in first.items()]
+    return [*choices, (present[0], None)] if schema.shared else choices
 
 
 def _columns_of(

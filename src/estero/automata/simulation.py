@@ -1,4 +1,4 @@
-"""Pairs of states whose runs are compared by what they mark: what can be done from one and from the other."""
+"""Simulation between states of an automaton, by the events that their runs mark, and joint ends of runs."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from estero.automata.exploration import leaving
 from estero.automata.residual import Key
 
 MOST_PAIRS = 100_000
-"""Pairs of states that are looked at; whatever is asked beyond them is answered by no."""
+"""The most pairs of states that are explored; beyond them the answer is no."""
 
 MOST_STEPS = 200_000
-"""Pairs of transitions that are looked at for pairs that end together; beyond them all pairs may."""
+"""The most pairs of transitions that `ending_together` explores."""
 
 _Pair = tuple[int, int]
 
 
 def ending_together(cea: CEA) -> set[_Pair] | None:
-    """The pairs (x, y) where a run from y may end where one from x does, and mark all that it marks.
+    """The pairs (x, y) of states where a run from y can end with one from x and mark all that it marks.
 
-    Others may be among them, as guards are compared by their bits and types. None where there are too many.
+    The result may have other pairs, too, as guards are compared by bits and types. None if they are too many.
     """
     entering: defaultdict[int, list[Transition]] = defaultdict(list)
     for transition in cea.transitions:
@@ -35,31 +35,31 @@ def ending_together(cea: CEA) -> set[_Pair] | None:
         return meeting[one, two]
 
     steps = 0
-    found = [(one, two) for one in sorted(cea.final) for two in sorted(cea.final)]
-    seen = set(found)
-    for one, two in found:  # which grows meanwhile
+    pairs = [(one, two) for one in sorted(cea.final) for two in sorted(cea.final)]
+    seen = set(pairs)
+    for one, two in pairs:  # the loop appends to it
         steps += len(entering[one]) * len(entering[two])
         if steps > MOST_STEPS:
             return None
         before = {
-            (each.source, other.source)
-            for each in entering[one]
+            (step.source, other.source)
+            for step in entering[one]
             for other in entering[two]
-            if (other.labels or not each.labels) and meet(each.guard, other.guard)
+            if (other.labels or not step.labels) and meet(step.guard, other.guard)
         }
-        found += before - seen
+        pairs += before - seen
         seen |= before
     return seen
 
 
 @dataclass(slots=True)
 class Simulation:
-    """Whether one state of `cea` simulates another, as far as that has been asked.
+    """The simulation relation between states of `cea`, computed on demand.
 
-    State y simulates x if y accepts where x does, and for each transition of x one of y passes all of its
-    events, marks them if it does, and leads to a state that simulates its target. Then for each run from x
-    there is one from y that ends where it does and marks at least the same, and with at least the same of
-    `keys`. Bits alone tell guards apart.
+    State y simulates x if y accepts where x does, and each transition of x is matched by one of y that passes
+    all of its events, marks them if it does, and leads to a state that simulates its target. Then for each
+    run from x there is one from y with the same end that marks at least the same events, with at least the
+    same `keys`. Guards are compared by their bits alone.
     """
 
     cea: CEA
@@ -88,7 +88,7 @@ class Simulation:
         return self._known.get(pair, False)
 
     def _explore(self, asked: _Pair) -> None:
-        """Decides a pair with all those that it depends on: what nothing speaks against is so."""
+        """Decides a pair and all pairs that it depends on, by the greatest fixed point."""
         needs: dict[_Pair, list[list[_Pair]]] = {}
         users: defaultdict[_Pair, set[_Pair]] = defaultdict(set)
         fresh = [asked]
@@ -100,9 +100,9 @@ class Simulation:
                 self._known[asked] = False
                 return
             needs[pair] = self._ways(*pair)
-            for each in {other for way in needs[pair] for other in way}:
-                users[each].add(pair)
-                fresh.append(each)
+            for needed in {other for way in needs[pair] for other in way}:
+                users[needed].add(pair)
+                fresh.append(needed)
         false = {pair for pair in needs if not self._may(pair)}
         false |= {pair for pair in users if self._known.get(pair) is False}
         unsettled = list(false) + [pair for pair, ways in needs.items() if not all(ways)]
@@ -110,7 +110,7 @@ class Simulation:
         while unsettled:
             for user in users[unsettled.pop()]:
                 if user not in false and not all(
-                    any(each not in false for each in way) for way in needs[user]
+                    any(needed not in false for needed in way) for way in needs[user]
                 ):
                     false.add(user)
                     unsettled.append(user)
@@ -121,15 +121,15 @@ class Simulation:
         return weaker not in self.cea.final or stronger in self.cea.final
 
     def _ways(self, stronger: int, weaker: int) -> list[list[_Pair]]:
-        """For each transition of `weaker` the pairs of which one has to be a simulation."""
+        """The pairs of targets for each transition of `weaker`; one of each must be in the simulation."""
         return [
             [
-                (other.target, each.target)
+                (other.target, step.target)
                 for other in self._leaving[stronger]
-                if other.guard.present <= each.guard.present
-                and other.guard.absent <= each.guard.absent
-                and (other.labels or not each.labels)
-                and all(other.carries(key) for key in self.keys if each.carries(key))
+                if other.guard.present <= step.guard.present
+                and other.guard.absent <= step.guard.absent
+                and (other.labels or not step.labels)
+                and all(other.carries(key) for key in self.keys if step.carries(key))
             ]
-            for each in self._leaving[weaker]
+            for step in self._leaving[weaker]
         ]

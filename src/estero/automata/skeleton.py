@@ -1,4 +1,4 @@
-"""What a chain automaton, or one that gathers runs, reads and marks, apart from what it compares."""
+"""The skeleton of a chain automaton or PCEA: the automaton without its comparisons."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from estero.language.tree import pattern as p
 from estero.language.tree.conditions import conjoined
 
 BEFORE: Final = "before"
-"""What a comparison calls the event by which the state was entered, where the transition leaves one state."""
+"""The name of the event before in comparisons of a transition that leaves only one state."""
 HERE: Final = "here"
-"""What messages call the event at hand, beside the one before it."""
+"""The name of the current event in messages."""
 
 
 def skeleton(automaton: Chain | PCEA, *, comparing: bool = False) -> CEA:
-    """What an automaton reads and marks: a CEA whose runs need not compare, nor gather, what they should.
+    """The CEA that reads and marks the events of an automaton without comparing events or gathering runs.
 
-    State 0 is where runs begin, k + 1 is state k, and the last one is where they end. With `comparing` the
-    predicates say what is compared with the event `before`: for pictures, not to be evaluated.
+    State 0 is the initial state, k + 1 is state k, and the last one is final. With `comparing` the predicates
+    also have the comparisons with the event `before`: for pictures, not for evaluation.
     """
     if comparing and isinstance(automaton, PCEA):
         automaton = parted(automaton)
@@ -52,7 +52,7 @@ def skeleton(automaton: Chain | PCEA, *, comparing: bool = False) -> CEA:
 
 
 def pairs_compared(automaton: Chain | PCEA) -> Iterator[p.Filter]:
-    """For each comparison of a transition a pattern of two events that are compared so, each once."""
+    """The comparisons of transitions as patterns of two events, without duplicates."""
     pairs: dict[p.Filter, None] = {}
     if isinstance(automaton, Chain):
         entered = automaton.entering_types()
@@ -86,9 +86,9 @@ def _any_of(types: Sequence[str]) -> p.Pattern:
 def compared_before(
     automaton: Chain | PCEA, transition: ChainTransition | PceaTransition
 ) -> list[tuple[int, list[e.Node]]]:
-    """The states that a transition leaves, each with what is compared with the event before.
+    """The states that a transition leaves, each with the comparisons with the event before.
 
-    The keys of a parallelised automaton have one form each (`parted`).
+    The keys of a parallelised automaton must have one form each (`parted`).
     """
     if isinstance(transition, ChainTransition):
         if transition.source is None:

@@ -1,9 +1,10 @@
-"""The strategy MAX as an automaton: runs, and what other runs have marked (algorithms.md, "Automata", 3).
+"""The strategy MAX as an automaton: the state of a run, together with the states of its rivals.
 
-MAX keeps a complex event unless another one of the same end marks all of its positions and more. Of a run it
-matters where it stands, and where the runs stand that have marked all that it has marked: its *rivals*. Both
-are finite, so runs with one state and the same rivals have the same futures. Rivals are those that begin in
-the same window: `engine.runs.run_spans` keeps windows apart where that makes a difference.
+MAX keeps a complex event unless another one with the same end marks all of its positions and more. The
+*rivals* of a run are the runs that have marked all positions that it has marked. Runs in the same state with
+rivals in the same states have the same futures, so a state of the automaton is such a pair. Rivals begin in
+the same window: `engine.runs.run_spans` separates windows where that makes a difference (docs/papers.md,
+"Beyond the papers").
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ from estero.automata.simulation import Simulation, ending_together
 from estero.errors import LimitExceeded
 
 MOST_PAIRS: Final = 3_000
-"""Pairs of a run's state and its rivals after which MAX is given up: that takes less than a second."""
+"""The most pairs of a run's state and its rivals, which take less than a second."""
 
 Rival = tuple[int, bool]
-"""The state of a run that has marked all that ours has, and whether it has marked more."""
+"""The state of a rival, and whether it has marked more than the run."""
 _UNBORN: Final[Rival] = 0, False
-"""The runs that begin at events to come: rivals of runs that have marked nothing, and of no others."""
+"""The runs that begin at later events: rivals of exactly the runs that have marked nothing."""
 
 
 @dataclass(slots=True)
 class MaxAutomaton:
-    """The runs of `automaton`, each with its rivals; complex events are maximal where they are accepted.
+    """The automaton of the runs of `automaton` with their rivals, which accepts maximal complex events only.
 
-    A state is a pair: the state of a run in `automaton`, and its rivals. Rows take account of the rivals that
-    a run has, and of runs that begin with it; `beside` takes account of one that has begun before. A run is
-    dropped as soon as a rival has marked more and can do whatever it can (`Simulation`). A rival is not kept
-    beside one that can do all that it can, nor where it cannot end together with the run.
+    A state is a pair: the state of a run in `automaton`, and its rivals. Rows account for the rivals that a
+    run has, and for runs that begin with it; `beside` accounts for a rival that has begun before. A run is
+    dropped as soon as a rival has marked more and simulates it (`Simulation`). A rival is dropped if another
+    one simulates it, or if it cannot end together with the run.
 
-    Raises ValueError where there are hidden labels, which are marks that MAX does not compare; and on the way
-    `LimitExceeded` where there are more than `state_cap` pairs.
+    Raises ValueError if there are hidden labels, which are marks that MAX does not compare, and
+    `LimitExceeded`, during exploration, if there are more than `state_cap` pairs.
     """
 
     automaton: LazyAutomaton
@@ -73,7 +74,7 @@ class MaxAutomaton:
         return self.automaton.class_of(bits)
 
     def row(self, state: int, event_class: int) -> Row:
-        """The row of (state, class), worked out the first time it is asked for."""
+        """The row of (state, class), computed at its first use."""
         key = (state, event_class)
         if key not in self.rows:
             self.rows[key] = self._work_out(state, event_class)
@@ -99,7 +100,7 @@ class MaxAutomaton:
         return _UNBORN in self.pairs[state][1]
 
     def beside(self, state: int, rival: int, *, more: bool) -> int:
-        """The state of a run in `state` that has one more rival, which began before it; or DEAD.
+        """The state of a run in `state` with one more rival, which began before it; or DEAD.
 
         `rival` is the rival's state in `automaton`.
         """
@@ -111,10 +112,10 @@ class MaxAutomaton:
         return self.automaton.behind(self.pairs[state][0])
 
     def described(self, state: int) -> tuple[int, ...]:
-        """What `state` stands for, whatever its number.
+        """A description of `state` that does not depend on its number.
 
-        For the run and then for each rival: whether it has marked more, how many states of the CEA it is in,
-        and these.
+        It has for the run, and then for each rival, whether it has marked more, the number of its states of
+        the CEA, and these states.
         """
         own, rivals = self.pairs[state]
         parts = sorted((int(more), *self.automaton.described(rival)) for rival, more in rivals)
@@ -122,9 +123,9 @@ class MaxAutomaton:
         return tuple(number for more, *states in runs for number in (more, len(states), *states))
 
     def met(self, description: Sequence[int]) -> int:
-        """The number of the state that is so described, perhaps by another automaton of the same CEA.
+        """The number of the state with this description, possibly of another automaton of the same CEA.
 
-        Raises ValueError where that describes no state.
+        Raises ValueError if there is no such state.
         """
         runs: list[Rival] = []
         place = 0
@@ -153,23 +154,23 @@ class MaxAutomaton:
         return Row(skip, tuple((marks, target) for marks, target in edges if target != DEAD))
 
     def _reached(self, own: int, rivals: Iterable[Rival]) -> int:
-        """The number of a pair; DEAD where a rival has marked more and can do what a run in `own` can."""
+        """The number of a pair; DEAD if a rival has marked more and simulates `own`."""
         kept: list[Rival] = []
-        for state, more in sorted(set(rivals) - {_UNBORN}, key=lambda each: (not each[1], each[0])):
+        for state, more in sorted(set(rivals) - {_UNBORN}, key=lambda rival: (not rival[1], rival[0])):
             if more and self._can_all(state, own):
                 return DEAD
-            # One that has marked no more is no better than ourselves where we can do what it can.
+            # A rival that has marked no more is beaten if the run itself simulates it.
             beaten = not more and (not self.automaton.continues(state) or self._can_all(own, state))
             beaten = beaten or not self._may_end_together(own, state)
             if not beaten and not any(self._can_all(other, state) for other, _ in kept):
-                kept = [each for each in kept if each[1] > more or not self._can_all(state, each[0])]
+                kept = [rival for rival in kept if rival[1] > more or not self._can_all(state, rival[0])]
                 kept.append((state, more))
         if _UNBORN in rivals:
             kept.append(_UNBORN)
         return self._number(own, frozenset(kept))
 
     def _may_end_together(self, own: int, rival: int) -> bool:
-        """Whether a rival in one state may come to contain what a run in the other finds."""
+        """Whether a rival may end together with a run in `own` and contain its complex event."""
         together = self._together
         if together is None:
             return True
@@ -180,7 +181,7 @@ class MaxAutomaton:
         return self._ending[pair]
 
     def _can_all(self, stronger: int, weaker: int) -> bool:
-        """Whether a run in one state can do whatever one in the other can."""
+        """Whether the state `stronger` simulates the state `weaker`."""
         subsets = self.automaton.subsets
         return stronger == weaker or self._simulation.of_sets(subsets[stronger], subsets[weaker])
 
@@ -190,7 +191,7 @@ class MaxAutomaton:
             if len(self.pairs) >= self.state_cap:
                 raise LimitExceeded(
                     f"MAX needs more than {self.state_cap:,} states to compare complex events"
-                    f"{what_grows(self.automaton.cea, [self._states(*each) for each in self.pairs])}: "
+                    f"{what_grows(self.automaton.cea, [self._states(*other) for other in self.pairs])}: "
                     "repeat fewer of its parts, make its predicates exclude one another, or ask for ALL"
                 )
             self._numbers[pair] = len(self.pairs)
@@ -198,6 +199,6 @@ class MaxAutomaton:
         return self._numbers[pair]
 
     def _states(self, own: int, rivals: Iterable[Rival]) -> frozenset[int]:
-        """The states of the underlying automaton that a pair speaks of."""
+        """The states of the CEA that a pair contains."""
         subsets = self.automaton.subsets
         return subsets[own].union(*(subsets[rival] for rival, _ in rivals))

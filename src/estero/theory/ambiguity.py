@@ -1,8 +1,8 @@
-"""Runs that gather others and mark events alike, or one event twice: a stream that shows it, or none.
+"""A search for streams on which a parallelised automaton (PCEA) is ambiguous.
 
-Runs of a parallelised automaton are trees, for which no exhaustive search is known. All short streams are
-tried, of events of all kinds that its conditions tell apart, with a few values of each attribute that they
-compare.
+Runs of a PCEA are trees, for which no exhaustive search is known. All short streams are tried, with events of
+all kinds that the conditions of the automaton distinguish, and a few values of each attribute that is
+compared.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from estero.reference.values import Event, compare, evaluate_expression, evaluat
 from estero.theory.event_kinds import Kind, kinds_of
 
 VALUES: Final = (1, 2, 3)
-"""What an attribute can be that is compared with that of another event: two that are equal, and others."""
+"""The values that are tried for attributes that are compared with those of other events."""
 MOST_EVENTS: Final = 200
-"""The most different events that are tried."""
+"""The most events that are tried."""
 MOST_STREAMS: Final = 20_000
-"""The most streams on which an automaton is tried."""
+"""The most streams that are tried."""
 
 
 class Ambiguity(NamedTuple):
-    """A stream in which two runs find a complex event or, if `by_one`, one run marks an event twice."""
+    """A stream on which two accepting runs mark alike or, if `by_one`, one run marks an event twice."""
 
     stream: list[Event]
     by_one: bool
 
 
 def ambiguity(automaton: PCEA) -> Ambiguity | None:
-    """Where accepting runs make the same marks, or make one of them twice; None where none were found."""
+    """A stream on which the automaton is ambiguous; None if none was found."""
     events = _events(automaton)
     streams: deque[tuple[list[Event], list[_Tree]]] = deque([([], [])])
     tried = 0
@@ -56,7 +56,7 @@ def ambiguity(automaton: PCEA) -> Ambiguity | None:
 
 
 def refuse_ambiguous(machine: PCEA) -> None:
-    """Raises ValueError, with a stream that shows it, for an automaton that is ambiguous on short streams."""
+    """Raises ValueError if the automaton is ambiguous on a short stream, which the message shows."""
     shown = ambiguity(machine)
     if shown is None:
         return
@@ -66,11 +66,11 @@ def refuse_ambiguous(machine: PCEA) -> None:
     )
     if shown.by_one:
         raise ValueError(
-            f"one run of this automaton marks an event twice, for instance of {events}: runs that it gathers "
+            f"one run of this automaton marks an event twice, for instance on {events}: runs that it gathers "
             "have that event in common; give it different labels in them, or let their events differ"
         )
     raise ValueError(
-        f"two runs of this automaton mark the same events alike, for instance those of {events}: "
+        f"two runs of this automaton mark the same events alike, for instance on {events}: "
         "make the conditions of its transitions exclude one another, or give them different labels"
     )
 
@@ -79,7 +79,7 @@ def refuse_ambiguous(machine: PCEA) -> None:
 
 
 def _events(automaton: PCEA) -> list[Event]:
-    """Events of all kinds, with all choices of `VALUES` for what is compared with that of other events."""
+    """Events of all kinds, with all choices of `VALUES` for attributes that are compared between events."""
     by_text: dict[str, Event] = {}
     for kind in kinds_of(automaton.predicates, free=False):
         names = list(dict.fromkeys(_compared(automaton, kind.event.type)))
@@ -89,7 +89,7 @@ def _events(automaton: PCEA) -> list[Event]:
 
 
 def _compared(automaton: PCEA, name: str) -> Iterator[str]:
-    """The attributes of a type by which runs are joined, and those that its conditions compare with them."""
+    """The attributes of a type in join keys, and in comparisons of two attributes of one event."""
     sides = [value for key in automaton.keys for value in key.forms.get(name, ())]
     for predicate in automaton.predicates:
         if name in predicate.types and predicate.condition is not None:
@@ -99,13 +99,13 @@ def _compared(automaton: PCEA, name: str) -> Iterator[str]:
 
 
 def _is_of_two(node: e.Node) -> bool:
-    """Whether it compares attributes of one event with each other."""
+    """Whether a node compares attributes of one event with each other."""
     literals = (isinstance(child, e.Literal) for child in node.children())
     return isinstance(node, e.Comparison) and not any(literals)
 
 
 def _of_kind(kind: Kind, names: Sequence[str], predicates: Sequence[EventPredicate]) -> list[Event]:
-    """Events of a kind with all values for these attributes, or for those alone that its conditions leave."""
+    """Events of a kind with all values for these attributes, or for those that its conditions do not fix."""
     name, own = kind.event.type, kind.event.attributes
 
     def with_values(of: Sequence[str]) -> Iterator[Event]:
@@ -117,7 +117,7 @@ def _of_kind(kind: Kind, names: Sequence[str], predicates: Sequence[EventPredica
 
 
 def _bits(predicates: Sequence[EventPredicate], event: Event) -> int | None:
-    """Which predicates are true of an event; None where no column has values of its types."""
+    """The predicates that are true of an event, as bits; None if no column can have its values."""
     try:
         return sum(1 << bit for bit, predicate in enumerate(predicates) if _passes(predicate, event))
     except DataError:
@@ -142,7 +142,7 @@ class _Tree(NamedTuple):
 
 
 def _marked(run: _Tree) -> frozenset[tuple[int, str]]:
-    """What a run marks: the labels of an event may come from several of the runs that it gathers."""
+    """The pairs of position and label of a run; those of one event may come from several gathered runs."""
     return frozenset((position, label) for position, labels in run.marks for label in labels)
 
 
@@ -170,7 +170,7 @@ def _agree(left: JoinKey, before: Event, right: JoinKey, event: Event) -> bool:
         return False
     try:
         return all(compare("=", one, other) is True for one, other in zip(ours, theirs, strict=True))
-    except DataError:  # values of these types are in no column
+    except DataError:  # no column can have these values
         return False
 
 

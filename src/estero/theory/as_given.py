@@ -1,6 +1,6 @@
-"""An automaton → its transitions as `estero.automaton` takes them: the texts of events, labels, comparisons.
+"""Writes the transitions of an automaton in the form that `estero.automaton` takes.
 
-What is read back from them is an automaton with the same complex events.
+The automaton that is read back from them has the same complex events.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Given = tuple[object, ...]
 
 
 def as_given(machine: CEA | Chain | PCEA, steps: Mapping[Hidden, str]) -> tuple[Given, ...]:
-    """The transitions that say `machine`; `steps` are the distances behind its hidden labels, as texts.
+    """The transitions of `machine`; `steps` are the distances of its hidden labels, as texts.
 
-    The states of a CEA are called by their numbers. Raises `ValueError` where a condition has more in it than
-    its text says.
+    The states of a CEA are named by their numbers. Raises `ValueError` if a condition has values that its
+    text does not say.
     """
     if isinstance(machine, CEA):
         return tuple(_of_cea(machine, steps))
@@ -47,7 +47,7 @@ def _of_cea(cea: CEA, steps: Mapping[Hidden, str]) -> Iterator[Given]:
 
 
 def _event_text(guard: Guard, cea: CEA) -> str | None:
-    """What passes a guard; None where no event does."""
+    """The text of the events that pass a guard; None if there are none."""
     present, absent = (
         [cea.predicates[bit] for bit in sorted(bits)] for bits in (guard.present, guard.absent)
     )
@@ -78,15 +78,13 @@ def _event_text(guard: Guard, cea: CEA) -> str | None:
 def predicate_text(predicate: EventPredicate) -> str:
     """``A``, ``A[n > 3]`` or, of several types, ``(A[n > 3] OR B[n > 3])``.
 
-    Raises `ValueError` where the condition says more than its text.
+    Raises `ValueError` if the condition has values that its text does not say.
     """
     condition = ""
     if predicate.condition is not None:
         condition = f"[{predicate.condition}]"
         if not _reads_back(predicate.condition):
-            raise ValueError(
-                f"the condition {predicate.condition} has values in it that its text does not say"
-            )
+            raise ValueError(f"the condition {predicate.condition} has values that its text does not say")
     texts = [f"{event_type(name)}{condition}" for name in predicate.types]
     return texts[0] if len(texts) == 1 else f"({' OR '.join(texts)})"
 

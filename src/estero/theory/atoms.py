@@ -1,7 +1,8 @@
-"""What one transition of an automaton reads, as a pattern of one event (SO-CEL, Theorem 6.2: its atoms).
+"""Writes the events that one transition of an automaton reads as a pattern of one event.
 
-A type name marks its own events in a pattern, so labels that a transition does not give are renamed away
-or dropped at the top by KEEP. A filter moves to the top where its variable stands for it everywhere.
+They are the atoms of Theorem 6.2 of "A Second-Order Approach to Complex Event Recognition" (docs/papers.md).
+In a pattern a type name marks its own events, so labels that a transition does not give are renamed, or
+dropped by KEEP at the top. A filter moves to the top if all events of its variable satisfy it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from estero.language.tree.expressions import EventFilter, Node
 
 
 def absent_of(guard: Guard, predicates: Sequence[EventPredicate]) -> p.Link | None:
-    """The link ``; NOT(…) ;`` over events that pass `guard`, if the guard only forbids; ``;`` if nothing."""
+    """The link ``; NOT(…) ;`` for a guard that only forbids events, or ``;`` if it is empty; else None."""
     if guard.present:
         return None
     absent: list[p.Pattern] = []
@@ -29,14 +30,14 @@ def absent_of(guard: Guard, predicates: Sequence[EventPredicate]) -> p.Link | No
 
 @dataclass(frozen=True, slots=True)
 class Atoms:
-    """Turns reads into patterns; `wanted` are the labels of the automaton, `top` the filters at the top."""
+    """A writer of reads as patterns; `wanted` are the labels of the automaton, `top` the top filters."""
 
     wanted: LabelSet
     dropped: str
     top: Mapping[str, Node]
 
     def pattern(self, read: Read) -> p.Pattern:
-        """The pattern of one event; its labels are those of the read, once only `wanted` ones are kept."""
+        """The pattern of one event, which has the labels of the read once only `wanted` ones are kept."""
         raised = any(label in self.top for label in read.labels)
         parts: dict[LabelSet, list[p.Pattern]] = {}
         for name, condition in read.cases:
@@ -61,9 +62,9 @@ class Atoms:
 
 
 def atoms_for(reads: Sequence[Read], types: Iterable[str]) -> Atoms:
-    """How to write these reads: which labels are wanted, and which filters can stand at the top.
+    """The writer of these reads, with the labels that are wanted and the filters that can stand at the top.
 
-    ``x[p]`` at the top means p of every event marked x, so it may stand there if all that x marks needs p.
+    ``x[p]`` at the top requires p of every event marked x, so it may stand there if every such event needs p.
     """
     conditions: dict[str, set[Node | None]] = {}
     taken = {event_type(name).name for name in types}
@@ -80,7 +81,7 @@ def atoms_for(reads: Sequence[Read], types: Iterable[str]) -> Atoms:
     dropped = "_"
     while dropped in wanted or dropped in taken:
         dropped += "_"
-    # Of the labels of one event a variable speaks for it, before a type's name.
+    # A variable stands for its event rather than the name of a type.
     speakers = [
         min(candidates, key=lambda label: (label in taken, label))
         for read in reads

@@ -1,6 +1,6 @@
-"""A chain automaton as a pattern: one sequence for each way through it, with a filter for its comparisons.
+"""Turns a chain automaton into a pattern: one sequence, with the comparisons as filter, for each path.
 
-A chain with loops says more than a pattern of this form can; so does one with too many ways.
+Chains with loops, or with too many paths, have no pattern of this form.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ MOST_WAYS: Final = 64
 def chain_to_pattern(chain: Chain) -> p.Pattern:
     """The pattern with the complex events of `chain`.
 
-    Raises `LimitExceeded` where the chain has a loop, or more than `MOST_WAYS` ways from begin to end.
+    Raises `LimitExceeded` where the chain has a loop, or more than `MOST_WAYS` paths to its end.
     """
     if chain.most_events is None:
-        raise LimitExceeded("this automaton has a loop that compares events, which no pattern says")
+        raise LimitExceeded("this automaton has a loop that compares events, which no pattern can say")
     ways: list[p.Pattern] = []
     for way in _ways(chain):
         if len(ways) == MOST_WAYS:
-            raise LimitExceeded(f"this automaton has more than {MOST_WAYS} ways from begin to end")
+            raise LimitExceeded(
+                f"this automaton has more than {MOST_WAYS} paths from its beginning to its end"
+            )
         ways.append(_pattern(chain, way))
     return ways[0] if len(ways) == 1 else p.Disjunction(tuple(ways))
 
@@ -47,7 +49,7 @@ def _ways(chain: Chain) -> Iterator[tuple[ChainTransition, ...]]:
 
 
 def _pattern(chain: Chain, way: Sequence[ChainTransition]) -> p.Pattern:
-    """One way: an event after the other, each under a name of its own, and what is compared of neighbours."""
+    """The sequence of one path, with a name for each event and a filter for the comparisons of neighbours."""
     labels = sorted({label for transition in way for label in transition.labels})
     taken = {*labels, *(name for predicate in chain.predicates for name in predicate.types)}
     names = []

@@ -1,4 +1,4 @@
-"""Whether a query can match at all, whatever the stream; and the part that cannot where it cannot."""
+"""Emptiness of queries: whether a query can match on any stream, and the part that makes it empty."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from estero.theory.inclusion import shortest
 
 
 def why_never(tree: QueryTree, cea: CEA) -> str:
-    """Why a query finds nothing on any stream, as a sentence that names the part; empty where it can match.
+    """The reason why a query matches on no stream, as a sentence that names the part; empty if it can match.
 
-    `cea` is its automaton. Comparisons of several events are not looked at. Raises `LimitExceeded` where
-    conditions tell too many kinds of events apart.
+    `cea` is its automaton. Comparisons of several events are ignored. Raises `LimitExceeded` if conditions
+    distinguish too many kinds of events.
     """
     length = _shortest(cea)
     if length is None:
@@ -25,7 +25,7 @@ def why_never(tree: QueryTree, cea: CEA) -> str:
     if isinstance(window, EventWindow) and length - 1 > window.events:
         return (
             f"this query never matches: its complex events take {length} events or more, "
-            f"and WITHIN {window} leaves room for {window.events + 1}"
+            f"and WITHIN {window} allows {window.events + 1}"
         )
     return ""
 
@@ -37,12 +37,12 @@ def _why_empty(tree: QueryTree) -> str:
     part = _smallest_empty(tree.pattern, tree.streams)
     for predicate in compile_pattern(part, tree.streams).automaton.predicates:
         if predicate != FIRST and not any(kind.bits for kind in kinds_of([predicate])):
-            return f"no event can be {predicate}"
-    return f"no complex event can be {shortened(part)}"
+            return f"no event satisfies {predicate}"
+    return f"no complex event matches {shortened(part)}"
 
 
 def _smallest_empty(pattern: Pattern, streams: tuple[str, ...]) -> Pattern:
-    """The first smallest part of an empty pattern that is empty by itself; the pattern where no part is."""
+    """The first smallest part of an empty pattern that is empty by itself; else the pattern itself."""
     for part in [pattern.pattern] if isinstance(pattern, Unless) else marking(pattern):
         if _shortest(compile_pattern(part, streams).automaton) is None:
             return _smallest_empty(part, streams)

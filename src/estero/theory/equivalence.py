@@ -1,7 +1,8 @@
-"""A shortest stream on which one query has a complex event and another has not, or that there is none.
+"""Inclusion and equivalence of queries, with a shortest stream on which they differ.
 
-For patterns with conditions on one event the complex events of a query are a regular set of marked words, so
-their automata decide it (SO-CEL, section 6; inclusion.py).
+For patterns with conditions on one event the complex events of a query are a regular language of marked
+words, so inclusion of automata decides it ("A Second-Order Approach to Complex Event Recognition", section 6,
+docs/papers.md; inclusion.py).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from estero.theory.inclusion import Letter, MarkedLetter, difference
 
 @dataclass(frozen=True)
 class Witness:
-    """A stream with a complex event that one query has and another lacks.
+    """A counterexample: a stream with a complex event that one query has and another lacks.
 
     `events` are dicts of attributes, with the type as `type`, in stream order. The complex event reaches
     from position `start` to `end` and marks `positions` (by label, ascending).
@@ -38,12 +39,12 @@ class Witness:
 
     @property
     def stream(self) -> str:
-        """The events in one line."""
+        """The text of the events, on one line."""
         return " ".join(map(event_text, self.events))
 
 
 def event_text(event: Mapping[str, Value]) -> str:
-    """An event with its attributes: ``A(n=3, s='x')``."""
+    """The text of an event with its attributes: ``A(n=3, s='x')``."""
     attributes = [
         f"{named(name)}={'NULL' if value is None else literal_text(value)}"
         for name, value in event.items()
@@ -54,7 +55,7 @@ def event_text(event: Mapping[str, Value]) -> str:
 
 @dataclass(frozen=True)
 class Side:
-    """One of two queries: `cea` has all that its pattern asks."""
+    """One of two compared queries; `cea` checks all conditions of its pattern."""
 
     tree: QueryTree
     cea: CEA
@@ -62,14 +63,14 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Looks for what `ours` has and `theirs` lacks."""
+    """A search for complex events that `ours` has and `theirs` lacks."""
 
     ours: Side
     theirs: Side
 
     @classmethod
     def of(cls, ours: Side, theirs: Side) -> Comparison:
-        """The comparison of two queries; raises ValueError where their clauses differ."""
+        """The comparison of two queries; raises ValueError if their clauses differ."""
         for clause, first, second in _clauses(ours.tree, theirs.tree):
             if first != second:
                 raise ValueError(
@@ -78,12 +79,12 @@ class Comparison:
         return cls(ours, theirs)
 
     def turned(self) -> Comparison:
-        """Looks for what `theirs` has and `ours` lacks."""
+        """The search for complex events that `theirs` has and `ours` lacks."""
         return Comparison(self.theirs, self.ours)
 
     @property
     def chosen(self) -> str:
-        """The clause by which not all complex events are answers; empty where all are."""
+        """The clause that selects among complex events; empty if all of them are answers."""
         tree = self.ours.tree
         if tree.strategy not in (Strategy.ALL, Strategy.STRICT):
             return f"SELECT {tree.strategy.value}"
@@ -93,12 +94,12 @@ class Comparison:
 
     @cached_property
     def _predicates(self) -> tuple[EventPredicate, ...]:
-        """The predicates of both, each once and without `FIRST`."""
+        """The predicates of both automata, without duplicates and without `FIRST`."""
         both = (*self.ours.cea.predicates, *self.theirs.cea.predicates)
         return tuple(dict.fromkeys(predicate for predicate in both if predicate != FIRST))
 
     def missing(self, doubts: list[str], limit: int) -> Witness | None:
-        """A shortest stream with a complex event that only ours has; `doubts` gets what is left open."""
+        """A shortest stream with a complex event that only ours has; adds undecided cases to `doubts`."""
         suspected: list[Witness] = []
         for fixed in self._keys():
             kinds = kinds_of(self._predicates, fixed=fixed)
@@ -109,7 +110,7 @@ class Comparison:
                 word = self._word(kinds, limit)
                 if word is None:
                     doubts.append(
-                        f"{assumed[0]} may tell them apart, and is more than a comparison with a constant"
+                        f"{assumed[0]} may distinguish them, and is more than a comparison with a constant"
                     )
             if word is not None:
                 suspected.append(_witness(kinds, *word))
@@ -121,7 +122,7 @@ class Comparison:
         return min(shown, key=_length, default=None)
 
     def _keys(self) -> Iterator[dict[str, Value]]:
-        """The values of partition keys in a stream of one partition: all sorts that conditions tell apart."""
+        """The values of partition keys that the conditions distinguish, for a stream of one partition."""
         names = [name for key in self.ours.tree.partition_by for name in key.alternatives]
         conditions = [one.condition for one in self._predicates if one.condition is not None]
         choices = []
@@ -132,7 +133,7 @@ class Comparison:
             yield dict(zip(names, values, strict=True))
 
     def _word(self, kinds: Sequence[Kind], limit: int) -> tuple[bool, tuple[MarkedLetter, ...]] | None:
-        """A shortest word that tells the two apart, and whether it begins the stream."""
+        """A shortest word that only ours accepts, and whether it begins the stream."""
         letters = [
             Letter(
                 _bits(self.ours.cea, self._predicates, kind), _bits(self.theirs.cea, self._predicates, kind)
@@ -152,7 +153,7 @@ class Comparison:
         return min(words, key=lambda pair: len(pair[1]) + (not pair[0]), default=None)
 
     def _tells_apart(self, witness: Witness) -> bool:
-        """Whether the reference says of the whole queries that only ours has the complex event."""
+        """Whether by the reference semantics of the whole queries only ours has the complex event."""
         events = [
             Event(
                 str(event["type"]), {name: value for name, value in event.items() if name != "type"}, time=0
@@ -169,10 +170,10 @@ class Comparison:
 
 
 def shortest_witness(limit: int, *comparisons: Comparison) -> tuple[Witness, int] | None:
-    """A shortest witness of some comparisons, and the number of the one that has it; None if there is none.
+    """A shortest witness of any of the comparisons, and the number of its comparison; None if there is none.
 
-    Raises ValueError where that is not decided, and `LimitExceeded` where more than `limit` pairs of sets of
-    states would be compared.
+    Raises ValueError if that is undecided, and `LimitExceeded` if more than `limit` pairs of sets of states
+    would be compared.
     """
     doubts: list[str] = []
     shown = [
@@ -181,7 +182,7 @@ def shortest_witness(limit: int, *comparisons: Comparison) -> tuple[Witness, int
         if (witness := comparison.missing(doubts, limit)) is not None
     ]
     if doubts and not shown:
-        raise ValueError(f"it is not decided whether the two queries find the same: {doubts[0]}")
+        raise ValueError(f"it is undecided whether the two queries find the same: {doubts[0]}")
     return min(shown, key=lambda pair: _length(pair[0]), default=None)
 
 
@@ -190,7 +191,7 @@ def _length(witness: Witness) -> int:
 
 
 def _witness(kinds: Sequence[Kind], begins: bool, word: Sequence[MarkedLetter]) -> Witness:
-    """The stream of a word, behind one more event unless the word `begins` it."""
+    """The stream of a word, preceded by one more event unless the word `begins` the stream."""
     before = [] if begins else [kinds[0].event]
     events = [*before, *(kinds[letter.letter].event for letter in word)]
     positions: dict[str, tuple[int, ...]] = {}
@@ -202,7 +203,7 @@ def _witness(kinds: Sequence[Kind], begins: bool, word: Sequence[MarkedLetter]) 
 
 
 def _clauses(one: QueryTree, other: QueryTree) -> Iterator[tuple[str, object, object]]:
-    """The clauses that have to agree, with what they are in both."""
+    """The clauses that must agree, with their values in both queries."""
     every = (Strategy.ALL, Strategy.STRICT)
     first, second = (Strategy.ALL if tree.strategy in every else tree.strategy for tree in (one, other))
     yield "their strategies", first, second

@@ -1,9 +1,9 @@
-"""The kinds of events that conditions tell apart, each with an event of that kind.
+"""The kinds of events that conditions distinguish, each with an example.
 
-Two events are of one kind if every predicate is true of both or of neither. Where an attribute is only
-compared with constants, these, what lies between them and NULL are all the values that matter. Where a
-condition computes (``a + b > 3``, ``length(s) = 1``, ``LIKE``), its truth is free: there may be no event of
-some of the kinds.
+Two events are of the same kind if every predicate is true of both or of neither. If an attribute is only
+compared with constants, it is enough to try these, a value between each two of them, and NULL. If a condition
+computes (``a + b > 3``, ``length(s) = 1``, ``LIKE``), its truth value is taken to be free: some kinds may
+have no events.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from estero.reference.values import Event, evaluate_expression
 KIND_CAP: Final = 4_096
 """The most kinds of events of one type."""
 CASE_CAP: Final = 200_000
-"""The most combinations of values that are tried for conditions that belong together."""
+"""The most combinations of values that are tried for conditions with common attributes."""
 TRUTHS: Final[tuple[bool | None, ...]] = (True, False, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Bit k of `bits` is whether predicate k is true of `event`.
+    """A kind of events: bit k of `bits` is whether predicate k is true of its example `event`.
 
-    `assumed` are conditions whose truth was set without looking for values, and what it was set to.
+    `assumed` maps conditions to their truth values if these were assumed without looking for attribute
+    values.
     """
 
     bits: int
@@ -49,13 +50,13 @@ def kinds_of(
     fixed: Mapping[str, Value] | None = None,
     free: bool = True,
 ) -> list[Kind]:
-    """All kinds of events that the predicates tell apart, each once; an event of no type named comes first.
+    """All kinds of events that the predicates distinguish; the first is that of events of any other type.
 
-    What predicates ask of other events is taken to be true. `fixed` are attributes that have one value in all
-    events. With `free` the conditions that compute can be true, false or unknown as they like; without, only
-    values are tried that constants suggest, and kinds may be missing.
+    Conditions of predicates on other events are taken to be true. `fixed` are attributes with the same value
+    in all events. With `free` conditions that compute can have any truth value; otherwise only values near
+    the constants are tried, and kinds may be missing.
 
-    Raises `LimitExceeded`, naming the condition, where there are too many.
+    Raises `LimitExceeded`, naming the condition, if there are too many.
     """
     predicates = [of_one_event(predicate) for predicate in predicates]
     types = dict.fromkeys(name for predicate in predicates for name in predicate.types)
@@ -107,19 +108,19 @@ def _kinds_of_type(
 
 def _too_many(name: str, condition: e.Node, what: str) -> LimitExceeded:
     return LimitExceeded(
-        f"the conditions on {name} tell more than {what} apart; the longest is {condition}: "
-        "write fewer conditions that belong together"
+        f"the conditions on {name} distinguish more than {what}; the longest is {condition}: "
+        "write fewer conditions on the same attributes"
     )
 
 
 # ------------------------------------------------------------------------------------ conditions in parts
 
 Unknown = e.Attribute | e.Node
-"""An attribute, whose values are tried; or a condition that computes, whose truth is free."""
+"""An attribute, whose values are tried, or a condition that computes, whose truth value is free."""
 
 
 def _unknowns(condition: e.Node, *, free: bool) -> dict[Unknown, None]:
-    """What the truth of a condition depends on."""
+    """The attributes and computing conditions that determine the truth value of a condition."""
     unknowns: dict[Unknown, None] = {}
     for leaf in _leaves(condition):
         if free and not _is_plain(leaf):
@@ -142,7 +143,7 @@ def _leaves(condition: e.Node) -> Iterator[e.Node]:
 
 
 def _is_plain(leaf: e.Node) -> bool:
-    """Whether it compares one attribute with constants."""
+    """Whether a condition compares one attribute with constants."""
     match leaf:
         case e.Comparison(_, e.Attribute(), e.Literal()) | e.Comparison(_, e.Literal(), e.Attribute()):
             return True
@@ -157,7 +158,7 @@ def _is_plain(leaf: e.Node) -> bool:
 def _truth(
     condition: e.Node, name: str, values: Mapping[str, Value], assumed: Mapping[e.Node, bool | None]
 ) -> bool | None:
-    """The truth of a condition, where some of its parts are assumed; None also where it cannot be told."""
+    """The truth value of a condition, given `assumed` parts; None if it is unknown."""
     if condition in assumed:
         return assumed[condition]
     match condition:
@@ -179,7 +180,7 @@ def _truth(
 def _kinds_of_group(
     name: str, conditions: Mapping[int, e.Node], unknowns: Sequence[Unknown], fixed: Mapping[str, Value]
 ) -> list[Kind]:
-    """The kinds that conditions with common attributes tell apart."""
+    """The kinds that conditions with common attributes distinguish."""
     leaves = [leaf for condition in conditions.values() for leaf in _leaves(condition)]
     choices: list[Sequence[Value]] = []
     cases = 1
@@ -209,14 +210,14 @@ def _kinds_of_group(
                 for bit, condition in conditions.items()
                 if _truth(condition, name, values, assumed) is True
             )
-        except DataError:  # no column has values of these types
+        except DataError:  # no column can have these values
             continue
         kinds.setdefault(bits, Kind(bits, Event(name, values), assumed))
     return list(kinds.values())
 
 
 def _telling(attribute: str, tried: Sequence[Value], leaves: Sequence[e.Node]) -> Sequence[Value]:
-    """One value of each sort that conditions on this attribute alone tell apart; all where others look on."""
+    """One value of each class that conditions distinguish; all values if one has other attributes, too."""
     if not all(map(_is_plain, leaves)):
         return tried
     by_truth: dict[tuple[object, ...], Value] = {}
@@ -224,14 +225,14 @@ def _telling(attribute: str, tried: Sequence[Value], leaves: Sequence[e.Node]) -
         try:
             event = Event("", {attribute: value})
             truths = tuple(evaluate_expression(leaf, event) for leaf in leaves)
-        except DataError:  # a value of another type, which a column of this attribute cannot have
+        except DataError:  # a column of this attribute cannot have this value
             continue
         by_truth.setdefault(truths, value)
     return list(by_truth.values())
 
 
 def candidates(leaves: Iterable[e.Node]) -> list[Value]:
-    """The constants in conditions, values between and beyond them, and NULL, which comes last."""
+    """The constants in conditions, values between and beyond them, and finally NULL."""
     constants: set[Value] = set()
     for leaf in leaves:
         for node in leaf.walk():

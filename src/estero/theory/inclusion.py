@@ -1,11 +1,11 @@
-"""What one automaton finds and another does not: a shortest stream, or the certainty that there is none.
+"""Inclusion of automata, with a shortest word that one accepts and the other does not.
 
-Inclusion of the languages of marked words: a complex event is the word of the events from its start to its
-end, each with the labels that mark it. The second automaton is made deterministic on the way, and a pair
-(state of the first, set of states of the second) is left out where a smaller set was met in the same state
-(antichains: De Wulf et al., "Antichains: a new algorithm for checking universality of finite automata"). Each
-pair is compared with all of its state, so where there are many, classes of sets that have to be alike take
-their place (merging.py).
+Their languages consist of marked words: a complex event is the word of the events from its start to its end,
+each with its labels. The second automaton is determinised on the fly, and a pair (state of the first, set of
+states of the second) is pruned if the same state has been reached with a smaller set: the antichain algorithm
+of De Wulf, Doyen, Henzinger and Raskin, "Antichains: a new algorithm for checking universality of finite
+automata", CAV 2006. Each pair is compared with all pairs of its state, so for many pairs congruence classes
+are used instead (merging.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PAIR_CAP: Final = 200_000
 """The most pairs of sets of states that are compared, unless a limit is given."""
 
 FEW_COMPARISONS: Final = 100_000
-"""The most pairs of sets of the second automaton that are compared before classes take their place."""
+"""The most comparisons of sets by antichains before congruence classes are used instead."""
 
 
 class Letter(NamedTuple):
@@ -34,14 +34,14 @@ class Letter(NamedTuple):
 
 
 class MarkedLetter(NamedTuple):
-    """A place of a word: the number of a letter, and the labels of the event (none: it is only read)."""
+    """A letter of a marked word: its number, and the labels of the event (empty if it is not marked)."""
 
     letter: int
     labels: LabelSet
 
 
 class _Pair(NamedTuple):
-    """Where runs of both stand after a word; `before` is the pair that `last` was read in."""
+    """The states of both automata after a word; `before` is the pair before its last letter."""
 
     state: int
     others: frozenset[int]
@@ -67,12 +67,12 @@ def difference(
     longest: int | None = None,
     limit: int = PAIR_CAP,
 ) -> tuple[MarkedLetter, ...] | None:
-    """A shortest word that `ours` accepts and `theirs` does not; None where there is none.
+    """A shortest word that `ours` accepts and `theirs` does not; None if there is none.
 
-    Words are over `letters`, of `longest` events at most. With `first` their first event is the first of the
-    stream. Both automata are without hidden labels.
+    Words are over `letters`, with at most `longest` events. With `first` their first event is the first of
+    the stream. Both automata must be without hidden labels.
 
-    Raises `LimitExceeded` where more than `limit` pairs of sets would be compared.
+    Raises `LimitExceeded` if more than `limit` pairs of sets would be compared.
     """
     try:
         return _by_antichains(ours, theirs, letters, first=first, longest=longest)
@@ -82,7 +82,7 @@ def difference(
 
 
 class _ManyError(Exception):
-    """Antichains take too long."""
+    """A signal that antichains take too many comparisons."""
 
 
 def _by_antichains(
@@ -117,9 +117,9 @@ def _by_antichains(
 
 
 def shortest(cea: CEA, letters: Iterable[int] | None = None) -> int | None:
-    """The number of events from the start to the end of a shortest complex event; None where there is none.
+    """The number of events from the start to the end of a shortest complex event; None if there is none.
 
-    `letters` are the bits of all kinds of events; without them any event passes any guard.
+    `letters` are the bits of all kinds of events; without them every guard counts as satisfiable.
     """
     kinds = None if letters is None else list(letters)
     first = 1 << len(cea.predicates) - 1 if cea.predicates[-1:] == (FIRST,) else 0
@@ -143,7 +143,7 @@ def shortest(cea: CEA, letters: Iterable[int] | None = None) -> int | None:
 
 @dataclass(slots=True)
 class _Moves:
-    """The transitions of an automaton by state and bits, each looked up once."""
+    """The transitions of an automaton by state and bits, cached."""
 
     cea: CEA
     first: int = 0

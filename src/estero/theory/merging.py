@@ -1,11 +1,10 @@
-"""Inclusion by the sets of states that are alike: those that two automata are in after the same word.
+"""Inclusion of automata by merging equivalent sets of states, the algorithm of Hopcroft and Karp.
 
-Both automata are made deterministic on the way, and sets that have to be alike are put into classes, so that
-a pair is left out whose sets are in one class already (Hopcroft and Karp; Bonchi and Pous, "Checking NFA
-equivalence with bisimulations up to congruence", section 2). What the first automaton finds and the second
-does not is where the union of both differs from the second. Words are looked at in the order of their
-lengths, and a pair that is left out is told apart by no shorter word than those before it: the first
-difference is a shortest one.
+Both automata are determinised on the fly, and sets of states that must be equivalent are merged into classes;
+a pair of sets in the same class is pruned (Bonchi and Pous, "Checking NFA equivalence with bisimulations up
+to congruence", POPL 2013, section 2). The first automaton is included in the second if their union is
+equivalent to the second. Words are explored in the order of their lengths, and no pruned pair has a shorter
+counterexample than the pairs before it, so the first counterexample is a shortest one.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Mark = tuple[int, LabelSet]
 
 
 class _Reached(NamedTuple):
-    """The sets of states, as bits, that are reached by a word: of both automata, and of the second alone."""
+    """The sets of states after a word, as bits: of the union of both automata, and of the second one."""
 
     both: int
     other: int
@@ -50,10 +49,10 @@ def difference_by_classes(
     longest: int | None,
     limit: int,
 ) -> tuple[Mark, ...] | None:
-    """A shortest word that `ours` accepts and `theirs` does not; None where there is none.
+    """A shortest word that `ours` accepts and `theirs` does not; None if there is none.
 
-    `letters` are the bits of kinds of events for either automaton. Words have `longest` events at most, and
-    with `first` their first event is the first of the stream. Raises `LimitExceeded` where more than `limit`
+    `letters` are the bits of kinds of events for either automaton. Words have at most `longest` events, and
+    with `first` their first event is the first of the stream. Raises `LimitExceeded` if more than `limit`
     pairs of sets would be compared.
     """
     sides = _Side(ours, 0), _Side(theirs, ours.states)
@@ -126,7 +125,7 @@ class _Side:
         ]
 
     def moves(self, states: int, bits: int, at_start: bool) -> dict[LabelSet, int]:
-        """The states that follow `states` by their labels."""
+        """The successors of `states`, by the labels of the event."""
         bits |= self._first if at_start else 0
         key = states & self._mask, bits
         if key not in self._moves:
@@ -148,13 +147,13 @@ class _Side:
 
 
 class _Classes:
-    """Classes of sets of states that have to be alike."""
+    """A union-find structure of sets of states that must be equivalent."""
 
     def __init__(self) -> None:
         self._above: dict[int, int] = {}
 
     def joined(self, one: int, other: int) -> bool:
-        """Whether two sets were in different classes, which are one from now on."""
+        """Merges the classes of two sets; returns whether they were different."""
         one, other = self._class_of(one), self._class_of(other)
         if one != other:
             self._above[one] = other

@@ -1,6 +1,6 @@
-"""Rational expressions over patterns: concatenation, union and iteration, each kept as short as it goes.
+"""Rational operations on patterns, concatenation, union and iteration, with rules that shorten the result.
 
-State elimination builds these three (to_formula.py). The rules that shorten are exact: complex events are
+State elimination uses these operations (to_formula.py). The rules are equivalences: complex events are
 sets, so ``p r OR q r`` is ``(p OR q) r``, ``p OR p q`` is ``p q?``, ``p (p+)?`` is ``p+`` and
 ``p (q p)* q`` is ``(p q)+``.
 """
@@ -16,7 +16,7 @@ Chain = tuple[tuple[Pattern, ...], tuple[Link, ...]]
 
 
 def followed(left: Pattern, link: Link, right: Pattern) -> Pattern:
-    """`right` after `left`, as one flat sequence where that means the same."""
+    """`right` after `left`, as one flat sequence if that is equivalent."""
     (first, links), (second, more) = _chain(left), _chain(right)
     if link.absent and isinstance(first[-1], Optional):
         first, links = (left,), ()
@@ -26,14 +26,14 @@ def followed(left: Pattern, link: Link, right: Pattern) -> Pattern:
 
 
 def around(left: Pattern, link: Link, body: Pattern, right: Pattern) -> Pattern:
-    """`left`, then any number of `body` (none as well), then `right`; all linked by `link`."""
+    """`left`, then zero or more of `body`, then `right`, all linked by `link`."""
     rounds = Optional(Iteration(body, contiguous=link.contiguous))
     return followed(followed(left, link, rounds), link, right)
 
 
 def either(parts: Iterable[Pattern]) -> Pattern:
-    """Any of `parts`, of which there is at least one."""
-    whole = _fewest(list(dict.fromkeys(parts)))  # first as they are: p OR p+ p is p+, and p may be an OR
+    """The union of `parts`, which must not be empty."""
+    whole = _fewest(list(dict.fromkeys(parts)))  # before flattening: p OR p+ is p+, and p may be an OR
     flat = [
         alternative
         for part in whole
@@ -44,7 +44,7 @@ def either(parts: Iterable[Pattern]) -> Pattern:
 
 
 def _fewest(parts: list[Pattern]) -> list[Pattern]:
-    """The parts, two of them made one wherever that makes them shorter."""
+    """The parts, with pairs merged as long as that makes them shorter."""
     while True:
         pairs = ((i, j) for i in range(len(parts)) for j in range(len(parts)) if i != j)
         joins = ((i, j, joined) for i, j in pairs if (joined := _joined(parts[i], parts[j])) is not None)
@@ -57,12 +57,12 @@ def _fewest(parts: list[Pattern]) -> list[Pattern]:
 
 
 def _joined(one: Pattern, other: Pattern) -> Pattern | None:
-    """``one OR other`` as one pattern without OR at the top, if what they share allows it."""
+    """``one OR other`` as one pattern without OR at the top, if their common parts allow it; else None."""
     if one == other or one == Iteration(other, contiguous=True) or one == Iteration(other):
         return one
     (p, p_links), (q, q_links) = _chain(one), _chain(other)
     if len(p) > len(q):
-        return None  # the other way around it is looked at as well
+        return None  # the caller tries the opposite order, too
     limit = len(p)
     before = 0
     while before < limit and p[before] == q[before] and p_links[:before] == q_links[:before]:
@@ -84,7 +84,7 @@ def _joined(one: Pattern, other: Pattern) -> Pattern | None:
 
 
 def _factored(p: Chain, q: Chain, before: int, after: int) -> Pattern | None:
-    """What p and q share in front and behind, with the middles as alternatives; `q` has the longer one."""
+    """The common prefix and suffix of p and q, with their middles as alternatives; `q` has the longer one."""
     (front, front_links), (p_middle, p_inner), (back, back_links) = _cut(p, before, after)
     _, (q_middle, q_inner), _ = _cut(q, before, after)
     parts = (*front[-1:], *p_middle[:1], *p_middle[-1:], *q_middle[:1], *q_middle[-1:], *back[:1])
@@ -116,7 +116,7 @@ def _cut(chain: Chain, before: int, after: int) -> tuple[Chain, Chain, Chain]:
 
 
 def _ends(chain: Chain, before: int, after: int) -> tuple[Link | None, Link | None]:
-    """The links in front of the middle and behind it; the same one twice where the middle is empty."""
+    """The links before and after the middle; the same one twice if the middle is empty."""
     parts, links = chain
     end = len(parts) - after
     in_front = links[before - 1] if before and before < len(parts) else None
@@ -124,7 +124,7 @@ def _ends(chain: Chain, before: int, after: int) -> tuple[Link | None, Link | No
 
 
 def _shortened(chain: Chain) -> Chain:
-    """``p (q p)* q`` as ``(p q)+``, for all such places in the chain."""
+    """Rewrites ``p (q p)* q`` as ``(p q)+`` everywhere in a chain."""
     parts, _ = chain
     for place, part in enumerate(parts):
         if isinstance(part, Optional) and isinstance(part.pattern, Iteration):
@@ -135,7 +135,7 @@ def _shortened(chain: Chain) -> Chain:
 
 
 def _slid(chain: Chain, place: int, rounds: Iteration) -> Chain | None:
-    """The chain with the optional iteration at `place` and what stands around it made one iteration."""
+    """The chain with the optional iteration at `place` merged with the parts around it, or None."""
     parts, links = chain
     body, inner = _chain(rounds.pattern)
     link = Link(rounds.contiguous)

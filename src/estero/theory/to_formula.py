@@ -1,8 +1,9 @@
-"""From an automaton back to a pattern (SO-CEL+, Theorem 6.2), by eliminating states one after the other.
+"""Turns an automaton into an equivalent pattern by state elimination.
 
-Between two states stands the pattern of all ways from one to the other through states that are gone. Ways
-are joined by ``:``; where a state passes over anything, or over all but some events, its ways are joined
-by ``;`` or ``; NOT(…) ;``, which says the same and reads as a person would have written it.
+This is the other direction of Theorem 6.2 of "A Second-Order Approach to Complex Event Recognition"
+(docs/papers.md). Between two states stands the pattern of all paths from one to the other through eliminated
+states. Paths are concatenated by ``:``; at a state with a loop over any event, or over all but some events,
+they are concatenated by ``;`` or ``; NOT(…) ;``, which is equivalent and easier to read.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ def automaton_to_formula(
 ) -> Pattern:
     """A pattern with the same complex events as `cea` on every stream: the same starts, ends and labels.
 
-    `types` are the types that events of the stream can have; they are needed where a transition reads
-    events of any type and is not a loop that merely passes over them. Type names with a stream (``S>R``)
-    are read as such where no stream is named in FROM. Hidden labels do not count.
+    `types` are all types of events of the stream; they are needed if a transition, other than a loop that
+    marks nothing, reads events of any type. Type names with a stream (``S>R``) keep it if FROM names no
+    stream. Hidden labels are ignored.
 
-    The pattern can be exponentially longer than the automaton. Raises `LimitExceeded` once a part of it
-    has more than `cap` operators and atoms, or is nested too deeply to be parsed again; `ValueError` where
-    `types` is needed and missing, where no run can accept, and where no transition gives a label (a
-    pattern always marks something).
+    The pattern can be exponentially longer than the automaton. Raises `LimitExceeded` if a part of it has
+    more than `cap` operators and atoms, or is nested too deeply for the parser, and `ValueError` if `types`
+    are needed and missing, if no run can accept, or if no transition has a label (a pattern always marks an
+    event).
 
     >>> from estero.automata.compile.compile_pattern import compile_pattern
     >>> from estero.language.syntax.parser import parse_pattern
@@ -54,10 +55,10 @@ def automaton_to_formula(
 
 
 def automaton_outline(cea: CEA, types: Sequence[str] | None = None) -> Pattern:
-    """What the transitions of an automaton read, joined by OR: its labels, types and filters, without order.
+    """The union of the events that the transitions of an automaton read, with labels, types and filters.
 
-    It is always short, and says of single events all that `automaton_to_formula` says. What may be of any
-    type, and is not marked, is left out. Raises `ValueError` as that does.
+    It is always short, and has the same conditions on single events as `automaton_to_formula`. Unmarked
+    events of any type are left out. Raises `ValueError` like that function.
     """
     elimination = _Elimination(cea, types, 0)
     reads = elimination.reads(_ways(cea), outline=True)
@@ -71,7 +72,7 @@ Guards = dict[LabelSet, list[Guard]]
 
 
 def _ways(cea: CEA) -> dict[Pair, Guards]:
-    """The guards between two states by labels, with a fresh initial and one final state; useful ways only."""
+    """The guards between two useful states by labels, with a fresh initial and one final state."""
     ways: dict[Pair, Guards] = {}
     first_bit = cea.predicates.index(FIRST) if FIRST in cea.predicates else None
     for transition in cea.transitions:
@@ -92,7 +93,7 @@ def _ways(cea: CEA) -> dict[Pair, Guards]:
 
 
 def _fewer(guards: Sequence[Guard]) -> list[Guard]:
-    """The same events by fewer guards: ``p q`` or ``p not q`` is ``p``, and takes in ``p r``."""
+    """Fewer guards with the same events: ``p q`` or ``p not q`` is ``p``, which includes ``p r``."""
     left = list(dict.fromkeys(guards))
     pairs = [(i, j) for i in range(len(left)) for j in range(len(left)) if i != j]
     for i, j in pairs:
@@ -111,7 +112,7 @@ def _fewer(guards: Sequence[Guard]) -> list[Guard]:
 
 @dataclass(slots=True)
 class _Elimination:
-    """`between` are the patterns between two states; `passing` how a state waits, if it only passes over."""
+    """The elimination of states: patterns `between` two states, and the loops that pass over events."""
 
     cea: CEA
     types: Sequence[str] | None
@@ -121,9 +122,9 @@ class _Elimination:
     atoms: Atoms = field(init=False)
 
     def reads(self, ways: Mapping[Pair, Guards], *, outline: bool = False) -> list[tuple[Pair, Read]]:
-        """What single transitions read; what a state passes over is taken out of its loops.
+        """The reads of single transitions, without the loops by which states pass over events.
 
-        Of an `outline` those are left out that mark nothing and read events of any type.
+        With `outline` transitions that mark nothing and read events of any type are left out.
         """
         loops: list[tuple[Pair, LabelSet, Guard]] = []
         for pair, by_labels in ways.items():
@@ -152,7 +153,7 @@ class _Elimination:
         return reads
 
     def run(self, reads: Iterable[tuple[Pair, Read]]) -> Pattern:
-        """The pattern from the initial to the final state, all others eliminated, the easiest first."""
+        """The pattern from the initial to the final state after eliminating all others, cheapest first."""
         for pair, read in reads:
             self._add(pair, self.atoms.pattern(read))
         states = {state for pair in self.between for state in pair} - {INITIAL, FINAL}
@@ -192,7 +193,7 @@ class _Elimination:
 
 
 def _finished(pattern: Pattern, atoms: Atoms) -> Pattern:
-    """With the filters that stand at the top, and only the labels that are wanted."""
+    """The pattern with the filters at the top, and with KEEP for the wanted labels."""
     labels = list(label_types(pattern))
     top = conjoined(EventFilter(label, atoms.top[label]) for label in labels if label in atoms.top)
     if top is not None:

@@ -1,10 +1,11 @@
-"""From a checked pattern to a complex event automaton, by induction (SO-CEL, Theorem 6.2; CORE).
+"""Compiles a checked pattern into a complex event automaton, by induction over the pattern.
 
-Each case builds the fragment of a pattern from those of its parts; `fragment` and `products` hold the
-glue. The number of states is linear in the pattern once bounded iterations are written out, except that
-OR inside a filter copies what it filters, AND and ALL multiply, and UNLESS keeps sets of states. What is
-optional costs transitions, not states.
-Filters that are more than one-event predicates come out as residuals (residual_filters.py).
+This is Theorem 6.2 of "A Second-Order Approach to Complex Event Recognition" (docs/papers.md). Each case
+builds the fragment of a pattern from those of its parts; `fragment` and `products` hold the operations on
+fragments. The number of states is linear in the pattern once bounded iterations are written out, except that
+OR inside a filter copies what it filters, AND and ALL multiply, and UNLESS keeps sets of states. Optional
+parts cost transitions, not states. Filters that are not predicates of one event become residuals
+(residual_filters.py).
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from estero.language.tree import pattern as p
 from estero.language.tree.schema import type_names
 
 WRITTEN_OUT: Final = 4
-"""The most optional parts of a sequence of which each choice is an automaton of its own, where that helps."""
+"""The most optional parts of a sequence for which each choice of parts becomes an automaton of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """An automaton, and what is still to be checked of the complex events it finds.
+    """An automaton, and the conditions that the complex events it finds must still satisfy.
 
     Without residuals and hidden labels its complex events are those of the pattern.
     """
@@ -42,12 +43,12 @@ class Compiled:
 
 
 def compile_pattern(pattern: p.Pattern, streams: tuple[str, ...] = (), *, interval: bool = False) -> Compiled:
-    """The automaton of `pattern` on every stream.
+    """Compiles `pattern` into an automaton with the same complex events on every stream.
 
-    `streams` are the names after FROM: they qualify type names (``S>R``). With `interval` only complex
+    `streams` are the names after FROM, which qualify type names (``S>R``). With `interval` only complex
     events whose marked positions form an interval are left (the strategy STRICT).
 
-    Raises `LimitExceeded`, naming the part of the pattern, where a product gets too big.
+    Raises `LimitExceeded`, naming the part of the pattern, if a product gets too large.
     """
     pattern = p.unshared(pattern)
     places = find_places(pattern)
@@ -76,9 +77,9 @@ class _Compiler:
         def given(arc: Arc) -> frozenset[Hidden]:
             begins = arc.source == fragment.initial
             return frozenset(
-                each
-                for each in hidden
-                if (carries(arc.labels, arc.hidden, each.variable) if each.variable else begins)
+                label
+                for label in hidden
+                if (carries(arc.labels, arc.hidden, label.variable) if label.variable else begins)
             )
 
         return self.workshop.relabel(fragment, lambda arc: arc._replace(hidden=arc.hidden | given(arc)))
@@ -140,7 +141,7 @@ class _Compiler:
     # -------------------------------------------------------------------------------------- products
 
     def _parts_of_all(self, parts: tuple[p.Pattern, ...]) -> Iterator[Fragment]:
-        """What ALL joins: its parts, of which equal single events are one repetition.
+        """The fragments that ALL joins: its parts, where equal single events are merged into one repetition.
 
         A choice of one event for each of n equal parts marks 1 to n such events, and so does ``{1,n}``; the
         product of the parts would have a state for each set of them.
@@ -153,7 +154,7 @@ class _Compiler:
             yield self._times(fragment, 1, 1 + len(others)) if others else fragment
 
     def _is_one_event(self, part: p.Pattern) -> bool:
-        """Whether it is an event with labels and filters, and nothing tells its place from others."""
+        """Whether the part is a single event with labels and filters, without hidden labels."""
         while isinstance(part, p.As | p.Filter) and not self.places.hidden(part):
             part = part.pattern
         return isinstance(part, p.EventType) and not self.places.hidden(part)
@@ -164,8 +165,8 @@ class _Compiler:
         fragment = self._in_turn(sequence)
         if not (sequence.before or sequence.after):
             return fragment
-        first = [self._lacking(each, ahead=False) for each in sequence.before]
-        last = [self._lacking(each, ahead=True) for each in sequence.after]
+        first = [self._lacking(absence, ahead=False) for absence in sequence.before]
+        last = [self._lacking(absence, ahead=True) for absence in sequence.after]
 
         def asked(arc: Arc) -> Arc:
             begins, ends = arc.source == fragment.initial, arc.target == fragment.final
@@ -186,7 +187,7 @@ class _Compiler:
         parts = [self._part(sequence.parts[0], ())]
         for link, part in zip(sequence.links, sequence.parts[1:], strict=True):
             if link.contiguous:
-                parts += [Part(self._one_between(self.places.absent[id(each)])) for each in link.absent]
+                parts += [Part(self._one_between(self.places.absent[id(absent)])) for absent in link.absent]
             skips = () if link.contiguous else self._skips(link)
             parts.append(self._part(part, skips, self.places.passing(link)))
         optional = sum(part.nullable for part in parts)
@@ -195,9 +196,9 @@ class _Compiler:
         return self.workshop.sequence(parts)
 
     def _written_out(self, parts: list[Part]) -> Fragment:
-        """The sequences with and without each part that may be missing, apart from each other.
+        """The union of the sequences with and without each optional part.
 
-        A run then knows from its first event which parts are to come, and so what is to be compared.
+        A run then knows from its first event which parts follow, and so which events are compared.
         """
         shop = self.workshop
         sequences: list[Fragment] = []
@@ -216,7 +217,7 @@ class _Compiler:
         return Part(self.fragment(pattern), skips, passed=passed)
 
     def _skips(self, step: p.Link | p.Step) -> tuple[Pass, ...]:
-        """What ``;`` may pass over."""
+        """The events that ``;`` may pass over."""
         atoms = [self.places.absent[id(absent)] for absent in step.absent]
         return tuple(
             passed_over(
@@ -230,12 +231,12 @@ class _Compiler:
         )
 
     def _lacked(self, absence: p.Absence) -> tuple[Atom, HiddenSet]:
-        """What is passed over far enough from what is before, and the labels by which this is checked."""
+        """The forbidden event of an absence with a distance, and the hidden labels by which it is checked."""
         atom = self.places.absent[id(absence.event)]
         return atom, atom.hidden or frozenset({Hidden(self.places.number(absence))})
 
     def _one_between(self, atom: Atom) -> Fragment:
-        """One event that is not the atom, or is marked as hidden."""
+        """The fragment of one event that does not match the atom, or that gets its hidden labels."""
         predicate = self._predicate(atom)
         no = self.workshop.atom(replace(ANYTHING, absent=frozenset({predicate})), frozenset())
         if not atom.hidden:
@@ -249,7 +250,7 @@ class _Compiler:
         return EventPredicate(type_names(atom.event_type, self.streams), atom.condition)
 
     def _unnested(self, iteration: p.Iteration) -> p.Iteration:
-        """The same without repetitions directly inside it.
+        """The same iteration without iterations directly inside it.
 
         ``φ++`` is ``φ+``, ``(φ{3,} AS x){2,}`` is ``(φ AS x){6,}``. This holds where neither has an upper
         bound, nothing has to know where the inner rounds begin, and both links are the same, or that with
@@ -287,7 +288,7 @@ class _Compiler:
         skips: tuple[Pass, ...] = ((ANYTHING, NO_HIDDEN),),
         passed: Passed = FREE,
     ) -> Fragment:
-        """`body` repeated; the number of states is known before they are made."""
+        """The fragment that repeats `body`; its number of states is checked before they are made."""
         shop = self.workshop
         rounds = minimum if maximum is None else maximum
         shop.reserve(rounds * (1 + len({arc.source for arc in body.arcs})))

@@ -1,9 +1,10 @@
-"""Filters of one-event predicates, as changes of an automaton (SO-CEL, section 6: unary predicates).
+"""Filters of predicates of one event, as transformations of an automaton.
 
-``X[p]`` narrows every transition that marks X. Its negation asks for an event of X of which p is
-false, so the automaton remembers whether it has seen one. OR is union, AND is one after the other.
-Where a variable marks exactly one event the connectives move inside its predicate first, which keeps
-the automaton small.
+They are the unary predicates of "A Second-Order Approach to Complex Event Recognition", section 6. ``X[p]``
+narrows every transition that marks X. Its negation requires an event of X that p is false of, so the
+automaton remembers whether it has seen one. OR is a union, AND applies one filter after the other. Where a
+variable marks exactly one event, the connectives first move inside its predicate, which keeps the automaton
+small.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from estero.language.tree.marks import ONE, marks_of
 
 
 def apply_filter(workshop: Workshop, fragment: Fragment, condition: Node, pattern: p.Pattern) -> Fragment:
-    """`fragment` (the automaton of `pattern`) restricted to the complex events that satisfy `condition`."""
+    """Restricts `fragment` (the automaton of `pattern`) to the complex events that satisfy `condition`."""
     return _keep_if(workshop, fragment, _push_negations(_fold(condition, pattern), positive=True))
 
 
 def _fold(condition: Node, pattern: p.Pattern) -> Node:
-    """Connectives of filters on one single-event variable, moved inside its predicate."""
+    """Moves connectives of filters on a variable with a single event inside its predicate."""
     match condition:
         case Not(part):
             part = _fold(part, pattern)
@@ -32,18 +33,18 @@ def _fold(condition: Node, pattern: p.Pattern) -> Node:
             return Not(part)
         case And(parts) | Or(parts):
             alike: dict[str | int, list[Node]] = {}
-            for number, part in enumerate(_fold(each, pattern) for each in parts):
+            for number, part in enumerate(_fold(operand, pattern) for operand in parts):
                 of_one = isinstance(part, EventFilter) and marks_of(pattern, part.variable) == ONE
                 same = part.variable if of_one and isinstance(part, EventFilter) else number
                 alike.setdefault(same, []).append(part)
-            folded = tuple(_merged(type(condition), each) for each in alike.values())
+            folded = tuple(_merged(type(condition), filters) for filters in alike.values())
             return folded[0] if len(folded) == 1 else type(condition)(folded)
         case _:
             return condition
 
 
 def _merged(connective: type[And | Or], parts: list[Node]) -> Node:
-    """Filters on one variable as one of them; a single part as it is."""
+    """Merges filters on one variable into one; returns a single part unchanged."""
     predicates = [part.predicate for part in parts if isinstance(part, EventFilter)]
     first = parts[0]
     if len(predicates) > 1 and isinstance(first, EventFilter):
@@ -83,7 +84,7 @@ def _narrow(arc: Arc, condition: EventFilter) -> Arc:
 
 
 def _seen_false(workshop: Workshop, fragment: Fragment, refuted: EventFilter) -> Fragment:
-    """Two layers: before and after an event of the variable of which the predicate is false."""
+    """Two copies of a fragment: before and after an event of the variable that violates the predicate."""
     after = workshop.copy(fragment)
     crossing = [
         arc._replace(guard=arc.guard.also(Not(refuted.predicate)), target=copied.target)

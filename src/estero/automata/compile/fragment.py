@@ -1,7 +1,8 @@
-"""Pieces of an automaton under construction: one initial state, one final state, nothing shared.
+"""Fragments of an automaton under construction, with one initial and one final state each.
 
 Invariants of every fragment: no transition enters `initial`, none leaves `final`, and a state number
-belongs to one fragment only. That makes gluing two of them a renaming of states.
+belongs to one fragment only. Joining two fragments is therefore a renaming of states, as in Thompson's
+construction.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from estero.automata.residual import NO_HIDDEN, HiddenSet
 from estero.language.tree.pattern import Pattern
 
 STATE_CAP: Final = 50_000
-"""States, copies included, after which building an automaton is given up."""
+"""The most states, copies included, of an automaton under construction."""
 
 ARC_CAP: Final = 200_000
-"""Transitions, those of every step of the construction, after which building is given up (below a second)."""
+"""The most transitions that a construction may make in all its steps, which takes less than a second."""
 
 
 class Arc(NamedTuple):
-    """A transition of a fragment; `hidden` are labels that answers do not show."""
+    """A transition of a fragment; answers do not show its labels in `hidden`."""
 
     source: int
     guard: SymbolicGuard
@@ -38,21 +39,21 @@ class Arc(NamedTuple):
     hidden: HiddenSet = NO_HIDDEN
 
     def moved(self, source: int, target: int) -> Arc:
-        """The same between other states."""
+        """The same arc between other states."""
         return Arc(source, self.guard, self.labels, target, self.hidden)
 
     def hiding(self, hidden: HiddenSet) -> Arc:
-        """The same with more hidden labels."""
+        """The arc with further hidden labels."""
         return self._replace(hidden=self.hidden | hidden) if hidden else self
 
 
 Pass = tuple[SymbolicGuard, HiddenSet]
-"""What is read and not marked between two parts."""
+"""A guard of events that are passed over between two parts, and the hidden labels that they get."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A part of an automaton: see the invariants at the top of the module."""
+    """A part of an automaton, with the invariants at the top of the module."""
 
     initial: int
     final: int
@@ -60,19 +61,19 @@ class Fragment:
 
 
 class Passed(NamedTuple):
-    """A step from one part or round to the next: hidden labels for what ends before and begins after it."""
+    """A step between two parts or rounds: hidden labels of the end before it and the beginning after it."""
 
     ended: HiddenSet = NO_HIDDEN
     begun: HiddenSet = NO_HIDDEN
 
 
 FREE: Final = Passed()
-"""A step that asks for no distance."""
+"""A step without a distance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a sequence: what may be passed over before it, whether it may be missing, the step to it."""
+    """A part of a sequence, with the events that may be passed over before it and the step to it."""
 
     fragment: Fragment
     skips: tuple[Pass, ...] = ()
@@ -82,10 +83,10 @@ class Part:
 
 @dataclass(slots=True)
 class Workshop:
-    """Makes fragments from fragments; hands out state numbers that are never used twice.
+    """Makes fragments from fragments, with fresh numbers for all new states.
 
-    `origins` remembers of each state which parts of the pattern it was made for. `arcs` counts the
-    transitions that were made, also those that others have taken the place of: the work of it all.
+    `origins` maps each state to the parts of the pattern that it was made for. `arcs` is the number of
+    transitions that were ever made, also of those that have been replaced: a measure of the work.
     """
 
     origins: dict[int, Origin] = field(default_factory=dict)
@@ -101,19 +102,19 @@ class Workshop:
         return number
 
     def reserve(self, states: int) -> None:
-        """Raises `LimitExceeded`, naming the part, where so many states more are too many."""
+        """Raises `LimitExceeded`, naming the part, if that many more states exceed the cap."""
         if len(self.origins) + states > STATE_CAP:
             raise too_large(STATE_CAP, "states", self._inside)
 
     def spend(self, arcs: int) -> None:
-        """Counts transitions. Raises `LimitExceeded`, naming the part, where they are too many."""
+        """Counts transitions; raises `LimitExceeded`, naming the part, if they exceed the cap."""
         self.arcs += arcs
         if self.arcs > ARC_CAP:
             raise too_large(ARC_CAP, "transitions", self._inside)
 
     @contextmanager
     def making(self, pattern: Pattern) -> Iterator[None]:
-        """States that are made meanwhile, copies too, are of `pattern`."""
+        """A context in which new states, copies included, have `pattern` as their origin."""
         before = self._origin
         self._inside.append(pattern)
         self._origin = tuple(self._inside)
@@ -124,19 +125,19 @@ class Workshop:
             self._origin = before
 
     def atom(self, guard: SymbolicGuard, labels: LabelSet) -> Fragment:
-        """One event."""
+        """The fragment of one event."""
         initial, final = self.state(), self.state()
         return Fragment(initial, final, (Arc(initial, guard, labels, final),))
 
     def copy(self, fragment: Fragment) -> Fragment:
-        """The same with fresh states."""
+        """A copy of a fragment with fresh states."""
         self.spend(len(fragment.arcs))
         fresh = defaultdict[int, int](self.state)
         arcs = tuple(arc.moved(fresh[arc.source], fresh[arc.target]) for arc in fragment.arcs)
         return Fragment(fresh[fragment.initial], fresh[fragment.final], arcs)
 
     def union(self, parts: Iterable[Fragment]) -> Fragment:
-        """Any of the parts: their initial states become one, and so do their final states."""
+        """The union of the parts: their initial states become one, and so do their final states."""
         initial, final = self.state(), self.state()
         arcs: list[Arc] = []
         for part in parts:
@@ -149,10 +150,10 @@ class Workshop:
         return Fragment(initial, final, tuple(arcs))
 
     def sequence(self, parts: Sequence[Part]) -> Fragment:
-        """The parts one after the other; not all of them may be missing.
+        """The concatenation of the parts, at least one of them not optional.
 
-        No part is copied: what may end one part leads to all that may follow it, which is quadratic in the
-        number of parts in a row that may be missing, and linear without such parts.
+        No part is copied: the end of a part leads to all parts that may follow it, so that the number of arcs
+        is quadratic in the number of consecutive optional parts, and linear without such parts.
         """
         initial, final = parts[0].fragment.initial, parts[-1].fragment.final
         arcs: list[Arc] = []
@@ -175,12 +176,12 @@ class Workshop:
     def in_turn(
         self, rounds: Sequence[Fragment], skips: Sequence[Pass], least: int, passed: Passed = FREE
     ) -> Fragment:
-        """The rounds one after the other, linked by `skips`; from round `least` on each may be the last."""
-        self.spend(sum(len(each.arcs) for each in rounds))
+        """The concatenation of the rounds, linked by `skips`; any from number `least` on may be the last."""
+        self.spend(sum(len(round_.arcs) for round_ in rounds))
         arcs: list[Arc] = []
         links: list[list[Arc]] = []
         final = rounds[-1].final
-        rounds = [rounds[0], *(self._begun(each, passed) for each in rounds[1:])]
+        rounds = [rounds[0], *(self._begun(round_, passed) for round_ in rounds[1:])]
         for number, (round_, following) in enumerate(pairwise(rounds), start=1):
             middle = following.initial
             ends = [arc for arc in round_.arcs if arc.target == round_.final]
@@ -195,7 +196,7 @@ class Workshop:
         return Fragment(rounds[0].initial, final, (*arcs, *chain.from_iterable(reversed(links))))
 
     def iteration(self, body: Fragment, skips: Iterable[Pass], passed: Passed = FREE) -> Fragment:
-        """One or more of `body`, linked by `skips`. The state between two rounds does what `initial` does."""
+        """One or more rounds of `body`, linked by `skips`; between two rounds is a copy of `initial`."""
         middle = self.state()
         arcs: list[Arc] = []
         for arc in body.arcs:
@@ -208,7 +209,7 @@ class Workshop:
         return Fragment(body.initial, body.final, tuple(arcs))
 
     def _begun(self, fragment: Fragment, passed: Passed) -> Fragment:
-        """A fragment that begins after a step."""
+        """The fragment with the hidden labels of a step at its beginning."""
         if not passed.begun:
             return fragment
         return self.relabel(
@@ -216,15 +217,15 @@ class Workshop:
         )
 
     def relabel(self, fragment: Fragment, change: Callable[[Arc], Arc]) -> Fragment:
-        """Each arc changed, sources and targets kept."""
+        """The fragment with each arc replaced by `change`, which keeps its source and target."""
         self.spend(len(fragment.arcs))
         return replace(fragment, arcs=tuple(change(arc) for arc in fragment.arcs))
 
 
 def _entered_after(parts: Sequence[Part], number: int) -> list[tuple[int, HiddenSet]]:
-    """The states that what ends a part leads to, before those that may follow and the final one.
+    """The states that can follow the end of a part: the initial ones of later parts, and the final one.
 
-    With each state the hidden labels for what leads there.
+    Each comes with the hidden labels of the arcs that lead there.
     """
     entered: list[tuple[int, HiddenSet]] = []
     for following in parts[number + 1 :]:
@@ -235,9 +236,9 @@ def _entered_after(parts: Sequence[Part], number: int) -> list[tuple[int, Hidden
 
 
 def freeze(fragment: Fragment, origins: Mapping[int, Origin] | None = None) -> CEA:
-    """The automaton of a fragment: useless states dropped, states and predicates numbered in order.
+    """The automaton of a fragment without useless states; its states and predicates are numbered in order.
 
-    `origins` are those of the workshop, where the automaton is to know them.
+    `origins` are those of the workshop, if the automaton shall have them.
     """
     useful = between(fragment.initial, fragment.final, ((arc.source, arc.target) for arc in fragment.arcs))
     arcs = [arc for arc in fragment.arcs if arc.source in useful and arc.target in useful]
@@ -247,13 +248,18 @@ def freeze(fragment: Fragment, origins: Mapping[int, Origin] | None = None) -> C
             numbers.setdefault(state, len(numbers))
     numbers.setdefault(fragment.final, len(numbers))
     symbolic = {id(arc.guard): arc.guard for arc in arcs}
-    asked = [each for guard in symbolic.values() for each in (*guard.present, *sorted(guard.absent, key=str))]
-    asked += [each.forbidden for predicate in dict.fromkeys(asked) for each in lacking(predicate)]
-    named = [each for each in dict.fromkeys(asked) if each != FIRST]
-    bits = {each: bit for bit, each in enumerate([*named, FIRST] if FIRST in asked else named)}
+    asked = [
+        predicate
+        for guard in symbolic.values()
+        for predicate in (*guard.present, *sorted(guard.absent, key=str))
+    ]
+    asked += [absence.forbidden for predicate in dict.fromkeys(asked) for absence in lacking(predicate)]
+    named = [predicate for predicate in dict.fromkeys(asked) if predicate != FIRST]
+    bits = {predicate: bit for bit, predicate in enumerate([*named, FIRST] if FIRST in asked else named)}
     guards = {
         number: Guard(
-            frozenset(bits[each] for each in guard.present), frozenset(bits[each] for each in guard.absent)
+            frozenset(bits[predicate] for predicate in guard.present),
+            frozenset(bits[predicate] for predicate in guard.absent),
         )
         for number, guard in symbolic.items()
     }
@@ -290,7 +296,7 @@ def thaw(workshop: Workshop, automaton: CEA) -> Fragment:
 
 
 def _symbolic(guard: Guard, predicates: Sequence[EventPredicate]) -> SymbolicGuard | None:
-    found: SymbolicGuard | None = ANYTHING
+    symbolic: SymbolicGuard | None = ANYTHING
     for bit in sorted(guard.present):
-        found = None if found is None else found.meet(guard_of(predicates[bit]))
-    return None if found is None else found.without(predicates[bit] for bit in sorted(guard.absent))
+        symbolic = None if symbolic is None else symbolic.meet(guard_of(predicates[bit]))
+    return None if symbolic is None else symbolic.without(predicates[bit] for bit in sorted(guard.absent))

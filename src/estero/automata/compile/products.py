@@ -1,6 +1,7 @@
-"""Operators that run two automata at once: AND, ALL, UNLESS; and STRICT (SO-CEL, section 6).
+"""Product constructions: AND, ALL, UNLESS and STRICT.
 
-All are built on the pairs of states that can be reached, and keep the invariants of fragments.
+They are those of "A Second-Order Approach to Complex Event Recognition", section 6, over the reachable pairs
+of states, and keep the invariants of fragments.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from estero.automata.exploration import explore, leaving
 from estero.automata.residual import NO_HIDDEN, Hidden, HiddenSet
 
 Step = tuple[tuple[SymbolicGuard, LabelSet, HiddenSet], Hashable]
-"""What a transition asks and marks, and the state after it."""
+"""The guard and the labels of a transition, and the state after it."""
 
 
 def conjunction(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
-    """The complex events of both: they read the same events and mark them alike."""
+    """The intersection: complex events of both fragments, which read and mark the same events alike."""
     leaving_one, leaving_two = leaving(one.arcs), leaving(two.arcs)
     met = _Met(workshop)
 
@@ -36,7 +37,7 @@ def conjunction(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
 
 
 def all_of(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
-    """Unions of a complex event of each: a part may still wait in its initial state, or be through."""
+    """The unions of a complex event of each fragment; one may wait in its initial or its final state."""
     leaving_one, leaving_two = leaving(one.arcs), leaving(two.arcs)
     stand_still = SymbolicGuard()
     met = _Met(workshop)
@@ -58,10 +59,10 @@ def all_of(workshop: Workshop, one: Fragment, two: Fragment) -> Fragment:
 
 
 def unless(workshop: Workshop, wanted: Fragment, forbidden: Fragment) -> Fragment:
-    """The complex events of `wanted` in whose reach `forbidden` finds none.
+    """The complex events of `wanted` between whose start and end `forbidden` has no complex event.
 
-    Beside each state stands the set of states that runs of `forbidden` have come to; they begin anew at
-    every event. Each transition is split by the predicates that those runs would ask about.
+    A state is a pair: a state of `wanted`, and the set of states of the runs of `forbidden`, which begin anew
+    at every event. Each transition is split by the predicates of those runs.
     """
     after_wanted, after_forbidden = leaving(wanted.arcs), leaving(forbidden.arcs)
     nothing: frozenset[int] = frozenset()
@@ -84,7 +85,7 @@ class _Marked(Enum):
 
 
 def strict(workshop: Workshop, fragment: Fragment) -> Fragment:
-    """The complex events whose marked positions form an interval: nothing unmarked between two marks."""
+    """The complex events whose marked positions form an interval, without gaps between marks."""
     arcs = leaving(fragment.arcs)
 
     def steps(state: tuple[int, _Marked]) -> Iterator[Step]:
@@ -109,7 +110,7 @@ def intervals_only(automaton: CEA) -> CEA:
 def also_seen(
     workshop: Workshop, fragment: Fragment, predicate: EventPredicate, hidden: Iterable[Hidden]
 ) -> Fragment:
-    """`fragment`, in which every event that is read and satisfies `predicate` has the `hidden` labels."""
+    """The fragment in which each event that satisfies `predicate` gets the labels `hidden`."""
     added = frozenset(hidden)
     arcs: list[Arc] = []
     for arc in fragment.arcs:
@@ -126,7 +127,7 @@ def passed_over(
     forbidden: Iterable[EventPredicate],
     watched: Iterable[tuple[EventPredicate, HiddenSet]],
 ) -> list[tuple[SymbolicGuard, HiddenSet]]:
-    """What may stand between two parts: no event that is `forbidden`; `watched` ones are marked as hidden."""
+    """Guards of events between two parts: none is `forbidden`, and `watched` ones get hidden labels."""
     base = SymbolicGuard().without(forbidden)
     cases: list[tuple[SymbolicGuard, HiddenSet]] = [] if base is None else [(base, NO_HIDDEN)]
     for predicate, hidden in watched:
@@ -146,7 +147,7 @@ def _product(
     steps: Callable[[Any], Iterable[Step]],
     final: Hashable,
 ) -> Fragment:
-    """The states that can be reached from `initial`, renamed; nothing leaves `final`."""
+    """The fragment of the states that are reachable from `initial`; no arc leaves `final`."""
     names = defaultdict[Hashable, int](workshop.state)
     start, names[final] = names[initial], workshop.state()
     arcs: dict[tuple[int, int, LabelSet, int, HiddenSet], Arc] = {}
@@ -162,7 +163,7 @@ def _product(
 
 
 class _Same:
-    """Gives equal guards as one object: hashing one takes longer than all else that makes a transition."""
+    """Interns guards, as hashing one takes longer than the rest of making a transition."""
 
     def __init__(self) -> None:
         self._by_id: dict[int, tuple[SymbolicGuard, SymbolicGuard]] = {}
@@ -170,13 +171,13 @@ class _Same:
 
     def __call__(self, guard: SymbolicGuard) -> SymbolicGuard:
         if id(guard) not in self._by_id:
-            # Beside it stands the guard itself, so that its id is not given to another.
+            # The guard is kept as well, so that its id is not reused.
             self._by_id[id(guard)] = self._by_value.setdefault(guard, guard), guard
         return self._by_id[id(guard)][0]
 
 
 class _Met:
-    """What is true of an event that passes two guards, worked out once for each pair of them."""
+    """The conjunction of two guards, computed once for each pair."""
 
     def __init__(self, workshop: Workshop) -> None:
         self._workshop = workshop
@@ -203,7 +204,7 @@ def _asked(arcs: Iterable[Arc]) -> list[EventPredicate]:
 
 
 def _cases(workshop: Workshop, guard: SymbolicGuard, asked: list[EventPredicate]) -> list[SymbolicGuard]:
-    """`guard` split by whether each predicate is true, such that every case decides all of them."""
+    """Splits a guard into disjoint cases, each of which decides all predicates in `asked`."""
     cases = [guard]
     for predicate in asked:
         workshop.spend(2 * len(cases))
@@ -212,7 +213,7 @@ def _cases(workshop: Workshop, guard: SymbolicGuard, asked: list[EventPredicate]
 
 
 def _passes(case: SymbolicGuard, guard: SymbolicGuard) -> bool:
-    """Whether events of a case pass, which decides every predicate that is asked."""
-    return all(case.implies(each) for each in guard.present) and not any(
-        case.implies(each) for each in guard.absent
+    """Whether all events of a case pass a guard; the case decides every predicate of the guard."""
+    return all(case.implies(predicate) for predicate in guard.present) and not any(
+        case.implies(predicate) for predicate in guard.absent
     )

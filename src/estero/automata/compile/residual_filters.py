@@ -1,9 +1,9 @@
-"""Which filters of a pattern have to be checked on whole marks, and what each of their variables means there.
+"""The filters of a pattern that are checked on whole complex events, and the scopes of their variables.
 
-A variable is bound by the smallest pattern around the filter that gives its label (reference/patterns.py
-settles debts there). That pattern is a *place*: inside a repetition or an alternative it has several
-instances or none, and elsewhere the same label may be given again. Where neither is so, labels of the
-answer are enough; otherwise the place gets hidden ones.
+A variable is bound by the smallest pattern around the filter that gives its label (as in
+reference/patterns.py). That pattern is a *place*: inside a repetition or an alternative it has several
+instances or none, and elsewhere the same label may be given again. If neither is the case, the labels of the
+answer are enough; otherwise the place gets hidden labels.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from estero.language.tree.whole import ENDS
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """An event that must be absent: its type and one-event condition, and hidden labels to give it."""
+    """A forbidden event: its type, its condition on one event, and the hidden labels that it gets."""
 
     event_type: p.EventType
     condition: Node | None
@@ -53,24 +53,24 @@ class Atom:
 
 @dataclass(slots=True)
 class Places:
-    """The residual filters of a pattern, and which nodes give which hidden labels.
+    """The residual filters of a pattern, and the hidden labels that its nodes give.
 
-    Nodes are told apart by identity: equal parts at different places are different places.
+    Nodes are compared by identity, as equal nodes at different positions are different places.
     """
 
     residuals: list[Residual] = field(default_factory=list)
     absent: dict[int, Atom] = field(default_factory=dict)
-    """For each pattern that must be absent, by id: what is asked of one event."""
+    """The conditions on one event of each forbidden pattern, by its id."""
     conditions: dict[int, Node | None] = field(default_factory=dict)
-    """For each FILTER, by id: the part of its condition that the automaton checks."""
+    """The part of its condition that the automaton checks, for each FILTER by its id."""
     nearby: set[int] = field(default_factory=set)
-    """The patterns, by id, that must be absent before a start or behind an end and are compared."""
+    """The ids of patterns forbidden before a start or after an end that are compared with other events."""
     _numbers: dict[int, int] = field(default_factory=dict)
     _hidden: defaultdict[int, dict[Hidden, None]] = field(default_factory=lambda: defaultdict(dict))
     _labels: dict[int, frozenset[str]] = field(default_factory=dict)
 
     def labels(self, node: p.Pattern) -> frozenset[str]:
-        """The labels that a node gives, worked out once."""
+        """The labels that a node gives, computed once."""
         if id(node) not in self._labels:
             self._labels[id(node)] = frozenset(label_types(node))
         return self._labels[id(node)]
@@ -84,7 +84,7 @@ class Places:
         return tuple(self._hidden[id(node)])
 
     def passing(self, step: p.Link | p.Step) -> Passed:
-        """The hidden labels of what ends before a step and of what begins after it, if it has distances."""
+        """The hidden labels of the end before a step and of the beginning after it, if it has distances."""
         asked: list[SyntaxNode] = [*step.lacking, *([step] if step.distances else [])]
         if not asked:
             return FREE
@@ -94,7 +94,7 @@ class Places:
         )
 
     def give(self, node: p.Pattern, variable: str = "") -> Hidden:
-        """A hidden label for a variable of the node, or for the first event of its instances."""
+        """Makes a hidden label for a variable of the node, or for the first event of its instances."""
         label = Hidden(self.number(node), variable)
         self._hidden[id(node)][label] = None
         return label
@@ -108,7 +108,7 @@ def find_places(pattern: p.Pattern) -> Places:
 
 
 def beside_automaton(pattern: p.Pattern) -> tuple[Residual, ...]:
-    """What the filter around a pattern asks of whole complex events, by their labels."""
+    """The conjuncts of the filter around a pattern as residuals over the labels of complex events."""
     if not isinstance(pattern, p.Filter):
         raise TypeError(f"no filter stands around {pattern}")
     return tuple(
@@ -122,7 +122,7 @@ class _Search:
     places: Places
 
     def visit(self, node: p.Pattern, above: tuple[p.Pattern, ...]) -> None:
-        """`above` are the patterns around `node`, outermost first."""
+        """Collects the places of `node`, which is inside the patterns `above`, outermost first."""
         around = (*above, node)
         match node:
             case p.Filter():
@@ -169,7 +169,7 @@ class _Search:
         self.places.residuals.append(Residual(Apartness(distances), bindings, number))
 
     def _nearby(self, absence: p.Absence, around: tuple[p.Pattern, ...], *, ahead: bool) -> None:
-        """An event that must be absent for so long before a start, or behind an end."""
+        """Adds the residual of an event that must be absent before a start, or after an end."""
         refuted, labels = self._absent(absence.event)
         if refuted is None:
             return
@@ -202,13 +202,13 @@ class _Search:
         self.places.residuals.append(Residual(condition, bindings, place))
 
     def _between(self, pattern: p.Pattern, around: tuple[p.Pattern, ...]) -> None:
-        """An event that must be absent; what speaks of other events is refuted for each that is there."""
+        """Adds the residual of a forbidden event, whose conditions on other events must be false."""
         refuted, labels = self._absent(pattern)
         if refuted is not None:
             self._refuted(pattern, refuted, labels, around)
 
     def _absent(self, pattern: p.Pattern) -> tuple[Node | None, set[str]]:
-        """Notes what is asked of one event alone; what is asked of others as well, and its labels."""
+        """Keeps the conditions of a forbidden event on itself; returns those on others, and its labels."""
         node, outside = pattern, list[p.Filter | p.As]()
         while isinstance(node, p.Filter | p.As):
             outside.append(node)
@@ -218,11 +218,11 @@ class _Search:
         labels = {node.name}
         unary: list[Node] = []
         correlated: list[Node] = []
-        for each in reversed(outside):
-            if isinstance(each, p.As):
-                labels.add(each.variable)
+        for wrapper in reversed(outside):
+            if isinstance(wrapper, p.As):
+                labels.add(wrapper.variable)
                 continue
-            for part in conjuncts(as_previous(each.condition)):
+            for part in conjuncts(as_previous(wrapper.condition)):
                 simple = as_unary(part, labels)
                 if simple is not None:
                     unary.append(of_one_event(simple))
@@ -240,7 +240,7 @@ class _Search:
         more: tuple[tuple[str, Key], ...] = (),
         soon: Apartness | None = None,
     ) -> None:
-        """What must not be true of an event that a run passes over, which hidden labels mark."""
+        """Adds a condition that must be false of an event that a run passes over with hidden labels."""
         number = self.places.number(pattern)
         absent, bound = self._sides(refuted, labels, around)
         marked = {variable: Hidden(number, variable) for variable in absent}
@@ -252,7 +252,7 @@ class _Search:
     def _sides(
         self, condition: Node, labels: set[str], around: tuple[p.Pattern, ...]
     ) -> tuple[tuple[str, ...], tuple[tuple[str, Key], ...]]:
-        """The variables of a condition that are an absent event with these labels, and the others, bound."""
+        """The variables of a condition that stand for the absent event, and the bindings of the others."""
         variables = sorted(variables_of(condition))
         bound = tuple(
             (variable, self._binding(variable, around)) for variable in variables if variable not in labels
@@ -262,7 +262,7 @@ class _Search:
         return tuple(variable for variable in variables if variable in labels), bound
 
     def _binding(self, variable: str, around: tuple[p.Pattern, ...]) -> Key:
-        """The label that the events of `variable` carry where the smallest pattern around binds it."""
+        """The label that the events of `variable` have in the smallest pattern around that binds it."""
         if variable in ENDS:
             return variable
         depth = max(
@@ -275,7 +275,7 @@ class _Search:
         return variable if shown else self.places.give(path[-1], variable)
 
     def _begin(self, key: Key, around: tuple[p.Pattern, ...]) -> None:
-        """The place behind a hidden key also says where its instances begin."""
+        """Lets the place of a hidden key also mark where its instances begin."""
         if isinstance(key, Hidden):
             for node in around:
                 if self.places.number(node) == key.place:
@@ -288,7 +288,7 @@ def _happens_once(path: tuple[p.Pattern, ...]) -> bool:
 
 
 def _is_shown(variable: str, path: tuple[p.Pattern, ...], places: Places) -> bool:
-    """Whether outside the last pattern of the path `variable` is neither dropped nor renamed nor given."""
+    """Whether no pattern around the last one of the path drops, renames or gives `variable`."""
     return all(_is_kept(variable, node, below, places) for node, below in pairwise(path))
 
 

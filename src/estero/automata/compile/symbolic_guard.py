@@ -1,4 +1,4 @@
-"""What a transition of a fragment asks of an event: the guard before bits are given out."""
+"""Guards of fragments: conditions on an event before predicates are numbered as bits."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from estero.language.tree.expressions import Node
 
 @dataclass(frozen=True, slots=True)
 class SymbolicGuard:
-    """What must be true of an event, and what must not.
+    """A conjunction of predicates of an event, and of negated ones.
 
-    `types` None asks nothing; otherwise the event has one of these types and all `conditions`, of which none
-    is an AND, are true of it. None of `absent` is true of it, and with `first` it is the first of its stream.
+    With `types` (None: any type) the event has one of them, and satisfies all `conditions`, none of which is
+    an AND. None of `absent` is true of it, and with `first` it is the first of its stream.
     """
 
     types: tuple[str, ...] | None = None
@@ -24,33 +24,33 @@ class SymbolicGuard:
     first: bool = False
 
     def also(self, condition: Node) -> SymbolicGuard:
-        """This and one more condition."""
+        """The guard with one more condition."""
         return replace(self, conditions=tuple(dict.fromkeys((*self.conditions, *conjuncts(condition)))))
 
     @property
     def present(self) -> tuple[EventPredicate, ...]:
-        """The predicates that have to be true."""
+        """The predicates that must be true."""
         first = (FIRST,) if self.first else ()
         if self.types is None:
             return first
         return (EventPredicate(self.types, conjoined(self.conditions)), *first)
 
     def meet(self, other: SymbolicGuard) -> SymbolicGuard | None:
-        """Both at once, or None where no event can pass."""
+        """The conjunction of two guards, or None if no event can pass."""
         types = _common(self.types, other.types)
         conditions = tuple(dict.fromkeys((*self.conditions, *other.conditions)))
         both = SymbolicGuard(types, conditions, frozenset(), self.first or other.first)
         return both.without(self.absent | other.absent) if types != () else None
 
     def without(self, absent: Iterable[EventPredicate]) -> SymbolicGuard | None:
-        """This, and none of `absent` is true of the event; None where no event can pass."""
-        left = [each for each in absent if not self.excludes(each)]
-        if any(self.implies(each) for each in left):
+        """The guard with `absent` forbidden as well; None if no event can pass."""
+        left = [predicate for predicate in absent if not self.excludes(predicate)]
+        if any(self.implies(predicate) for predicate in left):
             return None
         return replace(self, absent=self.absent | frozenset(left))
 
     def implies(self, predicate: EventPredicate) -> bool:
-        """Whether `predicate` is true of all events that pass, as far as the form shows it."""
+        """Whether the form of the guard shows that `predicate` is true of all events that pass."""
         if predicate == FIRST:
             return self.first
         if self.types is None or not set(self.types) <= set(predicate.types):
@@ -58,13 +58,13 @@ class SymbolicGuard:
         return set(conjuncts(predicate.condition)) <= set(self.conditions)
 
     def excludes(self, predicate: EventPredicate) -> bool:
-        """Whether `predicate` is true of no event that passes, as far as the form shows it."""
+        """Whether the form of the guard shows that `predicate` is true of no event that passes."""
         if predicate in self.absent:
             return True
         return predicate != FIRST and self.types is not None and set(self.types).isdisjoint(predicate.types)
 
     def split(self, predicate: EventPredicate) -> tuple[SymbolicGuard | None, SymbolicGuard | None]:
-        """This with `predicate` true, and this with it not true; None where no event can pass."""
+        """The guard with `predicate` true, and with it not true; None for one that no event can pass."""
         if self.excludes(predicate):
             return None, self
         return self.meet(guard_of(predicate)), self.without({predicate})

@@ -1,7 +1,8 @@
-"""Transitions between neighbours → a chain automaton that finds each complex event once, if indices serve it.
+"""Builds an unambiguous chain automaton from transitions between neighbours, if indices serve it.
 
-What is asked of events is told apart (conditions.py), the automaton is made deterministic (deterministic.py),
-and each condition is written as a bit of the event and comparisons that an index serves.
+The conditions of transitions are split into disjoint ones (conditions.py), the automaton is made
+deterministic (deterministic.py), and each condition becomes a bit of the event and comparisons that an index
+serves.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from estero.language.tree.expressions import ComparisonOperator, IsNull, Not
 from estero.language.tree.schema import Schema
 
 STATE_CAP: Final = 1_000
-"""The most states of a chain, before equal ones are made one."""
+"""The most states of a chain before it is minimised."""
 
 MOST_NULL_WAYS: Final = 256
-"""The most ways to say one condition: a value that is equal or NULL is so in three, and n values in 3^n."""
+"""The most cases of one condition: a value that is equal or NULL has three, and n such values have 3^n."""
 
 MOST_TRANSITIONS: Final = 4_000
 """The most transitions of a chain."""
@@ -45,16 +46,16 @@ MOST_TRANSITIONS: Final = 4_000
 MOST_DIFFERENT: Final = 4
 """The most disequalities of one transition: an index of them has a pointer for each sequence of them."""
 
-MIXED: Final = "an integer and a float that must differ have no index under a window or beside an order"
-"""Why no index serves a comparison."""
+MIXED: Final = "no index serves an integer and a float that must differ, under a window or beside an order"
+"""The reason why no index serves a comparison."""
 
 
 class NoChainError(Exception):
-    """Why a pattern has no chain automaton, as a phrase."""
+    """The reason why a pattern has no chain automaton, as a phrase."""
 
 
-class Found(NamedTuple):
-    """A transition between places, which are numbered; the source may be `BEGIN`."""
+class PlacedTransition(NamedTuple):
+    """A transition between numbered places; the source may be `BEGIN`."""
 
     source: int
     by: Transition
@@ -63,9 +64,9 @@ class Found(NamedTuple):
 
 
 class ChainBuilder:
-    """Makes chains; `listed`: runs will wait in lists, else in an order.
+    """Builds chains for an index of lists (`listed`), or else for an ordered index.
 
-    `different` is the most disequalities of one transition in a list.
+    `different` is the most disequalities of one transition that the index of lists serves.
     """
 
     def __init__(self, schema: Schema, *, listed: bool, different: int = MOST_DIFFERENT) -> None:
@@ -77,25 +78,25 @@ class ChainBuilder:
     def chain(
         self,
         automaton: CEA,
-        found: Sequence[tuple[Found, tuple[Neighbours, ...]]],
+        placed: Sequence[tuple[PlacedTransition, tuple[Neighbours, ...]]],
         hidden: HiddenSet,
     ) -> Chain:
-        """The chain with fewest transitions of those that find each complex event once.
+        """The smallest chain that finds each complex event once, given its transitions between places.
 
-        They are between places of `automaton`. Where indices serve none of these, one that may find some
-        of them several times, but not without bound. Raises `NoChainError` where there is none.
+        The places are those of `automaton`. If indices serve no such chain, it is one that may find a complex
+        event several times, but a bounded number. Raises `NoChainError` if there is none.
         """
 
         def grows(subsets: Iterable[frozenset[int]]) -> str:
-            states = {each.target: each.by.target for each, _ in found}
-            of = [frozenset(states[each] for each in subset - {BEGIN}) for subset in subsets]
+            states = {transition.target: transition.by.target for transition, _ in placed}
+            of = [frozenset(states[place] for place in subset - {BEGIN}) for subset in subsets]
             return what_grows(automaton, of)
 
-        plain = minimal(self._machine(automaton, found, hidden), self._terms)
+        plain = minimal(self._machine(automaton, placed, hidden), self._terms)
         return self._once(plain, ambiguous(plain, self._terms), hidden, grows)
 
-    def told_apart(self, given: Chain) -> Chain:
-        """The chain itself, or one that finds the same and each complex event once, as `chain` does."""
+    def unambiguous(self, given: Chain) -> Chain:
+        """The chain itself if it is unambiguous, else an equivalent one as by `chain`."""
         plain = self._machine_of(given)
         parting = ambiguous(plain, self._terms)
         if parting is None:
@@ -114,31 +115,31 @@ class ChainBuilder:
         why, once = "", list[Machine]()
         try:
             apart = minimal(determinised(plain, self._terms, STATE_CAP), self._terms)
-            # Hidden labels keep runs apart that show the same.
+            # Hidden labels keep runs with the same visible labels distinct.
             hiding = parting is not None and bool(hidden) and ambiguous(apart, self._terms) is not None
             once += [] if hiding else [apart]
         except TooManyError as error:
             why = (
-                f"told apart, its alternatives have {error}{grows(error.subsets)}: "
+                f"made deterministic, its chain automaton has {error}{grows(error.subsets)}: "
                 "write fewer alternatives in one query"
             )
         once += [plain] if parting is None else []
         chains: list[Chain] = []
-        for each in once:
-            made = self._made(each)
+        for machine in once:
+            made = self._made(machine)
             if isinstance(made, Chain):
                 chains.append(made)
             else:
                 why = why or made
         if chains:
-            return min(chains, key=lambda each: len(each.transitions))
+            return min(chains, key=lambda candidate: len(candidate.transitions))
         repeating = self._made(plain)
         if isinstance(repeating, Chain) and repeating.most_events is not None and parting is not None:
             return replace(repeating, repeats="; ".join(filter(None, (_two_ways(parting), why))))
         raise NoChainError(why or (_two_ways(parting) if parting else ""))
 
     def _machine_of(self, given: Chain) -> Machine:
-        """The transitions of a chain with what is asked of events in each of them."""
+        """The transitions of a chain with their conditions as terms."""
         edges: dict[Edge, None] = {}
         for transition in given.transitions:
             predicate = given.predicates[transition.predicate]
@@ -161,28 +162,28 @@ class ChainBuilder:
     def _machine(
         self,
         automaton: CEA,
-        found: Iterable[tuple[Found, tuple[Neighbours, ...]]],
+        placed: Iterable[tuple[PlacedTransition, tuple[Neighbours, ...]]],
         hidden: HiddenSet,
     ) -> Machine:
-        """Transitions with what is asked of events in each of them by indices."""
+        """The machine of placed transitions, whose conditions are those that indices serve."""
         edges: dict[Edge, None] = {}
         final: set[int] = set()
-        for each, comparisons in found:
-            if each.by.target in automaton.final:
-                final.add(each.target)
+        for transition, comparisons in placed:
+            if transition.by.target in automaton.final:
+                final.add(transition.target)
             asked = self._terms.of_neighbours(comparisons)
-            known = [Not(IsNull(value)) for value in each.step.not_null]
-            read = read_of(each.by.guard, each.by.labels, automaton, ())
+            known = [Not(IsNull(value)) for value in transition.step.not_null]
+            read = read_of(transition.by.guard, transition.by.labels, automaton, ())
             for name, condition in read.cases if read is not None and asked is not None else ():
-                marked = Marked(name, each.by.labels, each.by.hidden & hidden)
+                marked = Marked(name, transition.by.labels, transition.by.hidden & hidden)
                 for way in self._terms.of_event([*conjuncts(condition), *known]):
                     both = self._terms.all_of((asked or ANY, way))
                     if both is not None:
-                        edges[Edge(each.source, marked, both, each.target)] = None
+                        edges[Edge(transition.source, marked, both, transition.target)] = None
         return Machine(tuple(edges), frozenset(final))
 
     def _made(self, machine: Machine) -> Chain | str:
-        """The chain, or why indices do not serve it, as a phrase."""
+        """The chain of a machine, or the reason why indices do not serve it, as a phrase."""
         numbers = {state: number for number, state in enumerate(machine.states)}
         types: dict[Edge, dict[str, None]] = {}
         for edge in machine.edges:
@@ -194,7 +195,7 @@ class ChainBuilder:
             written = self._terms.written(edge.condition, null_differs=self._listed)
             for ways, (asked, comparisons) in enumerate(written):
                 if ways == MOST_NULL_WAYS:
-                    return f"told apart by which values are NULL, its alternatives are more than {ways}"
+                    return f"one of its conditions has more than {ways} cases of values that are NULL"
                 predicate = EventPredicate(tuple(names), conjoined(asked))
                 transitions.append(
                     ChainTransition(
@@ -215,41 +216,43 @@ class ChainBuilder:
         return Chain(tuple(_names(transitions, predicates)), final, tuple(transitions), tuple(predicates))
 
     def _unserved(self, transition: ChainTransition) -> str:
-        """Why no index serves what a transition compares, as a phrase; empty where one does."""
+        """The reason why no index serves the comparisons of a transition, as a phrase; empty if one does."""
         different, orders = len(transition.different), transition.by(*ORDERS)
         if self._listed:
             most, where = self._different, ""
         else:
             most, where = 1 - bool(orders), " under a window or beside an order"
             if len(orders) > 2 or (len(orders) == 2 and not is_range(*orders)):
-                return "told apart, its alternatives compare the same neighbours by several orders"
+                return (
+                    "made deterministic, its chain automaton compares the same neighbours by several orders"
+                )
         if different > most:
             return (
-                f"told apart, its alternatives compare the same neighbours by {different} disequalities, "
-                f"and an index has {most} at most{where}"
+                f"made deterministic, its chain automaton compares the same neighbours by {different} "
+                f"disequalities, and an index has {most} at most{where}"
             )
-        kinds = (kind_of(each, self._kinds) for one in transition.different for each in (one.left, one.right))
+        kinds = (kind_of(side, self._kinds) for one in transition.different for side in (one.left, one.right))
         if not self._listed and len(set(kinds)) > 1:
             return MIXED
         return ""
 
 
 _WRITTEN: Final[tuple[ComparisonOperator, ...]] = ("=", ">", ">=", "<", "<=", "!=")
-"""The order in which the comparisons of a transition stand: the lower end of a range before the upper one."""
+"""The order of the comparisons of a transition: the lower end of a range before the upper one."""
 
 
 def in_written_order(comparisons: Iterable[Neighbours]) -> tuple[Neighbours, ...]:
-    """The comparisons as those of a transition stand."""
-    return tuple(sorted(comparisons, key=lambda each: _WRITTEN.index(each.operator)))
+    """The comparisons in the order in which a transition has them."""
+    return tuple(sorted(comparisons, key=lambda comparison: _WRITTEN.index(comparison.operator)))
 
 
 def _two_ways(parting: tuple[Edge, Edge]) -> str:
     marks = ", ".join(sorted(parting[0].marked.labels))
-    return f"the same marks can be made in two ways, as an event {marks} can be read in two places"
+    return f"two runs can make the same marks, as an event {marks} can be read in two places"
 
 
 def _names(transitions: Sequence[ChainTransition], predicates: Iterable[EventPredicate]) -> dict[str, None]:
-    """For each state what enters it, with a number where several states are called the same."""
+    """Names of states by the events that enter them, with a number if several states have the same name."""
     known = list(predicates)
     entering: dict[int, dict[str, None]] = {}
     for transition in transitions:

@@ -1,8 +1,8 @@
-"""Compiled pattern → chain automaton, where its comparisons are between neighbours, or why there is none.
+"""Compiles a pattern whose comparisons are between neighbours into a chain automaton.
 
-The states are those of the pattern's automaton together with what the last event carries (neighbours.py).
-This is the transition-to-state construction of the paper's Proposition 7, for every comparison and not
-PART-BY alone.
+The states are those of the pattern's automaton together with facts about the last event (neighbours.py). This
+is the construction of Proposition 7 of "Towards streaming evaluation of queries with correlation in complex
+event processing" (docs/papers.md), for all comparisons and not only for PART-BY.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from estero.automata.correlated.chain_builder import (
     MOST_DIFFERENT,
     STATE_CAP,
     ChainBuilder,
-    Found,
     NoChainError,
+    PlacedTransition,
 )
 from estero.automata.correlated.deterministic import BEGIN
 from estero.automata.correlated.neighbours import Carried, Fact, NotCarriedError, Register, Step
@@ -39,18 +39,18 @@ SECOND_ORDER: Final = "the same neighbours are already compared by another order
 MORE_DIFFERENT: Final = (
     f"the same neighbours are already compared by {MOST_DIFFERENT} disequalities, the most that an index has"
 )
-"""Why comparisons that no index serves stay residual."""
+"""The reasons why comparisons that no index serves stay residual."""
 
 
 def chain_of(
     automaton: CEA, residuals: Sequence[Residual], schema: Schema, *, windowed: bool = False
 ) -> Chain | str:
-    """The chain automaton of a compiled pattern, or a phrase on why there is none.
+    """The chain automaton of a compiled pattern, or the reason why there is none, as a phrase.
 
     It finds the complex events of the pattern once its `residuals` are checked: those that registers cannot
-    say either, those between events that are no neighbours, and those of a second order between the same
-    neighbours. A range counts as one order. Disequalities count as none where there is no order and the
-    query is not `windowed`, else each of them counts as one.
+    express either, those between events that are not neighbours, and those of a second order between the same
+    neighbours. A range counts as one order. If there is no order and the query is not `windowed`,
+    disequalities do not count; otherwise each of them counts as an order.
     """
     why = why_others_matter(automaton)
     if why:
@@ -60,25 +60,25 @@ def chain_of(
     if automaton.states > STATE_CAP:
         return _TOO_MANY
     try:
-        found, reasons = _neighbours(automaton, residuals, schema)
+        placed, reasons = _neighbours(automaton, residuals, schema)
     except NoChainError as reason:
         return str(reason)
-    listed = not windowed and not any(_orders(each) for each in found)
+    listed = not windowed and not any(_orders(transition) for transition in placed)
     kinds = schema.column_kinds
 
     def is_mixed(neighbours: Neighbours) -> bool:
         return not listed and kind_of(neighbours.left, kinds) is not kind_of(neighbours.right, kinds)
 
-    served = [_served(each, MOST_DIFFERENT if listed else 1, is_mixed) for each in found]
-    for each, comparisons in zip(found, served, strict=True):
-        for neighbours in each.step.comparisons.keys() - set(comparisons):
+    served = [_served(transition, MOST_DIFFERENT if listed else 1, is_mixed) for transition in placed]
+    for transition, comparisons in zip(placed, served, strict=True):
+        for neighbours in transition.step.comparisons.keys() - set(comparisons):
             why = MORE_DIFFERENT if listed else MIXED if is_mixed(neighbours) else SECOND_ORDER
-            reasons |= dict.fromkeys(each.step.comparisons[neighbours], why)
+            reasons |= dict.fromkeys(transition.step.comparisons[neighbours], why)
     left = [number for number in range(len(residuals)) if number in reasons]
     hidden = frozenset(needed_hidden(residuals[number] for number in left))
     try:
         made = ChainBuilder(schema, listed=listed).chain(
-            automaton, list(zip(found, served, strict=True)), hidden
+            automaton, list(zip(placed, served, strict=True)), hidden
         )
     except NoChainError as reason:
         return str(reason)
@@ -94,24 +94,24 @@ def chain_of(
 
 def _neighbours(
     automaton: CEA, residuals: Sequence[Residual], schema: Schema
-) -> tuple[list[Found], dict[int, str]]:
-    """All transitions, with comparisons for as many residuals as can be; and why the others stay residual.
+) -> tuple[list[PlacedTransition], dict[int, str]]:
+    """All transitions, with the comparisons of as many residuals as possible, and the reasons for the others.
 
-    What cannot be said by neighbours together is left out one by one, the last written first, and then
-    tried again beside what could.
+    Residuals that neighbours cannot express together are left out one by one, the last written first, and
+    then each of them is tried again together with the others.
     """
     drafted, reasons = _drafted(automaton, residuals, schema)
     if residuals and not drafted:
         raise NoChainError(reasons[0])
 
-    def transitions(of: Iterable[int]) -> list[Found]:
-        registers = _same_checks(each for number in of for each in drafted[number])
+    def transitions(of: Iterable[int]) -> list[PlacedTransition]:
+        registers = _same_checks(register for number in of for register in drafted[number])
         return _transitions(automaton, _joined(registers, automaton))
 
     numbers = list(drafted)
-    while True:  # without any register nothing fails
+    while True:  # terminates: without registers there is no error
         try:
-            found = transitions(numbers)
+            placed = transitions(numbers)
             break
         except NotCarriedError as failed:
             last = max(failed.origins)
@@ -119,38 +119,38 @@ def _neighbours(
             numbers.remove(last)
     for number in sorted(drafted.keys() - set(numbers)):
         with suppress(NotCarriedError, NoChainError):
-            found = transitions(sorted((*numbers, number)))
+            placed = transitions(sorted((*numbers, number)))
             numbers.append(number)
             del reasons[number]
     if residuals and not numbers:
         raise NoChainError(reasons[min(drafted)])
-    return found, reasons
+    return placed, reasons
 
 
 def _drafted(
     automaton: CEA, residuals: Sequence[Residual], schema: Schema
 ) -> tuple[dict[int, list[Register]], dict[int, str]]:
-    """What registers would do for each residual, by its number; and why they cannot for the others."""
+    """The registers of each residual by its number, and for the others the reasons why they have none."""
     decide = Decision(automaton, schema, by_keys=True)
-    found: dict[int, list[Register]] = {}
+    drafted: dict[int, list[Register]] = {}
     reasons: dict[int, str] = {}
     for number, residual in enumerate(residuals):
         drafts = [decide.drafts(part) for part in _parts(residual)]
-        why = next((each for each in drafts if isinstance(each, str)), None)
+        why = next((decided for decided in drafts if isinstance(decided, str)), None)
         if why is not None:
             reasons[number] = why
             continue
-        found[number] = [
+        drafted[number] = [
             Register(draft.scope, draft.stores, draft.checks, frozenset({number}))
-            for each in drafts
-            if not isinstance(each, str)
-            for draft in each
+            for decided in drafts
+            if not isinstance(decided, str)
+            for draft in decided
         ]
-    return found, reasons
+    return drafted, reasons
 
 
 def _parts(residual: Residual) -> list[Residual]:
-    """BETWEEN as its two comparisons, where both are about the same variables."""
+    """Splits BETWEEN into its two comparisons if both refer to the same variables."""
     match residual.condition:
         case Between(operand, low, high) if variables_of(low) == variables_of(high):
             parts = (Comparison(">=", operand, low), Comparison("<=", operand, high))
@@ -160,25 +160,27 @@ def _parts(residual: Residual) -> list[Residual]:
 
 
 def _same_checks(registers: Iterable[Register]) -> list[Register]:
-    """Equalities with the same later event made one: what comes before it has to be the same as well."""
-    found: dict[object, Register] = {}
-    for number, each in enumerate(registers):
-        together = (each.scope, each.checks) if each.of_equality else number
-        other = found.setdefault(together, each)
-        stores = tuple(dict.fromkeys((*other.stores, *each.stores)))
-        found[together] = replace(each, stores=stores, origins=each.origins | other.origins)
-    return list(found.values())
+    """Merges equalities with the same later event, as the values before it are then equal as well."""
+    joined: dict[object, Register] = {}
+    for number, register in enumerate(registers):
+        together = (register.scope, register.checks) if register.of_equality else number
+        other = joined.setdefault(together, register)
+        stores = tuple(dict.fromkeys((*other.stores, *register.stores)))
+        joined[together] = replace(register, stores=stores, origins=register.origins | other.origins)
+    return list(joined.values())
 
 
 def _joined(registers: Sequence[Register], automaton: CEA) -> list[Register]:
-    """Equality classes of values that every run has, as one register each: they are all the same."""
+    """Makes one register of each equality class of values that every run has, as they are all equal."""
     terms: dict[tuple[Key, Node], set[int]] = {}
-    whole = [number for number, each in enumerate(registers) if each.of_equality and each.scope is None]
+    whole = [
+        number for number, register in enumerate(registers) if register.of_equality and register.scope is None
+    ]
     for number in whole:
         for key, _, value in (*registers[number].stores, *registers[number].checks):
             terms.setdefault((key, value), set()).add(number)
     classes = map(sorted, merged([*([number] for number in whole), *terms.values()]))
-    found = [each for number, each in enumerate(registers) if number not in whole]
+    joined = [register for number, register in enumerate(registers) if number not in whole]
     for event_class in classes:
         together = [term for term, numbers in terms.items() if not numbers.isdisjoint(event_class)]
         if len(event_class) > 1 and _is_one_value(together, automaton):
@@ -188,10 +190,10 @@ def _joined(registers: Sequence[Register], automaton: CEA) -> list[Register]:
                 use for number in event_class for use in registers[number].checks if use not in equal
             )
             origins = frozenset().union(*(registers[number].origins for number in event_class))
-            found.append(Register(None, stores, (*equal, *dict.fromkeys(other)), origins))
+            joined.append(Register(None, stores, (*equal, *dict.fromkeys(other)), origins))
         else:
-            found += [registers[number] for number in event_class]
-    return found
+            joined += [registers[number] for number in event_class]
+    return joined
 
 
 def _is_one_value(terms: Sequence[tuple[Key, Node]], automaton: CEA) -> bool:
@@ -207,7 +209,7 @@ def _is_one_value(terms: Sequence[tuple[Key, Node]], automaton: CEA) -> bool:
 
 
 def _is_in_every_run(key: Key, automaton: CEA) -> bool:
-    without = automaton.leading_to(automaton.final, lambda each: not each.carries(key))
+    without = automaton.leading_to(automaton.final, lambda transition: not transition.carries(key))
     return automaton.initial.isdisjoint(without)
 
 
@@ -215,21 +217,21 @@ def _is_in_every_run(key: Key, automaton: CEA) -> bool:
 
 
 class _Place(NamedTuple):
-    """A state of the pattern's automaton, and what the last marked event says of registers there."""
+    """A state of the pattern's automaton, and the facts about registers that hold there."""
 
     state: int
     facts: frozenset[tuple[int, frozenset[Fact]]]
     begun: bool = True
 
 
-def _transitions(automaton: CEA, registers: Sequence[Register]) -> list[Found]:
-    """All transitions of the chain, from `BEGIN` on.
+def _transitions(automaton: CEA, registers: Sequence[Register]) -> list[PlacedTransition]:
+    """All reachable transitions of the chain, from `BEGIN` on.
 
-    Raises `NotCarriedError` where a comparison is none of neighbours, `NoChainError` where there are
-    too many.
+    Raises `NotCarriedError` if a comparison is not between neighbours, and `NoChainError` if there are too
+    many states.
     """
     carried = Carried(automaton, registers)
-    marking = leaving(each for each in automaton.transitions if each.labels)
+    marking = leaving(transition for transition in automaton.transitions if transition.labels)
 
     def steps(place: _Place) -> Iterator[tuple[tuple[Transition, Step], _Place]]:
         for transition in marking[place.state]:
@@ -237,27 +239,31 @@ def _transitions(automaton: CEA, registers: Sequence[Register]) -> list[Found]:
             yield (transition, step), _Place(transition.target, frozenset(step.facts.items()))
 
     numbers: dict[_Place, int] = {}
-    found: list[Found] = []
+    placed: list[PlacedTransition] = []
     start = [_Place(state, frozenset(), begun=False) for state in sorted(automaton.initial)]
     for source, (transition, step), target in explore(start, steps):
         number = numbers.setdefault(target, len(numbers))
         if number >= STATE_CAP:
             raise NoChainError(_TOO_MANY)
-        found.append(Found(numbers[source] if source.begun else BEGIN, transition, step, number))
-    return found
+        placed.append(PlacedTransition(numbers[source] if source.begun else BEGIN, transition, step, number))
+    return placed
 
 
-def _orders(found: Found) -> list[Neighbours]:
-    return [comparison for comparison in found.step.comparisons if comparison.operator in ORDERS]
+def _orders(transition: PlacedTransition) -> list[Neighbours]:
+    return [comparison for comparison in transition.step.comparisons if comparison.operator in ORDERS]
 
 
-def _served(found: Found, different: int, is_mixed: Callable[[Neighbours], bool]) -> tuple[Neighbours, ...]:
-    """What is compared by indices: equalities, and one order or range, or else so many disequalities."""
-    asked = found.step.comparisons
-    equal = sorted((each for each in asked if each.operator == "="), key=repr)
-    orders = _orders(found)
+def _served(
+    transition: PlacedTransition, different: int, is_mixed: Callable[[Neighbours], bool]
+) -> tuple[Neighbours, ...]:
+    """The comparisons that indices serve: equalities, and one order or range, or else some disequalities."""
+    asked = transition.step.comparisons
+    equal = sorted((comparison for comparison in asked if comparison.operator == "="), key=repr)
+    orders = _orders(transition)
     if not orders:
-        unequal = [each for each in asked if each.operator == "!=" and not is_mixed(each)]
+        unequal = [
+            comparison for comparison in asked if comparison.operator == "!=" and not is_mixed(comparison)
+        ]
         return (*equal, *unequal[:different])
     ranges = ((low, high) for low in orders for high in orders if is_range(low, high))
     return (*equal, *next(ranges, orders[:1]))

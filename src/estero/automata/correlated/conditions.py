@@ -1,9 +1,9 @@
-"""What transitions ask of their event and of the one before, so that they can be told apart.
+"""Conditions of transitions on their event and the one before, closed under conjunction and complement.
 
-These are the types of Theorem 8 of "Towards streaming evaluation of queries with correlation": each *term*
-has a few outcomes that exclude one another, and a condition says for some terms which outcomes it allows. So
-the complement of a condition is a few disjoint ones. To be unknown is an outcome of its own: where a value is
-NULL, neither ``=`` nor ``!=`` is true.
+They are the types of Theorem 8 of "Towards streaming evaluation of queries with correlation in complex event
+processing" (docs/papers.md): each *term* has a few outcomes that exclude one another, and a condition is the
+set of allowed outcomes of some terms. The complement of a condition is thus a union of a few disjoint
+conditions. Unknown is an outcome of its own: if a value is NULL, neither ``=`` nor ``!=`` is true.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ class Side(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """How two values compare: LESS, EQUAL, GREATER or UNKNOWN."""
+    """A comparison of two values, whose outcome is LESS, EQUAL, GREATER or UNKNOWN."""
 
     left: Side
     right: Side
 
 
 Term = Compared | Side
-"""A comparison, or a condition on one of the two events: TRUE, FALSE or NEITHER."""
+"""A comparison, or a condition on one of the two events, whose outcome is TRUE, FALSE or NEITHER."""
 
 Condition = tuple[tuple[int, int], ...]
-"""Numbers of terms, ascending, and which outcomes are allowed; all terms have to have one of theirs."""
+"""Pairs of a term's number, ascending, and its allowed outcomes, as bits; all of them must hold."""
 
 ANY: Final[Condition] = ()
 
 
 class Terms:
-    """Numbers terms, and reckons with conditions on them."""
+    """A numbering of terms, with the operations on conditions over them."""
 
     def __init__(self) -> None:
         self._numbers: dict[Term, int] = {}
@@ -74,7 +74,7 @@ class Terms:
         self.both = cache(self._both)
 
     def of_neighbours(self, comparisons: Iterable[Neighbours]) -> Condition | None:
-        """The condition that all these are true, or None where they exclude one another."""
+        """The condition that all comparisons are true, or None if they exclude one another."""
         return self.all_of((self._of_neighbours(comparison),) for comparison in comparisons)
 
     def _of_neighbours(self, asked: Neighbours) -> tuple[int, int]:
@@ -86,20 +86,20 @@ class Terms:
                 return self._compared(Side(True, asked.left), Side(False, asked.right), outcomes)
 
     def of_event(self, parts: Iterable[Node]) -> list[Condition]:
-        """Disjoint conditions, one of which is true of an event just when all `parts` are."""
+        """Disjoint conditions whose union is the conjunction of `parts` on the event."""
         ways = product(*(list(self._ways(part, wanted=True)) for part in parts))
-        found = (self.all_of(way) for way in ways)
-        return [each for each in found if each is not None]
+        conditions = (self.all_of(way) for way in ways)
+        return [condition for condition in conditions if condition is not None]
 
     def all_of(self, conditions: Iterable[Condition]) -> Condition | None:
-        """All of them at once, or None where they exclude one another."""
-        found: Condition | None = ANY
+        """The conjunction of the conditions, or None if they exclude one another."""
+        joint: Condition | None = ANY
         for condition in conditions:
-            found = None if found is None else self.both(found, condition)
-        return found
+            joint = None if joint is None else self.both(joint, condition)
+        return joint
 
     def without(self, one: Condition, other: Condition) -> Iterator[Condition]:
-        """Disjoint conditions that say together: `one`, and not `other`."""
+        """Disjoint conditions whose union is the difference of `one` and `other`."""
         rest: Condition | None = one
         for number, outcomes in other:
             if rest is None:
@@ -110,33 +110,33 @@ class Terms:
             rest = self.both(rest, ((number, outcomes),))
 
     def fused(self, conditions: Iterable[Condition]) -> list[Condition]:
-        """Fewer conditions that say the same; those that are given are disjoint."""
-        found = list(dict.fromkeys(conditions))
+        """Merges disjoint conditions into fewer ones with the same union."""
+        fewer = list(dict.fromkeys(conditions))
         changed = True
-        while changed and len(found) > 1:
+        while changed and len(fewer) > 1:
             changed = False
-            for number in sorted({number for each in found for number, _ in each}):
+            for number in sorted({number for condition in fewer for number, _ in condition}):
                 alike: dict[Condition, int] = {}
-                for each in found:
-                    outcomes = dict(each).get(number, self._all(number))
-                    others = tuple(item for item in each if item[0] != number)
+                for condition in fewer:
+                    outcomes = dict(condition).get(number, self._all(number))
+                    others = tuple(item for item in condition if item[0] != number)
                     alike[others] = alike.get(others, 0) | outcomes
-                if len(alike) < len(found):
+                if len(alike) < len(fewer):
                     changed = True
-                    found = [
+                    fewer = [
                         tuple(sorted((*others, (number, outcomes))))
                         if outcomes != self._all(number)
                         else others
                         for others, outcomes in alike.items()
                     ]
-        return found
+        return fewer
 
     def written(
         self, condition: Condition, *, null_differs: bool
     ) -> Iterator[tuple[tuple[Node, ...], tuple[Neighbours, ...]]]:
-        """Disjoint ways to say it: what is asked of the event at hand, and of both events.
+        """Disjoint cases of a condition: conditions on the current event, and comparisons of both events.
 
-        With `null_differs` a comparison may ask for values that differ or are NULL.
+        With `null_differs` a comparison may require that values differ or are NULL.
         """
         ways = [list(self._written(number, outcomes, null_differs)) for number, outcomes in condition]
         for way in product(*ways):
@@ -162,14 +162,14 @@ class Terms:
                 return TRUE | FALSE | NEITHER
 
     def _compared(self, left: Side, right: Side, outcomes: int) -> tuple[int, int]:
-        """A comparison from left to right: of the event before with that at hand, else in a fixed order."""
+        """A comparison with the event before on its left, or else with its sides in a fixed order."""
         if left.before < right.before or (left.before == right.before and str(left.value) > str(right.value)):
             left, right = right, left
             outcomes = outcomes & ~_DIFFERENT | (outcomes & LESS) << 2 | (outcomes & GREATER) >> 2
         return self._number(Compared(left, right)), outcomes
 
     def _ways(self, condition: Node, *, wanted: bool) -> Iterator[Condition]:
-        """Disjoint conditions that say it is true, or else not true, of the event at hand."""
+        """Disjoint conditions under which `condition` is true of the current event, or not true."""
         match condition:
             case Not(Call("coalesce", (part, Literal(False)))):
                 yield from self._ways(part, wanted=not wanted)
@@ -206,12 +206,12 @@ class Terms:
         return tuple(sorted(tidy.items()))
 
     def _with_equal_values(self, allowed: Mapping[int, int]) -> dict[int, int] | None:
-        """Values of one event compared with each other, where one of them is a value of the other event, too.
+        """Rewrites comparisons between both events into comparisons within one event, by their equalities.
 
-        If x.a = y.b, then x.a compares with y.c as y.b does. None where that cannot be.
+        If x.a = y.b, then x.a compares with y.c as y.b does. None if that is contradictory.
         """
         equals: dict[Side, Side] = {}
-        found = {number: outcomes for number, outcomes in allowed.items() if not self._crossing(number)}
+        tidied = {number: outcomes for number, outcomes in allowed.items() if not self._crossing(number)}
         for number in sorted(allowed, key=lambda number: (allowed[number] != EQUAL, number)):
             term, outcomes = self._crossing(number), allowed[number]
             if term is None:
@@ -220,7 +220,7 @@ class Terms:
             if left == term.left and right == term.right:
                 if outcomes == EQUAL:
                     equals |= {left: right, right: left}
-                found[number] = outcomes
+                tidied[number] = outcomes
                 continue
             pair = (left, term.right) if left != term.left else (term.left, right)
             if pair[0] == pair[1]:
@@ -228,33 +228,33 @@ class Terms:
                     return None
                 continue
             same, outcomes = self._compared(*pair, outcomes)
-            found[same] = found.get(same, outcomes) & outcomes
-        return found
+            tidied[same] = tidied.get(same, outcomes) & outcomes
+        return tidied
 
     def _crossing(self, number: int) -> Compared | None:
-        """The term, if it compares the event before with that at hand."""
+        """The term if it compares the event before with the current one, else None."""
         term = self._terms[number]
         crosses = isinstance(term, Compared) and term.left.before and not term.right.before
         return term if isinstance(term, Compared) and crosses else None
 
     def _knows(self, allowed: dict[int, int]) -> bool:
-        """Leaves out what NULLs decide; false where they exclude a term."""
+        """Removes the terms that NULLs decide; false if the condition is contradictory."""
         asked = [
             (number, Side(term.before, term.value.operand))
             for number in allowed
             if isinstance(term := self._terms[number], Side) and isinstance(term.value, IsNull)
         ]
         for number, side in asked:
-            pairs = [each for each in allowed if isinstance(self._terms[each], Compared)]
+            pairs = [compared for compared in allowed if isinstance(self._terms[compared], Compared)]
             about = [pair for pair in pairs if side in self._terms[pair]]
             if allowed[number] == FALSE:
-                if any(not allowed[each] & UNKNOWN for each in about):
+                if any(not allowed[pair] & UNKNOWN for pair in about):
                     del allowed[number]
             else:
-                for each in about:
-                    if not allowed[each] & UNKNOWN:
+                for pair in about:
+                    if not allowed[pair] & UNKNOWN:
                         return False
-                    del allowed[each]
+                    del allowed[pair]
         return True
 
     # --------------------------------------------------------------------------------------- writing
@@ -262,7 +262,7 @@ class Terms:
     def _written(
         self, number: int, outcomes: int, null_differs: bool
     ) -> Iterator[tuple[Node | Neighbours, ...]]:
-        """Disjoint ways to say that a term has one of some outcomes."""
+        """Disjoint cases in which a term has one of the outcomes."""
         term = self._terms[number]
         if isinstance(term, Side):
             yield (_asked(term.before, _truth(term.value, outcomes)),)
@@ -286,14 +286,14 @@ class Terms:
 
 
 def _asked(before: bool, condition: Node) -> Node | Neighbours:
-    """A condition on the event at hand; of the event before it is a comparison of its truth."""
+    """A condition on the current event, or on the event before as a comparison of its truth."""
     if not before:
         return condition
     return asked_before(condition)
 
 
 def _truth(condition: Node, outcomes: int) -> Node:
-    """A condition that is true just when `condition` has one of these outcomes."""
+    """A condition that is true if and only if `condition` has one of the outcomes."""
     match outcomes:
         case 1:
             return condition
@@ -310,7 +310,7 @@ def _truth(condition: Node, outcomes: int) -> Node:
 
 
 def _comparison(left: Node, right: Node, outcomes: int) -> Node:
-    """A condition that is true just when two values compare so."""
+    """A condition that is true if and only if comparing two values has one of the outcomes."""
     if outcomes in _OPERATORS:
         return Comparison(_OPERATORS[outcomes], left, right)
     others = 15 & ~outcomes

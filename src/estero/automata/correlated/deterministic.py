@@ -1,7 +1,8 @@
-"""Chain automata with one accepting run at most for each set of marks.
+"""Determinisation of chain automata, so that each set of marks has at most one accepting run.
 
-This is Theorem 8 of "Towards streaming evaluation of queries with correlation": the subset construction over
-conditions that exclude one another. They are worked out state by state, from what its transitions ask for.
+This is Theorem 8 of "Towards streaming evaluation of queries with correlation in complex event processing"
+(docs/papers.md): the subset construction over disjoint conditions, which are computed for each state from the
+conditions of its transitions.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ BEGIN = -1
 """The state of a run that has not begun."""
 
 MOST_CASES: Final = 256
-"""The most conditions that exclude one another, of one state, kind of event and set of labels."""
+"""The most disjoint conditions of one state, kind of event and set of labels."""
 
 
 class Marked(NamedTuple):
@@ -41,19 +42,19 @@ class Edge(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """States are the integers that edges go to, and `BEGIN`."""
+    """A chain automaton whose states are the targets of its edges, and `BEGIN`."""
 
     edges: tuple[Edge, ...]
     final: frozenset[int]
 
     @property
     def states(self) -> tuple[int, ...]:
-        """The states that edges go to, in the order in which they are found."""
+        """The targets of edges, in the order in which they first occur."""
         return tuple(dict.fromkeys(edge.target for edge in self.edges))
 
 
 class TooManyError(Exception):
-    """A deterministic machine has too many states or cases; these subsets were met."""
+    """An error: the deterministic machine, with `subsets` as states, has too many states or cases."""
 
     def __init__(self, what: str, subsets: Iterable[frozenset[int]]) -> None:
         super().__init__(what)
@@ -61,9 +62,9 @@ class TooManyError(Exception):
 
 
 def minimal(machine: Machine, terms: Terms) -> Machine:
-    """States with the same future made one (Moore), and fewer conditions that say the same.
+    """Minimises a machine: merges states with the same future (Moore), and conditions of parallel edges.
 
-    States that no accepting run passes are left out. `BEGIN` stays alone, as no event is before it.
+    States on no accepting run are left out. `BEGIN` is never merged, as no event comes before it.
     """
     before, after = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for edge in machine.edges:
@@ -79,15 +80,19 @@ def minimal(machine: Machine, terms: Terms) -> Machine:
 
 
 def _fused(machine: Machine, terms: Terms) -> Machine:
-    """Of parallel edges fewer ones that say the same, as far as they are easily found."""
+    """Replaces parallel edges by fewer equivalent ones, as far as these are easy to compute."""
     parallel: defaultdict[tuple[int, Marked, int], list[Condition]] = defaultdict(list)
     for edge in machine.edges:
         parallel[edge.source, edge.marked, edge.target].append(edge.condition)
     edges = []
     for (source, marked, target), conditions in parallel.items():
         cases = _cases(((condition, 0) for condition in conditions), terms) if len(conditions) > 1 else None
-        fewer = conditions if cases is None or len(cases) > len(conditions) else [each for each, _ in cases]
-        edges += [Edge(source, marked, each, target) for each in fewer]
+        fewer = (
+            conditions
+            if cases is None or len(cases) > len(conditions)
+            else [condition for condition, _ in cases]
+        )
+        edges += [Edge(source, marked, condition, target) for condition in fewer]
     return Machine(tuple(edges), machine.final)
 
 
@@ -121,7 +126,7 @@ def _merged(machine: Machine) -> Machine:
 
 
 def determinised(machine: Machine, terms: Terms, cap: int) -> Machine:
-    """The subset construction. Raises `TooManyError` where there are more than `cap` subsets."""
+    """The subset construction; raises `TooManyError` if there are more than `cap` subsets."""
     after = leaving(machine.edges)
     met: list[frozenset[int]] = []
 
@@ -155,15 +160,15 @@ def determinised(machine: Machine, terms: Terms, cap: int) -> Machine:
 def _cases(
     ways: Iterable[tuple[Condition, int]], terms: Terms
 ) -> list[tuple[Condition, frozenset[int]]] | None:
-    """Conditions that exclude one another, and all targets of each; None where there are too many.
+    """Disjoint conditions, each with all its targets; None if there are too many.
 
-    What leads nowhere is left out.
+    Conditions without a target are left out.
     """
     nowhere = frozenset[int]()
-    found: list[tuple[Condition, frozenset[int]]] = [(ANY, nowhere)]
+    disjoint: list[tuple[Condition, frozenset[int]]] = [(ANY, nowhere)]
     for asked, target in sorted(ways, key=lambda way: len(way[0])):
         parted: list[tuple[Condition, frozenset[int]]] = []
-        for case, targets in found:
+        for case, targets in disjoint:
             inside = None if target in targets else terms.both(case, asked)
             if inside is None:
                 parted.append((case, targets))
@@ -172,19 +177,19 @@ def _cases(
                 parted += [(outside, targets) for outside in terms.without(case, asked)]
         if len(parted) > MOST_CASES:
             return None
-        found = parted
+        disjoint = parted
     by_targets: dict[frozenset[int], list[Condition]] = {}
-    for case, targets in found:
+    for case, targets in disjoint:
         if targets:
             by_targets.setdefault(targets, []).append(case)
     return [(case, targets) for targets, cases in by_targets.items() for case in terms.fused(cases)]
 
 
 def ambiguous(machine: Machine, terms: Terms) -> tuple[Edge, Edge] | None:
-    """Where two accepting runs with the same marks part, or None if there are none that can be told.
+    """Two edges where two accepting runs with the same marks part; None if no such runs are found.
 
-    The product of the machine with itself, over pairs of transitions that one event may pass with the same
-    labels.
+    They are searched in the product of the machine with itself, over pairs of edges that one event may pass
+    with the same labels.
     """
     after = leaving(machine.edges)
 

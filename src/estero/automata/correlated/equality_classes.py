@@ -1,8 +1,9 @@
-"""Equalities that give all events of a pattern one key, as PARTITION BY of the query.
+"""Rewrites equalities that give all events of a pattern one key into PARTITION BY of the query.
 
-However they are written, by FILTER, by nested PARTITION BY, inside or around an iteration, equalities put
-values into classes. Where one class has a value of every event that a run can mark, and nothing looks at
-other events, the pattern finds in the whole stream what it finds in the partitions by that value.
+Equalities divide values into classes, whether they are written as FILTER or as nested PARTITION BY, inside or
+around an iteration. If one class has a value of every event that a run can mark, and runs do not depend on
+other events, the pattern finds the same complex events in the whole stream as in its partitions by that
+value.
 """
 
 from __future__ import annotations
@@ -29,49 +30,48 @@ from estero.language.tree.schema import Schema, type_names
 from estero.language.tree.selection import label_types
 
 CAP: Final = 2_000
-"""The most sets of events, and the most choices of a key, that are looked at."""
+"""The most sets of events, and the most candidates of a key, that are examined."""
 
 Term = tuple[Key, str]
 """A variable and an attribute of its events."""
 KeyOf = Mapping[str, str]
-"""For each type of events the attribute that is its key."""
+"""The key attribute of each type of events."""
 _NO_KEY: Final = "its equalities do not give all its events one key"
 
 
 @dataclass(frozen=True, slots=True)
 class Partitioned:
-    """What a pattern is the same as: `pattern`, without its equalities, in each partition by `keys`."""
+    """An equivalent of a pattern: `pattern`, without the equalities, in each partition by `keys`."""
 
     keys: tuple[KeyBracket, ...]
     pattern: p.Pattern
 
 
 def partitioned(tree: QueryTree, schema: Schema, compiled: Compiled | None = None) -> QueryTree | str:
-    """The query with PARTITION BY for equalities of its pattern, or a phrase on why it is not the same.
+    """The query with PARTITION BY for equalities of its pattern, or a phrase on why there is none.
 
-    `compiled` is its pattern's automaton, where that is there already.
+    `compiled` is the automaton of its pattern, if it has been compiled already.
 
     Complex events with one end are in one partition, so that strategies, LIMIT and CONSUME BY ANY choose
-    among the same ones. Neighbours in a partition are others (STRICT), and so is what CONSUME BY PARTITION
-    forgets.
+    among the same ones. STRICT and CONSUME BY PARTITION are different in partitions.
     """
     if tree.strategy is Strategy.STRICT:
         return "the strategy STRICT looks at the events in between"
     if tree.consume is Consume.PARTITION:
         return "what is consumed depends on the partitions in the query"
-    found = as_partition(tree.pattern, schema, tree.streams, compiled)
-    if isinstance(found, str):
-        return found
-    new = tuple(key for key in found.keys if key not in tree.partition_by)
-    return replace(tree, pattern=found.pattern, partition_by=(*tree.partition_by, *new))
+    partition = as_partition(tree.pattern, schema, tree.streams, compiled)
+    if isinstance(partition, str):
+        return partition
+    new = tuple(key for key in partition.keys if key not in tree.partition_by)
+    return replace(tree, pattern=partition.pattern, partition_by=(*tree.partition_by, *new))
 
 
 def as_partition(
     pattern: p.Pattern, schema: Schema, streams: tuple[str, ...] = (), compiled: Compiled | None = None
 ) -> Partitioned | str:
-    """The keys that all events of a complex event of `pattern` share, and what is left of the pattern.
+    """The keys that all events of a complex event of `pattern` share, and the rest of the pattern.
 
-    Or a phrase on why they share none, or why that is not all that counts. `compiled` as in `partitioned`.
+    Or the reason why partitions by a key are not equivalent, as a phrase. `compiled` as in `partitioned`.
     """
     shared = _shared(compiled or compile_pattern(pattern, streams), schema)
     if isinstance(shared, str):
@@ -79,7 +79,7 @@ def as_partition(
     chosen: list[KeyOf] = []
     brackets: list[KeyBracket] = []
     for key in shared.candidates(schema):
-        taken = {pair for each in chosen for pair in each.items()}
+        taken = {pair for earlier in chosen for pair in earlier.items()}
         if taken.isdisjoint(key.items()) and shared.by(key):
             bracket = _bracket(key, schema)
             if bracket is not None:
@@ -93,21 +93,22 @@ def as_partition(
 def common_key(
     patterns: Sequence[Compiled], schema: Schema, suits: Callable[[KeyOf], bool]
 ) -> KeyOf | tuple[int, str]:
-    """The attribute of each type that all events of a complex event share, whichever pattern it is of.
+    """The key attribute of each type that the events of complex events of all patterns share.
 
-    The last pattern has all types and all equalities of the others. Or the number of the first pattern whose
-    events share nothing that `suits`, and a phrase on why.
+    The last pattern has all types and all equalities of the others. If there is no such key, the number of
+    the first pattern whose events share none that `suits`, and the reason as a phrase.
     """
     shared: list[_Shared] = []
     for number, compiled in enumerate(patterns):
-        found = _shared(compiled, schema)
-        if isinstance(found, str):
-            return number, found
-        shared.append(found)
+        of_pattern = _shared(compiled, schema)
+        if isinstance(of_pattern, str):
+            return number, of_pattern
+        shared.append(of_pattern)
     furthest = 0
     for key in shared[-1].candidates(schema):
         if suits(key):
-            failed = next((number for number, each in enumerate(shared) if not each.by(key)), None)
+            numbered = enumerate(shared)
+            failed = next((number for number, of_pattern in numbered if not of_pattern.by(key)), None)
             if failed is None:
                 return key
             furthest = max(furthest, failed)
@@ -119,40 +120,40 @@ def common_key(
 
 @dataclass(frozen=True, slots=True)
 class _Equality:
-    """All values of `terms` are equal: where two variables have events, or where one has if `alone`."""
+    """An equality of all values of `terms`, if two variables have events or, with `alone`, if one has."""
 
     terms: frozenset[Term]
     alone: bool
 
     def among(self, present: frozenset[Key]) -> frozenset[Term]:
-        """The terms that are equal and not NULL where just the variables `present` have events."""
+        """The terms that are equal and not NULL if exactly the variables `present` have events."""
         there = frozenset(term for term in self.terms if term[0] in present)
         return there if self.alone or len({key for key, _ in there}) > 1 else frozenset()
 
 
 _Kind = tuple[frozenset[Key], tuple[str, ...]]
-"""The variables that an event is of, and the types it can be of."""
+"""The variables that an event belongs to, and the types that it can have."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What says which values events of a run share: equalities, and the kinds of events that runs mark."""
+    """The equalities between events of a run, and the kinds of events that runs mark."""
 
     equalities: Sequence[_Equality]
     kinds: Mapping[Transition, _Kind]
     together: Iterable[frozenset[_Kind]]
 
     def candidates(self, schema: Schema) -> Iterator[KeyOf]:
-        """What may be the key."""
+        """The candidates of a key, `CAP` of them at most."""
         return islice(_candidates(self.kinds.values(), self.equalities, schema), CAP)
 
     def by(self, key: KeyOf) -> bool:
-        """Whether all events of each run have the same value, not NULL, as their key."""
-        return all(_share(key, each, self.equalities) for each in self.together)
+        """Whether in each run all events have the same value, not NULL, as their key."""
+        return all(_share(key, run, self.equalities) for run in self.together)
 
 
 def _shared(compiled: Compiled, schema: Schema) -> _Shared | str:
-    """What the events of a pattern share, or a phrase on why that is nothing, or not all that counts."""
+    """The shared values of a pattern's events, or the reason why they give no partition, as a phrase."""
     why = why_others_matter(compiled.automaton)
     if why:
         return why
@@ -183,12 +184,12 @@ def _equalities(residuals: Iterable[Residual], automaton: CEA, schema: Schema) -
 def _begins_twice(place: Hidden, automaton: CEA) -> bool:
     """Whether a run can have two instances of a place."""
     beginning = [transition for transition in automaton.transitions if place in transition.hidden]
-    before = automaton.leading_to((each.source for each in beginning), lambda _: True)
-    return any(each.target in before for each in beginning)
+    before = automaton.leading_to((transition.source for transition in beginning), lambda _: True)
+    return any(transition.target in before for transition in beginning)
 
 
 def _kinds(automaton: CEA, equalities: Sequence[_Equality]) -> dict[Transition, _Kind] | str:
-    """The kind of events that each transition marks; or which event is marked and has none of the keys."""
+    """The kind of events that each transition marks, or the event that has none of the keys, as a phrase."""
     keys = {key for equality in equalities for key, _ in equality.terms}
     kinds: dict[Transition, _Kind] = {}
     for transition in automaton.transitions:
@@ -203,32 +204,36 @@ def _kinds(automaton: CEA, equalities: Sequence[_Equality]) -> dict[Transition, 
 
 
 def _together(automaton: CEA, kinds: Mapping[Transition, _Kind]) -> set[frozenset[_Kind]] | str:
-    """For each run the kinds of events it marks; or that there are too many."""
+    """The sets of kinds of events that accepting runs mark, or a phrase that they are too many."""
     after = leaving(kinds)
     start = [(state, frozenset[_Kind]()) for state in automaton.initial]
-    found = reached(start, lambda at: [(each.target, at[1] | {kinds[each]}) for each in after[at[0]]])
-    ways = list(islice(found, CAP + 1))
+    combinations = reached(
+        start, lambda at: [(transition.target, at[1] | {kinds[transition]}) for transition in after[at[0]]]
+    )
+    ways = list(islice(combinations, CAP + 1))
     if len(ways) > CAP:
         return f"its events combine in more than {CAP:,} ways"
     return {marked for state, marked in ways if state in automaton.final}
 
 
 def _candidates(kinds: Iterable[_Kind], equalities: Sequence[_Equality], schema: Schema) -> Iterator[KeyOf]:
-    """All ways to choose for each type one of its attributes that are compared."""
+    """All choices of one compared attribute for each type."""
     choices: defaultdict[str, dict[str, None]] = defaultdict(dict)
     terms = sorted({term for equality in equalities for term in equality.terms}, key=str)
     for keys, types in kinds:
         for name in types:
             attributes = schema.attributes_of(name)
             if attributes is not None:
-                choices[name] |= {each: None for key, each in terms if key in keys and each in attributes}
+                choices[name] |= {
+                    attribute: None for key, attribute in terms if key in keys and attribute in attributes
+                }
     names = sorted(choices)
     for chosen in product(*(choices[name] for name in names)):
         yield dict(zip(names, chosen, strict=True))
 
 
 def _share(key: KeyOf, run: frozenset[_Kind], equalities: Iterable[_Equality]) -> bool:
-    """Whether all events of such a run have the same value, not NULL, as their key."""
+    """Whether in a run with these kinds all events have the same value, not NULL, as their key."""
     present = frozenset(key for keys, _ in run for key in keys)
     classes = merged(equality.among(present) for equality in equalities)
     return any(
@@ -244,16 +249,16 @@ def _share(key: KeyOf, run: frozenset[_Kind], equalities: Iterable[_Equality]) -
 
 
 def _bracket(key: KeyOf, schema: Schema) -> KeyBracket | None:
-    """The key as alternatives of which each type has its own first; None where no order does that."""
+    """The key as alternatives, ordered so that the first of each type is its own; None if impossible."""
     left = list(dict.fromkeys(key.values()))
     if len(left) > 1 and schema.shared is not None:
         return None
     ordered: list[str] = []
     while left:
-        # What comes next is the key of all types that have it, but for those that have found theirs before.
+        # The next attribute is the key of all types that have it, except those with a key before it.
         for name in left:
-            having = [each for each in key if name in (schema.attributes_of(each) or ())]
-            if all(key[each] in (name, *ordered) for each in having):
+            having = [type_name for type_name in key if name in (schema.attributes_of(type_name) or ())]
+            if all(key[type_name] in (name, *ordered) for type_name in having):
                 ordered.append(name)
                 left.remove(name)
                 break
@@ -267,14 +272,14 @@ def _bracket(key: KeyOf, schema: Schema) -> KeyBracket | None:
 
 @dataclass(frozen=True, slots=True)
 class _Rewriting:
-    """Leaves out the equalities that `keys` say."""
+    """Removes the equalities that follow from partitions by `keys`."""
 
     keys: tuple[KeyOf, ...]
     schema: Schema
     streams: tuple[str, ...]
 
     def of(self, pattern: p.Pattern, around: tuple[p.Pattern, ...]) -> p.Pattern:
-        """The pattern without them; `around` are those it is in, outermost first."""
+        """The pattern without these equalities; `around` are the patterns around it, outermost first."""
         inside = (*around, pattern)
         match pattern:
             case p.Filter(inner, condition):
@@ -299,7 +304,7 @@ class _Rewriting:
                 return False
 
     def _has_key(self, key: KeyOf, variable: str, attribute: str, inside: tuple[p.Pattern, ...]) -> bool:
-        """Whether this attribute is the key of all events that the variable can mark."""
+        """Whether the attribute is the key of all events that the variable can mark."""
         for pattern in reversed(inside):
             types = label_types(pattern)
             if variable in types:
@@ -307,12 +312,18 @@ class _Rewriting:
         return False
 
     def _agree(self, key: KeyOf, keys: Sequence[p.PartitionKey], inside: tuple[p.Pattern, ...]) -> bool:
-        """Whether a nested PARTITION BY asks for no more than this key."""
-        for each in keys:
-            if each.variable is not None and not self._has_key(key, each.variable, each.attribute, inside):
+        """Whether a nested PARTITION BY follows from this key."""
+        for partition_key in keys:
+            if partition_key.variable is not None and not self._has_key(
+                key, partition_key.variable, partition_key.attribute, inside
+            ):
                 return False
-        alternatives = [each.attribute for each in keys if each.variable is None]
-        types = [each for group in label_types(inside[-1]).values() for each in group] if alternatives else []
+        alternatives = [partition_key.attribute for partition_key in keys if partition_key.variable is None]
+        types = (
+            [event_type for group in label_types(inside[-1]).values() for event_type in group]
+            if alternatives
+            else []
+        )
         for name in self._names(types):
             attributes = self.schema.attributes_of(name) or ()
             first = next((alternative for alternative in alternatives if alternative in attributes), None)
@@ -321,6 +332,6 @@ class _Rewriting:
         return True
 
     def _names(self, types: Iterable[p.EventType]) -> set[str]:
-        """The names of types that the schema knows, as events of other types do not exist."""
+        """The names of the types that are in the schema, as there are no events of other types."""
         names = {name for kind in types for name in type_names(kind, self.streams)}
         return {name for name in names if self.schema.attributes_of(name) is not None}

@@ -1,7 +1,7 @@
-"""Filters that join comparisons of several events by OR and NOT, in forms that automata can check.
+"""Rewrites filters that join comparisons of several events by OR and NOT, so that automata can check them.
 
-NOT moves inwards to the comparisons, where each variable of them has exactly one event: by Kleene's logic
-``NOT a.k = b.k`` is ``a.k != b.k`` then, which NULL makes unknown like the other. OR becomes OR of patterns.
+NOT moves inwards to comparisons whose variables have exactly one event each: in Kleene's three-valued logic
+``NOT a.k = b.k`` is then ``a.k != b.k``, as NULL makes both unknown. OR becomes a disjunction of patterns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from estero.language.tree.marks import ONE, marks_of
 from estero.language.tree.selection import label_types
 
 MOST_NODES: Final = 2_000
-"""The most nodes of patterns that are made."""
+"""The most nodes of the patterns that this makes."""
 
 _NEGATED: Final[Mapping[ComparisonOperator, ComparisonOperator]] = {
     "=": "!=",
@@ -41,7 +41,7 @@ _NEGATED: Final[Mapping[ComparisonOperator, ComparisonOperator]] = {
 
 
 def positive(pattern: p.Pattern) -> p.Pattern:
-    """The same with NOT inside of AND and OR, and without it where a comparison says the opposite."""
+    """The pattern with NOT moved inside AND and OR, or replaced by the opposite comparison."""
     changed = p.with_children(pattern, positive)
     if not isinstance(changed, p.Filter):
         return changed
@@ -56,7 +56,7 @@ class _Negations:
         self._inside = set(label_types(pattern))
 
     def moved(self, condition: Node, *, wanted: bool) -> Node:
-        """A condition that is true just when this one is, or else is false."""
+        """A condition that is true if and only if `condition` is true, or false unless `wanted`."""
         match condition:
             case _ if as_unary(condition, self._inside) is not None:
                 return condition if wanted else Not(condition)
@@ -73,18 +73,17 @@ class _Negations:
                 return condition if wanted else Not(condition)
 
     def _is_of_single_events(self, condition: Node) -> bool:
-        """Whether each variable of which it reads single events has exactly one."""
+        """Whether each variable that the condition reads has exactly one event."""
         if has_previous(condition):
-            return False  # of a single event it is true, and so is the opposite
+            return False  # true of a single event, and so is its opposite
         variables = {node.variable for node in condition.walk() if isinstance(node, Attribute)}
         return all(marks_of(self._pattern, variable) == ONE for variable in variables if variable is not None)
 
 
 def in_cases(pattern: p.Pattern) -> p.Pattern:
-    """The same with OR of patterns for OR of what compares several events; an equal one where there is none.
+    """The pattern with each OR of comparisons of several events turned into OR of patterns.
 
-    Of a sequence only the parts that are compared become several. An OR that would make too many of them
-    stays as it is.
+    Only the compared parts of a sequence are copied. An OR that would make too many copies stays as it is.
     """
     return _Cases().of(pattern)
 
@@ -106,21 +105,21 @@ class _Cases:
 
     def _filtered(self, pattern: p.Filter, inner: p.Pattern, condition: Node) -> p.Pattern:
         inside = set(label_types(inner))
-        found = self.of(inner)
+        filtered = self.of(inner)
         rest: list[Node] = []
         for part in conjuncts(condition):
             parted = None
             if isinstance(part, Or) and as_unary(part, inside) is None:
-                parted = self._parted(found, part)
+                parted = self._parted(filtered, part)
             if parted is None:
                 rest.append(part)
             else:
-                found = parted
+                filtered = parted
         left = conjoined(rest)
-        return found if left is None else replace(pattern, pattern=found, condition=left)
+        return filtered if left is None else replace(pattern, pattern=filtered, condition=left)
 
     def _parted(self, pattern: p.Pattern, condition: Or) -> p.Pattern | None:
-        """The cases of `condition`; None where there are too many."""
+        """The pattern split into the cases of `condition`; None if there are too many."""
         first, last = _compared(pattern, variables_of(condition))
         if isinstance(pattern, p.Sequence) and last - first + 1 < len(pattern.parts):
             few = p.Sequence(pattern.parts[first : last + 1], pattern.links[first:last])
@@ -141,14 +140,14 @@ class _Cases:
             return p.Disjunction(tuple(parts))
         ors = [part for part in conjuncts(case) if isinstance(part, Or)]
         plain = conjoined(part for part in conjuncts(case) if not isinstance(part, Or))
-        found = pattern if plain is None else p.Filter(pattern, plain)
+        narrowed = pattern if plain is None else p.Filter(pattern, plain)
         for part in ors:
-            found = self._narrowed(found, part)
-        return found
+            narrowed = self._narrowed(narrowed, part)
+        return narrowed
 
 
 def _compared(pattern: p.Pattern, variables: set[str]) -> tuple[int, int]:
-    """The first and the last part of a sequence that a filter on them is about; all where in doubt."""
+    """The first and the last part of a sequence that `variables` refer to; all parts if unsure."""
     if not isinstance(pattern, p.Sequence):
         return 0, 0
     with_them = [
@@ -162,7 +161,7 @@ def _compared(pattern: p.Pattern, variables: set[str]) -> tuple[int, int]:
 
 
 def _size(condition: Node) -> int:
-    """How many cases it has."""
+    """The number of cases of a condition."""
     match condition:
         case Or(parts):
             return sum(map(_size, parts))

@@ -1,9 +1,9 @@
-"""Chain automata as users give them: told apart where several runs mark alike, or as automata with filters.
+"""Chain automata as users give them, made unambiguous or turned into automata with filters.
 
-A chain that indices serve is made deterministic first, where it has to be (Theorem 8 of "Towards streaming
-evaluation of queries with correlation"). Any other becomes an automaton in which each event that enters a
-state begins an instance, to which the next marked event belongs as well; what the two are compared by is a
-filter inside that instance.
+A chain that indices serve is made deterministic if it is ambiguous (Theorem 8 of "Towards streaming
+evaluation of queries with correlation in complex event processing", docs/papers.md). Any other becomes an
+automaton in which each event that enters a state begins an instance, to which the next marked event belongs
+as well; the comparisons of the two are filters inside that instance.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from estero.language.tree import expressions as e
 from estero.language.tree.schema import HASHED, Kind, Schema
 
 MOST_POINTED: Final = 6
-"""The most disequalities of a transition that wait in an ED-index: 1,956 skip pointers for each event."""
+"""The most disequalities of a transition in an ED-index: they take 1,956 skip pointers for each event."""
 
 BEFORE, HERE = "before", "here"
 """The variables of a filter between neighbours."""
 
 
 def indexed(chain: Chain, schema: Schema, *, windowed: bool) -> Chain | str:
-    """The chain, deterministic where several of its runs mark alike; a phrase where no index serves it."""
+    """The chain, made deterministic if it is ambiguous, or the reason why no index serves it, as a phrase."""
     if chain.anchored:
         return "its runs begin at the first event only, and there are few of these"
     listed = not windowed and not chain.ordered
@@ -40,18 +40,18 @@ def indexed(chain: Chain, schema: Schema, *, windowed: bool) -> Chain | str:
             return why
     builder = ChainBuilder(schema, listed=listed, different=MOST_POINTED)
     try:
-        return builder.told_apart(chain)
+        return builder.unambiguous(chain)
     except NoChainError as reason:
         return str(reason)
 
 
 def _written(transition: ChainTransition) -> ChainTransition:
-    """The transition with its comparisons in the order that indices ask for."""
+    """The transition with its comparisons in the order that indices require."""
     return replace(transition, comparisons=in_written_order(transition.comparisons))
 
 
 def _unserved(transition: ChainTransition, kinds: Mapping[str, Kind], *, listed: bool) -> str:
-    """Why no index serves what a transition compares, as a phrase; empty where one does."""
+    """The reason why no index serves the comparisons of a transition, as a phrase; empty if one does."""
     different = transition.different
     if listed:
         if len(different) > MOST_POINTED:
@@ -63,18 +63,19 @@ def _unserved(transition: ChainTransition, kinds: Mapping[str, Kind], *, listed:
     orders = transition.by(*ORDERS)
     one = len(orders) + len(different) <= 1 or (not different and len(orders) == 2 and is_range(*orders))
     if not one:
-        asked = " and ".join(each.operator for each in (*orders, *different))
+        asked = " and ".join(comparison.operator for comparison in (*orders, *different))
         return (
             f"an event and the one before it are compared by {asked}: under a window or beside an order, an "
             "index has one of these, or one range"
         )
-    for each in (*orders, *different):
+    for comparison in (*orders, *different):
         left, right = (
-            kind_of(side, kinds) if _known(side, kinds) else None for side in (each.left, each.right)
+            kind_of(side, kinds) if _known(side, kinds) else None
+            for side in (comparison.left, comparison.right)
         )
         if left is not None and right is not None and left is not right:
-            return MIXED if each in different else "it compares an integer with a float"
-        if each in orders and {left, right} & HASHED:
+            return MIXED if comparison in different else "it compares an integer with a float"
+        if comparison in orders and {left, right} & HASHED:
             return "it orders strings or decimals"
     return ""
 
@@ -87,12 +88,12 @@ def _known(side: e.Node, kinds: Mapping[str, Kind]) -> bool:
 
 
 def with_filters(chain: Chain) -> Compiled:
-    """An automaton that marks what the chain marks, and filters for what the chain compares."""
+    """An automaton with the marks of the chain, and with filters for its comparisons."""
     return _Filtered(chain).compiled()
 
 
 class _Filtered:
-    """States are 0, where runs begin, the copies of those of the chain, and the last one, where they end.
+    """The automaton of a chain: an initial state 0, copies of the states of the chain, and a final state.
 
     A state with a transition to itself has two copies, which take turns: else an event would begin the next
     instance of a place before it could belong to the last one.
@@ -110,45 +111,49 @@ class _Filtered:
         """The automaton and its residuals."""
         chain, last = self._chain, len(self._number) + 1
         marking = [
-            Transition(source, Guard(frozenset({each.predicate})), each.labels, target, frozenset(hidden))
-            for number, each in enumerate(chain.transitions)
-            for source, entered in self._ways(each)
+            Transition(
+                source, Guard(frozenset({transition.predicate})), transition.labels, target, frozenset(hidden)
+            )
+            for number, transition in enumerate(chain.transitions)
+            for source, entered in self._ways(transition)
             for target, hidden in self._marks(number, source, entered, last)
         ]
-        going_on = {each.source for each in marking} - {0}
-        kept = [each for each in marking if each.target == last or each.target in going_on]
+        going_on = {transition.source for transition in marking} - {0}
+        kept = [
+            transition for transition in marking if transition.target == last or transition.target in going_on
+        ]
         waiting = [Transition(state, ALWAYS, NO_LABELS, state) for state in sorted(going_on)]
         transitions = tuple(dict.fromkeys((*kept, *waiting)))
         automaton = CEA(last + 1, frozenset({0}), frozenset({last}), transitions, chain.predicates)
         automaton = from_first(automaton) if chain.anchored else automaton
         return Compiled(automaton, tuple(dict.fromkeys(self._residuals())))
 
-    def _ways(self, each: ChainTransition) -> Iterator[tuple[int, int]]:
-        """From which copy to which one a transition leads."""
+    def _ways(self, transition: ChainTransition) -> Iterator[tuple[int, int]]:
+        """The pairs of copies that a transition leads from and to."""
         for (state, turn), number in self._number.items():
-            if state == each.source:
-                yield number, self._number[each.target, 1 - turn if state == each.target else 0]
-        if each.source is None:
-            yield 0, self._number[each.target, 0]
+            if state == transition.source:
+                yield number, self._number[transition.target, 1 - turn if state == transition.target else 0]
+        if transition.source is None:
+            yield 0, self._number[transition.target, 0]
 
     def _marks(
         self, number: int, source: int, entered: int, last: int
     ) -> Iterator[tuple[int, tuple[Hidden, ...]]]:
         """The targets of a transition that enters a copy, with the hidden labels of its event."""
-        each = self._chain.transitions[number]
-        belongs = (Hidden(source, f"{HERE} {number}"),) if each.comparisons else ()
+        transition = self._chain.transitions[number]
+        belongs = (Hidden(source, f"{HERE} {number}"),) if transition.comparisons else ()
         yield entered, (*belongs, Hidden(entered), Hidden(entered, BEFORE))
-        if each.target in self._chain.final:
+        if transition.target in self._chain.final:
             yield last, belongs
 
     def _residuals(self) -> Iterator[Residual]:
-        for number, each in enumerate(self._chain.transitions):
-            for source, _ in self._ways(each):
+        for number, transition in enumerate(self._chain.transitions):
+            for source, _ in self._ways(transition):
                 bindings = (
                     (BEFORE, Hidden(source, BEFORE)),
                     (HERE, Hidden(source, f"{HERE} {number}")),
                 )
-                for one in each.comparisons:
+                for one in transition.comparisons:
                     yield Residual(_compared(one), bindings, place=source)
 
 

@@ -1,8 +1,7 @@
-"""What the last event of a run says of the values that registers would hold, so that they need not hold them.
+"""Replaces registers by facts about the last event of a run: how their values compare with its attributes.
 
-A comparison between events that are far apart is one between neighbours where every event in between carries
-the value: ``x.k = y.k AND y.k = z.k`` says ``x.k = z.k``. Of each register that is set, a run knows how its
-values compare with the last marked event.
+A comparison of events that are not neighbours follows from comparisons of neighbours if every event in
+between carries the value: ``x.k = y.k AND y.k = z.k`` implies ``x.k = z.k``.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from estero.language.tree.expressions import ComparisonOperator, Node
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A register that is unset by `scope`; `origins` are the numbers of the residuals it is for."""
+    """A register that `scope` unsets; `origins` are the numbers of the residuals that it serves."""
 
     scope: Hidden | None
     stores: tuple[Use, ...]
@@ -29,19 +28,19 @@ class Register:
 
     @property
     def of_equality(self) -> bool:
-        """Whether all values that it holds have to be the same."""
+        """Whether all its values must be equal."""
         return all(action == Action.STORE_SAME for _, action, _ in self.stores)
 
     @property
     def name(self) -> str:
-        """The variables whose events it remembers."""
+        """The variables whose values it holds."""
         names = (key.variable if isinstance(key, Hidden) else key for key, _, _ in self.stores)
         return " and ".join(dict.fromkeys("the events before it" if n == ALL_MARKED else n for n in names))
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """All values of a register are in `relation` to `expression` of the last event; if `held`, it is one."""
+    """The `relation` of all values of a register to `expression` of the last event; if `held`, it is one."""
 
     relation: ComparisonOperator
     expression: Node
@@ -49,14 +48,15 @@ class Fact:
 
 
 Facts = Mapping[int, frozenset[Fact]]
-"""For each register that is set and still matters: what is known of it."""
+"""The facts about each register that is set and still matters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a transition asks of its event and of the one before, and what is known of registers after it.
+    """The comparisons of a transition between its event and the one before, and the facts after it.
 
-    `comparisons` are given with the residuals they are for; `not_null` are expressions of the event.
+    `comparisons` come with the numbers of the residuals that they serve; the expressions `not_null` of the
+    event must not be NULL.
     """
 
     comparisons: Mapping[Neighbours, frozenset[int]]
@@ -65,7 +65,7 @@ class Step:
 
 
 class NotCarriedError(Exception):
-    """What a register for the residuals `origins` holds is not known of the last event, where it matters."""
+    """An error: the last event does not determine a needed value of a register, which serves `origins`."""
 
     def __init__(self, register: Register, reason: str) -> None:
         super().__init__(reason)
@@ -73,7 +73,7 @@ class NotCarriedError(Exception):
 
 
 class Carried:
-    """Takes the transitions of an automaton, and says what neighbours have to be compared by."""
+    """Derives the comparisons of neighbours from registers, transition by transition."""
 
     def __init__(self, automaton: CEA, registers: Sequence[Register]) -> None:
         self._registers = registers
@@ -82,9 +82,9 @@ class Carried:
         self._avoidable = [_avoidable(automaton, register) for register in registers]
 
     def take(self, facts: Facts, transition: Transition) -> Step:
-        """A transition that marks an event, where `facts` are known of the one before.
+        """The step of a transition that marks an event, given the `facts` about the event before.
 
-        Raises `NotCarriedError` where too little is known.
+        Raises `NotCarriedError` if these facts are not enough.
         """
         facts = {
             number: known
@@ -94,12 +94,12 @@ class Carried:
         asked: dict[Neighbours, frozenset[int]] = {}
         for number, relation, value in self._open_checks(facts, transition, asked):
             known = _after(facts[number], asked)
-            if not any(each.expression == value and _implies(each.relation, relation) for each in known):
+            if not any(fact.expression == value and _implies(fact.relation, relation) for fact in known):
                 register = self._registers[number]
                 both = f"{register.name} and {self._event(transition)}"
                 reason = f"{both} are compared, and other events come between them"
                 raise NotCarriedError(register, reason)
-        found = {
+        known_after = {
             number: after
             for number in range(len(self._registers))
             if transition.target in self._live[number]
@@ -107,26 +107,26 @@ class Carried:
         }
         checks = [use for register in self._registers for use in _of(transition, register.checks)]
         not_null = dict.fromkeys(value for _, action, value in checks if action == Action.NOT_NULL)
-        return Step(asked, tuple(not_null), found)
+        return Step(asked, tuple(not_null), known_after)
 
     def _open_checks(
         self, facts: Facts, transition: Transition, asked: dict[Neighbours, frozenset[int]]
     ) -> list[tuple[int, ComparisonOperator, Node]]:
-        """Asks for what can be checked between neighbours; the other checks, as register, relation, value.
+        """Adds checks between neighbours to `asked`; returns the others, as (register, relation, value).
 
-        What is stored beside a value that it has to be equal to in the end is checked at once.
+        A stored value that every accepting run compares for equality is checked at once.
         """
-        found: list[tuple[int, ComparisonOperator, Node]] = []
+        open_checks: list[tuple[int, ComparisonOperator, Node]] = []
         for number, known in facts.items():
             register = self._registers[number]
             for _, action, value in _of(transition, register.checks):
                 relation = STORED_BY.get(action)
                 if relation is not None and not self._ask(asked, number, known, relation, value):
-                    found.append((number, relation, value))
+                    open_checks.append((number, relation, value))
             if register.of_equality and transition.target not in self._avoidable[number]:
                 for _, _, value in _of(transition, register.stores):
                     self._ask(asked, number, known, "=", value)
-        return found
+        return open_checks
 
     def _ask(
         self,
@@ -136,7 +136,7 @@ class Carried:
         relation: ComparisonOperator,
         value: Node,
     ) -> bool:
-        """Asks for a comparison that is true just when all of a register's values are so related."""
+        """Adds a comparison that is equivalent to the relation of all values of a register to `value`."""
         for fact in known:
             if fact.relation == "=" or (
                 fact.held and fact.relation[0] == relation[0] and fact.relation != "!=" != relation
@@ -153,21 +153,21 @@ class Carried:
         transition: Transition,
         asked: Mapping[Neighbours, frozenset[int]],
     ) -> frozenset[Fact]:
-        """What is known of a register after a transition: nothing if it is unset."""
+        """The facts about a register after a transition; none if it is unset."""
         register = self._registers[number]
         stores = _of(transition, register.stores)
         values = {value for _, _, value in stores}
         known = _after(facts[number], asked) if number in facts else set()
         if not stores:
             if number in facts and not known:
-                what = "the key of" if register.of_equality else "what is compared of"
+                what = "the key of" if register.of_equality else "the compared value of"
                 raise NotCarriedError(
                     register, f"{self._event(transition)} would have to carry {what} {register.name}"
                 )
             return frozenset(known)
         if len(values) == 1:
             action, (value,) = stores[0][1], values
-            relations = {each.relation for each in known if each.expression == value}
+            relations = {fact.relation for fact in known if fact.expression == value}
             if number not in facts or action == Action.STORE or "=" in relations:
                 return frozenset({Fact("=", value, held=True)})
             if action == Action.STORE_LARGEST and relations & {"<", "<="}:
@@ -184,7 +184,7 @@ class Carried:
 
 
 def event_name(labels: LabelSet, types: Iterable[str]) -> str:
-    """What to call an event with these labels: a variable rather than one of its types."""
+    """The name of an event with these labels: a variable rather than one of its types."""
     own = set(types)
     return min(labels, key=lambda label: (label in own, label))
 
@@ -194,19 +194,19 @@ def _of(transition: Transition, uses: Iterable[Use]) -> list[Use]:
 
 
 def _after(known: Iterable[Fact], asked: Iterable[Neighbours]) -> set[Fact]:
-    """What is known with regard to the event at hand."""
-    found: set[Fact] = set()
+    """The facts about the current event that follow from those about the one before, and comparisons."""
+    facts: set[Fact] = set()
     for fact in known:
-        for each in asked:
-            if each.left == fact.expression:
-                relation = _composed(fact.relation, each.operator)
+        for comparison in asked:
+            if comparison.left == fact.expression:
+                relation = _composed(fact.relation, comparison.operator)
                 if relation is not None:
-                    found.add(Fact(relation, each.right, held=relation == "="))
-    return found
+                    facts.add(Fact(relation, comparison.right, held=relation == "="))
+    return facts
 
 
 def _composed(one: ComparisonOperator, two: ComparisonOperator) -> ComparisonOperator | None:
-    """What a and c are to each other if a is `one` to b and b is `two` to c."""
+    """The relation of a to c if a has the relation `one` to b, and b has the relation `two` to c."""
     if one == "=":
         return two
     if two == "=":
@@ -225,11 +225,11 @@ def _implies(known: ComparisonOperator, wanted: ComparisonOperator) -> bool:
 
 
 def _live(automaton: CEA, register: Register) -> set[int]:
-    """The states in which what the register holds can still matter."""
+    """The states in which the value of the register can still matter."""
 
-    def goes_on(each: Transition) -> bool:
-        anew = any(action == Action.STORE for _, action, _ in _of(each, register.stores))
-        return register.scope not in each.hidden and not anew
+    def goes_on(transition: Transition) -> bool:
+        anew = any(action == Action.STORE for _, action, _ in _of(transition, register.stores))
+        return register.scope not in transition.hidden and not anew
 
     asking = [
         transition.source
@@ -244,7 +244,9 @@ def _avoidable(automaton: CEA, register: Register) -> set[int]:
     unsetting = [
         transition.source for transition in automaton.transitions if register.scope in transition.hidden
     ]
-    return automaton.leading_to((*automaton.final, *unsetting), lambda each: not _is_checked(register, each))
+    return automaton.leading_to(
+        (*automaton.final, *unsetting), lambda transition: not _is_checked(register, transition)
+    )
 
 
 def _is_checked(register: Register, transition: Transition) -> bool:

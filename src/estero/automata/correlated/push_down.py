@@ -1,12 +1,12 @@
-"""Which residual filters a run checks as it goes, by registers, and why the others stay residual.
+"""Pushes residual filters down into registers, which runs check as they go, or says why they stay residual.
 
-A comparison of two variables holds for all pairs of their events. Whichever event of a pair comes first
-leaves its value in a register, the largest, the smallest or the only one so far, and the other is checked
+A comparison of two variables holds for all pairs of their events. The first event of a pair leaves its value
+in a register, which holds the largest, the smallest or the only value so far, and the second event is checked
 against it. A pair that violates the filter ends the run at once.
 
-Where a place of the pattern has several instances, a register is unset where an instance begins. If one
-variable is bound around that place, all instances inside one binding are compared with the same events,
-so the registers of both last as long as the binding.
+If a place of the pattern has several instances, the beginning of an instance unsets its registers. If one
+variable is bound around that place, all instances inside one binding are compared with the same events, so
+that the registers of both last as long as the binding.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from estero.language.tree.whole import ENDS
 
 
 class _Pair(NamedTuple):
-    """What the first event leaves and how the second is checked, in ``first op second``."""
+    """The actions of ``first op second``: how the first event is stored, and how the second is checked."""
 
     store: Action
     check: Action
     mirrored: e.ComparisonOperator
-    """The same as ``second op first``."""
+    """The operator of the same comparison as ``second op first``."""
 
 
 _PAIRS: Mapping[e.ComparisonOperator, _Pair] = {
@@ -46,7 +46,7 @@ _PAIRS: Mapping[e.ComparisonOperator, _Pair] = {
     "!=": _Pair(Action.STORE, Action.NOT_EQUAL, "!="),
 }
 STORED_BY: Mapping[Action, e.ComparisonOperator] = {pair.check: operator for operator, pair in _PAIRS.items()}
-"""How what a register holds compares with a value that passes the check."""
+"""The relation of the value of a register to a value that passes the check."""
 
 _BEFORE = " before"
 """Stands for the variable of the event before the one at hand; no variable is called so."""
@@ -54,7 +54,7 @@ _COMPARED = frozenset({Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.TIMESTAMP, Kind.DUR
 
 
 class PushedDown(NamedTuple):
-    """The registers (None: there is no use for them), what stays residual, and why it does."""
+    """The registers (None: there are none), the filters that stay residual, and the reasons."""
 
     program: RegisterProgram | None
     residuals: tuple[Residual, ...]
@@ -62,33 +62,33 @@ class PushedDown(NamedTuple):
 
 
 def push_down(residuals: Sequence[Residual], automaton: CEA, schema: Schema) -> PushedDown:
-    """The residual filters of `automaton` as registers, where registers can say exactly the same.
+    """Turns residual filters of `automaton` into registers, if registers can express them exactly.
 
-    The runs that pass all checks of the program are those whose marks satisfy all `residuals` that are
-    not returned.
+    A run passes all checks of the program if and only if its marks satisfy all `residuals` except the
+    returned ones.
     """
     decide = Decision(automaton, schema)
     drafts: list[Draft] = []
     reasons: dict[Residual, str] = {}
     for residual in residuals:
-        found = decide.drafts(residual)
-        if isinstance(found, str):
-            reasons[residual] = found
+        decided = decide.drafts(residual)
+        if isinstance(decided, str):
+            reasons[residual] = decided
         else:
-            drafts += found
+            drafts += decided
     left = tuple(residual for residual in residuals if residual in reasons)
     return PushedDown(_program(drafts, automaton) if drafts else None, left, reasons)
 
 
 Use = tuple[Key, Action, e.Node]
-"""An action on a register by the events of a variable, with the value of an expression over one event."""
+"""An action of the events of a variable on a register, with the value of an expression over one event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One register: unset by the label `scope`, and what stores into it and checks it.
+    """A register that the label `scope` unsets, with the actions that store into it and check it.
 
-    A register of strings stands for two, of both hashes.
+    A register of strings stands for two registers, one for each hash.
     """
 
     scope: Hidden | None
@@ -98,20 +98,20 @@ class Draft:
 
 
 def _program(drafts: Iterable[Draft], automaton: CEA) -> RegisterProgram:
-    """The drafts with numbers; registers into which the same is stored are one."""
+    """The program of the drafts; registers with the same stored values become one."""
     begun = {label for transition in automaton.transitions for label in transition.hidden}
     registers: dict[object, int] = {}
     values: dict[Value, int] = {}
     steps: dict[Step, None] = {}
     hashes = ((draft, hashed) for draft in drafts for hashed in ((0, 1) if draft.of_strings else (None,)))
-    for each, hashed in hashes:
+    for draft, hashed in hashes:
         checks, stores = (
             [(key, action, Value(value, types_of(key, automaton), hashed)) for key, action, value in uses]
-            for uses in (each.checks, each.stores)
+            for uses in (draft.checks, draft.stores)
         )
-        register = registers.setdefault((each.scope, *stores), len(registers))
-        if each.scope is not None and each.scope in begun:
-            steps[Step(each.scope, Action.RESET, register, 0)] = None
+        register = registers.setdefault((draft.scope, *stores), len(registers))
+        if draft.scope is not None and draft.scope in begun:
+            steps[Step(draft.scope, Action.RESET, register, 0)] = None
         for key, action, value in (*checks, *stores):
             number = values.setdefault(value, len(values))
             steps[Step(key, action, 0 if action == Action.NOT_NULL else register, number)] = None
@@ -119,7 +119,7 @@ def _program(drafts: Iterable[Draft], automaton: CEA) -> RegisterProgram:
 
 
 def types_of(key: Key, automaton: CEA) -> tuple[str, ...]:
-    """The types of the events that can carry `key`, in order; none where they can be of any type."""
+    """The types of the events that can carry `key`, in order; none if they can be of any type."""
     types = [
         automaton.types_of(transition.guard)
         for transition in automaton.transitions
@@ -140,14 +140,14 @@ class _Side:
 
 
 class _StaysResidualError(Exception):
-    """Why registers cannot say what a residual says, as a phrase."""
+    """The reason why registers cannot express a residual, as a phrase."""
 
 
 class Decision:
-    """Turns residuals into drafts, or says in a phrase why not.
+    """Turns residuals into drafts of registers, or says in a phrase why they stay residual.
 
-    `by_keys` where values are told apart by keys: then strings can differ, which one register cannot tell as
-    they have two hashes, and an integer can equal a float.
+    With `by_keys` values are compared as keys of an index: then strings can be compared by ``!=``, which
+    registers of two hashes cannot do, and an integer with a float by equality.
     """
 
     def __init__(self, automaton: CEA, schema: Schema, *, by_keys: bool = False) -> None:
@@ -156,7 +156,7 @@ class Decision:
         self._by_keys = by_keys
 
     def drafts(self, residual: Residual) -> list[Draft] | str:
-        """What to do about it, or why it stays residual."""
+        """The registers of a residual, or the reason why it stays residual, as a phrase."""
         try:
             return self._drafts(residual)
         except _StaysResidualError as reason:
@@ -184,15 +184,15 @@ class Decision:
     # ------------------------------------------------------------------------------ comparisons
 
     def _comparison(self, residual: Residual, comparison: e.Comparison) -> list[Draft]:
-        """The registers for the pairs of which the left event comes first, and for the others."""
+        """The registers for the pairs whose left event comes first, and for the other pairs."""
         comparison = self._by_sides(residual, comparison)
-        left, right = (self._side(residual, each) for each in (comparison.left, comparison.right))
+        left, right = (self._side(residual, side) for side in (comparison.left, comparison.right))
         operator = comparison.operator
         _check_compared(left.kind, operator, right.kind, by_keys=self._by_keys)
         scope = self._scope(residual, [left.key, right.key])
         if self._on_one_event(left.key, right.key):
             raise _StaysResidualError("one event can belong to both variables")
-        found: list[Draft] = []
+        drafts: list[Draft] = []
         for first, pair, second in (
             (left, _PAIRS[operator], right),
             (right, _PAIRS[_PAIRS[operator].mirrored], left),
@@ -203,11 +203,11 @@ class Decision:
                 raise _StaysResidualError("a register holds one value, and this one must differ from several")
             stores = ((first.key, pair.store, first.value),)
             checks = ((second.key, pair.check, second.value),)
-            found.append(Draft(scope, stores, checks, first.kind in HASHED))
-        return found
+            drafts.append(Draft(scope, stores, checks, first.kind in HASHED))
+        return drafts
 
     def _by_sides(self, residual: Residual, comparison: e.Comparison) -> e.Comparison:
-        """The comparison with one variable on each side; terms change sides where they have to."""
+        """The comparison with one variable on each side, for which terms may change sides."""
         try:
             for side in (comparison.left, comparison.right):
                 self._side(residual, side)
@@ -233,7 +233,7 @@ class Decision:
         return comparison
 
     def _is_later(self, residual: Residual, one: str, other: str) -> bool:
-        """Whether no event of another variable comes after those of one."""
+        """Whether no event of `other` comes after an event of `one`."""
         if _BEFORE in (one, other):
             return other == _BEFORE
         keys = dict(residual.bindings)
@@ -264,7 +264,7 @@ class Decision:
         return _Side(key, value, kind)
 
     def _kind(self, name: str) -> Kind:
-        """The kind of a column: that of the attribute in all types that have it."""
+        """The kind of a column, which must be the same in all types that have it."""
         attributes = [*self._schema.types.values(), self._schema.shared or {}]
         kinds = {attribute[name] for attribute in attributes if name in attribute} - {Kind.NULL}
         if len(kinds) != 1:
@@ -274,7 +274,7 @@ class Decision:
     # -------------------------------------------------------------------------------------- sets
 
     def _with_previous(self, residual: Residual, comparison: e.Comparison) -> Draft:
-        """A register with the value of the event before: each is compared with it, and stores its own."""
+        """A register of the value of the event before; each event is compared with it and stores its own."""
         variables = variables_of(comparison)
         if len(variables) != 1:
             raise _StaysResidualError("it compares an event and the one before it with others")
@@ -296,8 +296,8 @@ class Decision:
         return Draft(self._scope(residual, [key]), stores, checks, before.kind in HASHED)
 
     def _agreement(self, residual: Residual, agreement: Agreement) -> Draft:
-        attributes = [e.Attribute(each.attribute, each.variable) for each in agreement.keys if each.variable]
-        alternatives = [each.attribute for each in agreement.keys if each.variable is None]
+        attributes = [e.Attribute(key.attribute, key.variable) for key in agreement.keys if key.variable]
+        alternatives = [key.attribute for key in agreement.keys if key.variable is None]
         if alternatives:
             key = dict(residual.bindings)[ALL_MARKED]
             attributes.append(e.Attribute(self._first(alternatives, key), ALL_MARKED))
@@ -319,10 +319,10 @@ class Decision:
         )
 
     def _first(self, alternatives: Sequence[str], key: Key) -> str:
-        """The first of these attributes that the events of a variable have, whatever their type."""
+        """The first of these attributes that the events of a variable have, the same for all their types."""
         if len(alternatives) == 1:
             return alternatives[0]
-        tables = [self._schema.attributes_of(each) or {} for each in types_of(key, self._automaton)]
+        tables = [self._schema.attributes_of(name) or {} for name in types_of(key, self._automaton)]
         first = {
             next((alternative for alternative in alternatives if alternative in table), None)
             for table in tables
@@ -334,7 +334,7 @@ class Decision:
     # ---------------------------------------------------------------------------- places, order
 
     def _scope(self, residual: Residual, keys: Sequence[Key]) -> Hidden | None:
-        """What begins the instance inside which all events are compared; None for the complex event."""
+        """The label that begins the instance whose events are compared; None for the complex event."""
         if residual.place is None:
             return None
         around = {key for key in keys if not (isinstance(key, Hidden) and key.place == residual.place)}
@@ -362,8 +362,13 @@ class Decision:
             transition.target for transition in self._automaton.transitions if transition.carries(first)
         }
         for key in others:
-            after = reached(states, lambda state: [each.target for each in inside[state]])
-            states = {each.target for state in after for each in inside[state] if each.carries(key)}
+            after = reached(states, lambda state: [transition.target for transition in inside[state]])
+            states = {
+                transition.target
+                for state in after
+                for transition in inside[state]
+                if transition.carries(key)
+            }
         return bool(states)
 
 
@@ -373,7 +378,7 @@ def _named_before(node: e.Node) -> e.Node | None:
 
 
 def _as_previous(bindings: Mapping[str, Key], node: e.Node) -> e.Node | None:
-    """An attribute of the event before as ``prev(X.a)``: the other way round."""
+    """An attribute of the event before as ``prev(X.a)``: the inverse of `_named_before`."""
     if not isinstance(node, e.Attribute) or node.variable != _BEFORE:
         return None
     variable = next(name for name, key in bindings.items() if key == bindings[_BEFORE])
@@ -386,7 +391,7 @@ _ORDER_OF_STRINGS = "it orders strings"
 def _check_compared(
     left: Kind, operator: e.ComparisonOperator, right: Kind, *, by_keys: bool = False
 ) -> None:
-    """Says why registers cannot compare values of these kinds, where they cannot."""
+    """Raises an error with the reason if registers cannot compare values of these kinds."""
     if left is not right:
         if Kind.DECIMAL in (left, right):
             raise _StaysResidualError("it compares a decimal with an integer")

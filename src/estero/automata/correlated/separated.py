@@ -1,11 +1,11 @@
 """Comparisons of sums and differences, rewritten so that each side speaks of one event.
 
-``y.time - x.time <= 5 MINUTES`` becomes ``y.time <= x.time + 5 MINUTES``, of which runs and indices can keep
-the value of one event and ask that of the other. This is exact for integers, timestamps and durations, but
-for overflows. Floats are rounded otherwise when they are added in another order, so they stay as they are,
-except for a constant that integers are compared with: ``y.n - x.n >= 0.5`` is ``y.n - x.n >= 1``.
-Timestamps other than the time of the stream are moved as what has passed since 1970: "never" is often the end
-of the year 9999, after which there are no timestamps.
+``y.time - x.time <= 5 MINUTES`` becomes ``y.time <= x.time + 5 MINUTES``, so that runs and indices can keep
+the value of one event and compare that of the other with it. Except for overflows this is exact for integers,
+timestamps and durations. Floats stay as they are, as their sums depend on the order, except for a constant
+that integers are compared with: ``y.n - x.n >= 0.5`` is ``y.n - x.n >= 1``. Timestamps other than the time of
+the stream are moved as durations since 1970, as "never" is often the end of the year 9999, the last
+timestamp.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _EXACT: Final = frozenset({Kind.INT, Kind.TIMESTAMP, Kind.DURATION})
 _ROUNDED: Final = _EXACT | {Kind.FLOAT}
 _EPOCH: Final = e.Literal(datetime(1970, 1, 1, tzinfo=UTC))
 _SHORT: Final = 2**61 * 1000
-"""The nanoseconds of constants that can be added to any time since 1970."""
+"""The largest constant duration, in nanoseconds, that is added to a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """One of the terms of a sum: what is added, or else subtracted."""
+    """A term of a sum, which is added or subtracted."""
 
     node: e.Node
     is_added: bool
@@ -43,12 +43,12 @@ def separated(
     *,
     exactly: bool = True,
 ) -> e.Comparison | None:
-    """The same comparison with one variable on each side; None where there is none that means the same.
+    """An equivalent comparison with one variable on each side; None if there is none.
 
     `kind` is that of an expression over the events of one variable, or of none. `time` is the time column.
     Constants stand beside the variable that `is_later` than the other, so that two ends of one range are
-    compared with one value of the event before. Unless `exactly`, floats are moved, too, which rounds them
-    otherwise.
+    compared with one value of the event before. Unless `exactly`, floats are moved, too, which may round them
+    differently.
     """
     if any(isinstance(node, e.Aggregate) for node in comparison.walk()):
         return None
@@ -60,25 +60,29 @@ def separated(
         return None
     kinds = [kind(term.node) for term in terms]
     movable = _EXACT if exactly else _ROUNDED
-    if not all(each in movable for each in kinds) or not all(_is_short(term.node) for term in terms):
+    if not all(term_kind in movable for term_kind in kinds) or not all(
+        _is_short(term.node) for term in terms
+    ):
         return None
     one, other = sorted(variables)
     later = {one} if is_later(one, other) else {other}
     of_each = [names or later for names in of_each]
     moved = sorted(zip(terms, of_each, kinds, strict=True), key=lambda item: not item[0].is_added)
     first = moved[0][1]
-    left = [(term, each) for term, names, each in moved if names == first]
-    right = [(_Term(term.node, not term.is_added), each) for term, names, each in moved if names != first]
+    left = [(term, term_kind) for term, names, term_kind in moved if names == first]
+    right = [
+        (_Term(term.node, not term.is_added), term_kind) for term, names, term_kind in moved if names != first
+    ]
     is_plain = all(_is_time(side, time) for side in (left, right))
     sides = (
-        _sum([term if is_plain else _since_epoch(term, each) for term, each in side])
+        _sum([term if is_plain else _since_epoch(term, term_kind) for term, term_kind in side])
         for side in (left, right)
     )
     return e.Comparison(comparison.operator, *sides, span=comparison.span)
 
 
 def _in_integers(comparison: e.Comparison, kind: Callable[[e.Node], Kind | None]) -> e.Comparison:
-    """The same comparison with an integer in the place of a float literal, where the other side is one."""
+    """The comparison with an integer instead of a float literal if the other side is an integer."""
     left, operator, right = comparison.left, comparison.operator, comparison.right
 
     def bound(literal: e.Node, other: e.Node, downwards: tuple[str, str]) -> e.Literal | None:
@@ -97,7 +101,7 @@ def _in_integers(comparison: e.Comparison, kind: Callable[[e.Node], Kind | None]
 
 
 def _float_in(node: e.Node) -> float | None:
-    """The value of a float literal that lies among the 64-bit integers."""
+    """The value of a float literal in the range of 64-bit integers."""
     match node:
         case e.Negative(e.Literal(float() as value)):
             value = -value
@@ -121,21 +125,23 @@ def _terms(node: e.Node, is_added: bool) -> Iterator[_Term]:
 
 def _variables(node: e.Node) -> set[str]:
     return {
-        each.variable for each in node.walk() if isinstance(each, e.Attribute) and each.variable is not None
+        inner.variable
+        for inner in node.walk()
+        if isinstance(inner, e.Attribute) and inner.variable is not None
     }
 
 
 def _is_short(node: e.Node) -> bool:
     return not any(
-        isinstance(each, e.Literal)
-        and isinstance(each.value, Duration)
-        and abs(each.value.nanoseconds) > _SHORT
-        for each in node.walk()
+        isinstance(inner, e.Literal)
+        and isinstance(inner.value, Duration)
+        and abs(inner.value.nanoseconds) > _SHORT
+        for inner in node.walk()
     )
 
 
 def _is_time(side: list[tuple[_Term, Kind | None]], time: str | None) -> bool:
-    """Whether the only timestamp of a side is the time of an event."""
+    """Whether the only timestamp on a side is the time of an event."""
     moments = [term for term, kind in side if kind is Kind.TIMESTAMP]
     return [
         (moment.node.name, moment.is_added) for moment in moments if isinstance(moment.node, e.Attribute)
@@ -153,7 +159,7 @@ def _since_epoch(term: _Term, kind: Kind | None) -> _Term:
 
 
 def _sum(terms: list[_Term]) -> e.Node:
-    """The sum of the terms, what is added first."""
+    """The sum of the terms, positive ones first."""
     first, *others = sorted(terms, key=lambda term: not term.is_added)
     total = first.node if first.is_added else e.Negative(first.node)
     for term in others:

@@ -1,4 +1,4 @@
-"""What a transition reads, as text: ``SELL``, ``SELL[price > 10]``, these with AND, OR and NOT; ``*`` is any.
+"""Texts of the events that a transition reads: ``SELL[price > 10]``, AND, OR, NOT; ``*`` is any event.
 
 ``START()`` is the first event of the stream, or of its partition. The text is parsed by the grammar of
 conditions, in which a type's name reads like a variable's.
@@ -18,18 +18,18 @@ from estero.language.tree.names import listed, suggestion
 
 MOST_CLAUSES = 256
 _ANY = "_"
-"""What ``*`` is read as; as long as it, so that places stay."""
+"""The name that stands for ``*``; it has the same length, so that positions in the text stay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """All of `present` are true of the event, none of `absent` is."""
+    """A conjunction of literals: all of `present` are true of the event, none of `absent` is."""
 
     present: tuple[EventPredicate, ...] = ()
     absent: tuple[EventPredicate, ...] = ()
 
     def meet(self, other: Clause) -> Clause:
-        """Both at once."""
+        """The conjunction of two clauses."""
         return Clause(
             tuple(dict.fromkeys((*self.present, *other.present))),
             tuple(dict.fromkeys((*self.absent, *other.absent))),
@@ -37,12 +37,12 @@ class Clause:
 
 
 def clauses_of(text: str, types: Sequence[str] | None, where: str) -> list[Clause]:
-    """The alternatives of a text; an event has to pass one of them.
+    """The clauses of the disjunctive normal form of a text; an event must satisfy one of them.
 
-    ``NOT SELL[price > 10]`` is every event that is not a SELL of which ``price > 10`` is true. `types` are
-    the types that there are, or None where that is not said; `where` names the transition.
+    ``NOT SELL[price > 10]`` is any event except a SELL with ``price > 10``. `types` are all types of events,
+    or None if they are not given; `where` names the transition.
 
-    Raises `QueryError` with the place in `text`.
+    Raises `QueryError` with the position in `text`.
 
     >>> [str(predicate) for predicate in clauses_of("SELL[price > 10] OR BUY", None, "")[0].present]
     ['SELL[price > 10]']
@@ -70,7 +70,7 @@ class _Reader:
     where: str
 
     def clauses(self, node: e.Node, *, wanted: bool) -> list[Clause]:
-        """The alternatives that make `node` true, or not true unless `wanted`."""
+        """The clauses under which `node` is true, or not true unless `wanted`."""
         match node:
             case e.Not(part):
                 return self.clauses(part, wanted=not wanted)

@@ -1,7 +1,7 @@
-"""An automaton as users give it (transitions between states of any name) → a complex event automaton.
+"""Turns an automaton as users give it, by transitions between named states, into a complex event automaton.
 
-Users may have several initial states, ways back to them, and final states that go on; here all of these
-become one initial state that nothing enters and one final state that nothing leaves (cea.py).
+It may have several initial states, which transitions may enter, and final states, which transitions may
+leave; these become one initial state that no transition enters and one final state that none leaves (cea.py).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from estero.language.tree import pattern as p
 from estero.language.tree.distances import Distance
 
 INITIAL, FINAL = object(), object()
-"""The states that stand for all initial and all final ones."""
+"""The states that replace all initial states and all final states."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A transition as it was given: from `source` on an event that passes `clause`, to `target`."""
+    """A transition as it was given: from `source` on an event that satisfies `clause`, to `target`."""
 
     source: Hashable
     clause: Clause
@@ -36,7 +36,7 @@ class _Step:
 
     @property
     def passes_over(self) -> bool:
-        """Whether it merely waits."""
+        """Whether the transition is a loop that marks nothing."""
         return self.source == self.target and not self.labels
 
 
@@ -48,13 +48,13 @@ def automaton_of(
 ) -> Compiled:
     """The automaton with these transitions, each a tuple (state, event, labels, state[, distance]).
 
-    `initial` and `final` are one state or a collection of states; any hashable value names a state. The
-    event is a text (event_text.py); no labels means that it is read and not reported. `types` are the
-    types of events that there are. A distance, ``[<= 5 MINUTES]``, is that from the event which the run has
-    marked before; what asks for it is a residual.
+    `initial` and `final` are one state or a collection of states; any hashable value names a state. The event
+    is a text (event_text.py); an event without labels is read and not reported. `types` are all types of
+    events. A distance, ``[<= 5 MINUTES]``, is the distance from the last marked event of the run; it becomes
+    a residual.
 
-    Raises `QueryError` for a wrong text, with the place in it, and `ValueError`, with the names of the
-    states, for what does not fit together.
+    Raises `QueryError` for a mistake in a text, with its position, and `ValueError`, with the names of
+    states, for transitions that do not fit together.
     """
     steps = [step for transition in transitions for step in _steps(transition, types)]
     if not steps:
@@ -83,7 +83,7 @@ def _steps(given: Sequence[object], types: Sequence[str] | None) -> list[_Step]:
             raise ValueError(f"a state is a hashable value, not {state!r}")  # noqa: TRY004
     between = f"the transition from {source!r} to {target!r}"
     if not isinstance(event, str):
-        raise ValueError(f"{between} has no text for its event: {event!r}")  # noqa: TRY004
+        raise ValueError(f"{between} takes its event as a text, not {event!r}")  # noqa: TRY004
     names = labels_of(labels, between)
     assert isinstance(source, Hashable) and isinstance(target, Hashable)  # noqa: PT018, S101 (for the type checker)
     apart = _distances(str(distance[0]), between) if distance else ()
@@ -94,12 +94,12 @@ def _steps(given: Sequence[object], types: Sequence[str] | None) -> list[_Step]:
 
 
 def is_distance(given: object) -> bool:
-    """Whether the last of a transition is a distance, and not a comparison."""
+    """Whether the last element of a transition is a distance, and not a comparison."""
     return isinstance(given, str) and given.lstrip().startswith("[")
 
 
 def _distances(text: str, between: str) -> tuple[Distance, ...]:
-    """What is asked of the distance from the event that the run has marked before."""
+    """The conditions on the distance from the last marked event of the run."""
     try:
         read = parse_pattern(f"x ;{text} x")
     except QueryError:
@@ -111,13 +111,13 @@ def _distances(text: str, between: str) -> tuple[Distance, ...]:
         or read.links[0].lacking
     ):
         raise ValueError(
-            f"{between} asks for {text}, which is no distance: write [<= 5 MINUTES] or [> 2 EVENTS]"
+            f"{between} asks for {text}, which is not a distance: write [<= 5 MINUTES] or [> 2 EVENTS]"
         )
     return read.links[0].distances
 
 
 def labels_of(given: object, between: str) -> LabelSet:
-    """A single label may stand for itself; None is no label."""
+    """The labels of a transition: None, one label, or a collection of labels."""
     if given is None:
         return frozenset()
     names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
@@ -128,7 +128,7 @@ def labels_of(given: object, between: str) -> LabelSet:
 
 
 def chosen_states(which: str, given: object, states: Mapping[Hashable, None]) -> list[Hashable]:
-    """What is a state itself is that state, also if it is a tuple; anything else is a collection of them."""
+    """The states that `given` names: one state, which may be a tuple, or a collection of states."""
     if isinstance(given, Hashable) and given in states:
         return [given]
     alone = isinstance(given, str) or not isinstance(given, Iterable)
@@ -159,7 +159,7 @@ def _check_reached(steps: Sequence[_Step], begins: Sequence[Hashable], ends: Seq
 
 
 def _check_distances(steps: Sequence[_Step], begins: Sequence[Hashable]) -> None:
-    """Distances are from an event that the run has marked."""
+    """Checks that every run has marked an event before each distance."""
     after: dict[Hashable, list[Hashable]] = {}
     for step in steps:
         if not step.labels:
@@ -169,13 +169,13 @@ def _check_distances(steps: Sequence[_Step], begins: Sequence[Hashable]) -> None
         if step.apart and step.source in unmarked:
             source, target = step.given
             raise ValueError(
-                f"the transition from {source!r} to {target!r} asks how far away the event is that the run "
-                "has marked before, and a run may have marked none there"
+                f"the transition from {source!r} to {target!r} asks for the distance from the event that the "
+                "run has marked before, but a run may have marked none there"
             )
 
 
 def _normal(steps: Iterable[_Step], begins: Sequence[Hashable], ends: Sequence[Hashable]) -> list[_Step]:
-    """Runs begin in INITIAL, which nothing enters, and accept in FINAL, which nothing leaves."""
+    """The steps with INITIAL, which no step enters, and FINAL, which no step leaves."""
     normal = []
     for step in steps:
         sources = [*([INITIAL] if step.source in begins else []), step.source]
@@ -185,9 +185,9 @@ def _normal(steps: Iterable[_Step], begins: Sequence[Hashable], ends: Sequence[H
 
 
 def _numbered(steps: Sequence[_Step], types: Sequence[str] | None) -> Compiled:
-    """States and predicates numbered in the order in which runs meet them; the final state is the last.
+    """The automaton with states and predicates numbered breadth first; the final state is the last one.
 
-    Where an event is not marked, it may be of any type.
+    An event that is not marked may be of any type.
     """
     after: dict[Hashable, list[Hashable]] = {FINAL: []}
     for step in steps:
@@ -226,7 +226,7 @@ def _numbered(steps: Sequence[_Step], types: Sequence[str] | None) -> Compiled:
 
 
 def _with_types(step: _Step, types: Sequence[str] | None) -> Clause:
-    """What a transition reads, with the types there are where it names none and that has to be known."""
+    """The clause of a transition, with all types of events if it names none and they must be known."""
     clause = step.clause
     if any(predicate != FIRST for predicate in clause.present) or (step.passes_over and not step.apart):
         return clause

@@ -1,8 +1,9 @@
-"""Automata as users give them whose transitions compare events, or gather several runs → Chain or PCEA.
+"""Turns automata of users whose transitions compare events or gather several runs into a Chain or a PCEA.
 
-Between marked events all others are passed over, so every transition marks ("Towards streaming evaluation of
-queries with correlation", section 4; "Complex event recognition meets hierarchical conjunctive queries",
-section 3). One that gathers several states makes a parallelised automaton, and none does a chain automaton.
+All events between marked ones are passed over, so every transition marks ("Towards streaming evaluation of
+queries with correlation in complex event processing", section 4; "Complex event recognition meets
+hierarchical conjunctive queries", section 3; docs/papers.md). With a transition that gathers several states
+the automaton is a parallelised one, and otherwise a chain automaton.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _TURNED: Final[Mapping[e.ComparisonOperator, e.ComparisonOperator]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A transition as it was given: from all of `sources` (none: a run begins)."""
+    """A transition as it was given, from all of `sources`; without sources a run begins."""
 
     sources: tuple[Hashable, ...]
     predicate: EventPredicate
@@ -62,8 +63,8 @@ def runs_of(
 ) -> Chain | PCEA:
     """The automaton with these transitions, each ``(state or states, event, labels, state[, comparison])``.
 
-    Raises `QueryError` for a wrong text, with the place in it, and `ValueError`, with the names of the
-    states, for what does not fit together.
+    Raises `QueryError` for a mistake in a text, with its position, and `ValueError`, with the names of
+    states, for transitions that do not fit together.
     """
     given = list(transitions)
     begins = _begins(given, initial)
@@ -79,8 +80,8 @@ def runs_of(
     if any(len(step.sources) > 1 for step in steps):
         if anchored:
             raise ValueError(
-                "anchored is for runs with one beginning: of runs that are gathered, only one could begin at "
-                "the first event"
+                "anchored=True is for runs with one beginning: of runs that are gathered, only one could "
+                "begin at the first event"
             )
         return _parallelised(steps, states, ends)
     return replace(_chain(steps, states, ends), anchored=anchored)
@@ -119,7 +120,7 @@ def _steps(
     names = " and ".join(map(repr, sources)) or "the beginning"
     where = f"the transition from {names} to {target!r}"
     if not isinstance(event, str):
-        raise ValueError(f"{where} has no text for its event: {event!r}")  # noqa: TRY004
+        raise ValueError(f"{where} takes its event as a text, not {event!r}")  # noqa: TRY004
     marks = labels_of(labels, where)
     if not marks:
         raise ValueError(f"{where} marks nothing; events that are not marked are passed over by themselves")
@@ -138,7 +139,7 @@ def _steps(
 
 
 def _one_predicate(clause: Clause, types: Sequence[str] | None, where: str) -> EventPredicate:
-    """All of a clause as one predicate."""
+    """A clause as one predicate."""
     if FIRST in clause.present or FIRST in clause.absent:
         raise ValueError(f"{where} asks for START(): automata that compare events take anchored=True instead")
     if any(predicate.condition is not None for predicate in clause.absent):
@@ -151,7 +152,7 @@ def _one_predicate(clause: Clause, types: Sequence[str] | None, where: str) -> E
         name for name in allowed[0] if name not in refused and all(name in options for options in allowed)
     )
     if not names:
-        raise ValueError(f"{where} is taken by no event")
+        raise ValueError(f"{where} reads no event: its types exclude one another")
     conditions = tuple(predicate.condition for predicate in clause.present if predicate.condition is not None)
     return EventPredicate(names, e.And(conditions) if len(conditions) > 1 else next(iter(conditions), None))
 
@@ -162,7 +163,7 @@ def _one_predicate(clause: Clause, types: Sequence[str] | None, where: str) -> E
 def _comparisons(
     given: object, sources: Sequence[Hashable], where: str
 ) -> dict[Hashable, tuple[Neighbours, ...]]:
-    """What the event at hand is compared by with the event of each source."""
+    """The comparisons of the current event with the event of each source."""
     comparisons: dict[Hashable, list[Neighbours]] = {state: [] for state in sources}
     if given is not None:
         if not isinstance(given, str):
@@ -204,10 +205,10 @@ def _neighbours(part: e.Node, names: Mapping[str, Hashable]) -> tuple[Hashable, 
         if len(before) == 1 and None not in before and here == {None}:
             (name,) = before
             if name not in names:
-                raise _wrong(f"{name} is no state that this transition leaves", part, names)
+                raise _wrong(f"{name} is not a state that this transition leaves", part, names)
             left, right = (part.left, part.right) if side == 0 else (part.right, part.left)
             return names[name or ""], Neighbours(operator, e.without_variable(left), right)
-    raise _wrong("one side has to be of an event before and the other of the event at hand", part, names)
+    raise _wrong("one side must refer to an event before, and the other to the event at hand", part, names)
 
 
 def _variables(node: e.Node) -> set[str | None]:

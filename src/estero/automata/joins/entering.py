@@ -1,9 +1,9 @@
-"""The states and transitions of an automaton that gathers runs, and what is compared on the way.
+"""The states and transitions of an automaton that gathers runs, with the keys that they compare.
 
-Each state knows which classes have their value in which attribute of the event that entered it. An event
-that gathers runs is compared with each of them by the classes that it has a value of, and by those that are
-then known to be the same. A class that a run has values of, while its last event does not tell them, cannot
-be compared any more: such a pattern is refused.
+A state knows the classes whose value is in an attribute of the event that entered it. An event that gathers
+runs is compared with each of them by the classes that it has a value of, and by those that are then known to
+be equal. If a run has values of a class that its last event does not have, the class cannot be compared any
+more, and the pattern is refused if it has to be.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from estero.language.tree.literals import Value
 from estero.language.tree.names import some
 
 SOURCE_CAP: Final = 250_000
-"""The most partial matches that all transitions together gather; 500 atoms with one variable need them."""
+"""The most sources of all transitions together; 500 atoms with one variable need that many."""
 
 Form = dict[str, tuple[Condition, ...]]
-"""For types of events, where they have some values."""
+"""The attributes that hold some values, by the type of the event."""
 
 Slots = tuple[frozenset[int], ...]
-"""The classes whose values a state knows; those in one slot have the same."""
+"""The classes whose values a state knows; classes in one slot have the same value."""
 
 
 class Link(NamedTuple):
-    """A state whose runs are gathered, and the shapes of which a new instance begins then."""
+    """A state whose runs are gathered, and the shapes that begin a new instance then."""
 
     state: int
     begun: frozenset[int] = NOTHING
 
 
 class End(NamedTuple):
-    """How a run of a part is completed: by an event that serves as these, and gathers these."""
+    """A way to complete a part: an event that serves as `served` and gathers `links`."""
 
     served: Served
     links: tuple[Link, ...]
 
 
 class Entry(NamedTuple):
-    """What the event that enters a state is compared by, and what is known then."""
+    """The comparisons of an event that enters a state, and what the state knows afterwards."""
 
     served: Served
     types: tuple[str, ...]
@@ -63,12 +63,12 @@ class Entry(NamedTuple):
 
 
 _Seen = tuple[tuple[tuple[int, frozenset[int]], ...], frozenset[int]]
-"""What a gathered run knows, as slots by their numbers, and what it has lost."""
+"""The slots of a gathered run by their numbers, and the classes that it has lost."""
 
 
 @dataclass(slots=True)
 class _State:
-    """A state: how it is called, what is known in it, and where events of which types have the values."""
+    """A state: its name, the classes that it knows, and the attributes that hold their values."""
 
     name: str
     slots: Slots
@@ -81,13 +81,13 @@ class _State:
 
 @dataclass(slots=True)
 class States:
-    """Grows by the states and transitions of an automaton with `cap` transitions at most."""
+    """The states and transitions of an automaton under construction, with at most `cap` transitions."""
 
     parts: Parts
     scopes: Scopes
     cap: int
     sources: int = 0
-    """How many runs all transitions gather."""
+    """The number of sources of all transitions."""
     _states: list[_State] = field(default_factory=list)
     _transitions: list[PceaTransition] = field(default_factory=list)
     _predicates: dict[EventPredicate, int] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class States:
     _known: dict[Link, _Seen] = field(default_factory=dict)
 
     def pcea(self, final: Iterable[int]) -> PCEA:
-        """The automaton that accepts in these states."""
+        """The automaton with these final states."""
         return PCEA(
             states=tuple(self._names()),
             final=frozenset(final),
@@ -106,7 +106,7 @@ class States:
         )
 
     def entered(self, end: End, kept: frozenset[int]) -> Entry | None:
-        """What an event that enters a state is compared by; None where there is no such event.
+        """The comparisons of an event that enters a state; None if there is no such event.
 
         `kept` are the classes that matter there.
         """
@@ -150,7 +150,7 @@ class States:
         )
 
     def _seen(self, link: Link) -> _Seen:
-        """What the runs of a state know that still counts."""
+        """The slots of the runs of a state that still matter."""
         if link not in self._known:
             state = self._states[link.state]
             ended = self.scopes.ended(link.begun)
@@ -160,9 +160,9 @@ class States:
         return self._known[link]
 
     def _lost(self, alike: Counter[_Seen], known: dict[int, str]) -> frozenset[int]:
-        """The classes of which some gathered run has values that the event does not tell.
+        """The classes that some gathered run has values of, and the event has not.
 
-        Raises `NotJoinedError` where they would have to be compared.
+        Raises `NotJoinedError` if they would have to be compared.
         """
         having: Counter[int] = Counter()
         lost: set[int] = set()
@@ -176,9 +176,9 @@ class States:
         return frozenset(number for number in having if number not in known)
 
     def enter(self, entry: Entry, among: list[int], name: str, *, apart: bool = False) -> int:
-        """The state, one of `among` or a new one, that an event enters, and the transition.
+        """Adds a transition to the state that an event enters, one of `among` or a new one; returns it.
 
-        It is entered by events of all types for which it says the same; `apart` by these events alone.
+        Events of several types may enter it if it knows the same of them; with `apart` only these events do.
         """
         form: Form = dict.fromkeys(entry.types, entry.values)
         for number in among:
@@ -198,7 +198,7 @@ class States:
         labels = frozenset(label for single in entry.served for label in self.parts.events[single].labels)
         self.sources += len(entry.sources)
         if len(self._transitions) >= self.cap:
-            raise self.too_many_served(single for each in state.entered_by for single in each)
+            raise self.too_many_served(single for served in state.entered_by for single in served)
         if self.sources > SOURCE_CAP:
             raise self.too_many_parts(SOURCE_CAP)
         self._transitions.append(PceaTransition(entry.sources, entry.bit, labels, number))
@@ -210,7 +210,7 @@ class States:
         return tuple(name for name in first if all(name in types for types in others)) if others else first
 
     def constants(self, served: Served) -> dict[str, Value]:
-        """The attributes of which the values are known of an event that serves as these."""
+        """The attributes with constant values of an event that serves as these."""
         return {
             name: value for single in served for name, value in self.parts.events[single].constants.items()
         }
@@ -220,7 +220,7 @@ class States:
         return self._predicates.setdefault(predicate, len(self._predicates))
 
     def _conditions(self, served: Served) -> Iterator[Condition]:
-        """What an event has to be by itself, to serve as all of these (Lemma B.3)."""
+        """The conditions on an event to serve as all of these (Lemma B.3 of the PCEA paper)."""
         places: dict[int, list[str]] = {}
         for single in served:
             event = self.parts.events[single]
@@ -230,7 +230,7 @@ class States:
         for names in places.values():
             distinct = tuple(dict.fromkeys(names))
             yield from (Comparison("=", Attribute(a), Attribute(b)) for a, b in pairwise(distinct))
-            if len(distinct) == 1 < len(names):  # equal to itself, which NULL is not
+            if len(distinct) == 1 < len(names):  # compared with itself, so not NULL
                 yield Not(IsNull(Attribute(distinct[0])))
 
     def _left_key(self, state: int, places: tuple[int, ...]) -> int:
@@ -241,7 +241,7 @@ class States:
         return self._left_keys[state, places]
 
     def _key(self, form: Form) -> int:
-        """The number of a key with this form; forms that speak of different types share one."""
+        """The number of a key with this form; forms of different types can share one."""
         width = len(next(iter(form.values())))
         for number, key in enumerate(self._keys):
             if len(next(iter(key.values()))) == width and _agree(key, form):
@@ -253,22 +253,22 @@ class States:
     # ---------------------------------------------------------------------------------------- in words
 
     def _names(self) -> dict[str, None]:
-        """For each state its name; where several are called the same, what enters it, or a number too."""
+        """The names of the states; those with one name get the events that enter them, or a number."""
         alike = Counter(state.name for state in self._states)
         names: dict[str, None] = {}
         for state in self._states:
             entering = " or ".join(map(self.name_of, state.entered_by))
             name = f"{state.name} by {entering}" if alike[state.name] > 1 and state.joins else state.name
             tries = chain((name,), (f"{name} {number}" for number in count(2)))
-            names[next(each for each in tries if each not in names)] = None
+            names[next(candidate for candidate in tries if candidate not in names)] = None
         return names
 
     def name_of(self, served: Served) -> str:
-        """What to call an event that serves as these."""
+        """The name of an event that serves as these."""
         return " + ".join(self.parts.events[single].name for single in served)
 
     def too_many_served(self, singles: Iterable[int]) -> LimitExceeded:
-        """The error that too many of these events can be one; names those of the commonest type."""
+        """An error: too many of these events can be one event; it names those of the commonest type."""
         events = [self.parts.events[single] for single in sorted(set(singles))]
         types = Counter(name for event in events for name in event.types)
         name, most = types.most_common(1)[0]
@@ -282,7 +282,7 @@ class States:
         )
 
     def too_many_parts(self, cap: int) -> LimitExceeded:
-        """The error that transitions gather more than `cap` runs."""
+        """An error: transitions gather more than `cap` runs."""
         return LimitExceeded(
             f"this query joins {len(self.parts.events)} atoms, and its automaton would combine partial "
             f"matches in more than {cap:,} ways: write fewer atoms, or several queries"
@@ -290,7 +290,7 @@ class States:
 
 
 def _infer(known: dict[int, str], seen: Iterable[_Seen]) -> None:
-    """Adds the classes that have the same value as a known one, as some gathered run says."""
+    """Adds the classes that some gathered run has in one slot with a known class."""
     slots = [classes for facts, _ in seen for _, classes in facts]
     before = -1
     while before < len(known):

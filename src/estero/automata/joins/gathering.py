@@ -1,10 +1,10 @@
-"""The parts of a pattern → PCEA: runs that nothing orders are gathered by the event that completes them.
+"""Builds a PCEA from the parts of a pattern: the event that completes unordered runs gathers them.
 
-A run that has something before it is a chain: its next event gathers it alone. Where an ALL comes first, its
-parts run for themselves, and either the last event of one of them gathers the others, or the first event
-behind the ALL gathers them all. Which parts are joined with each other first says the compact q-tree of the
-classes of equal values that they have in common, as in Theorem 4.1 of the PCEA paper, whose construction
-this is where all parts are single events. So a complex event has one run.
+A part with something before it is a chain: its next event gathers only its own run. If an ALL comes first,
+its parts run independently, and either the last event of one of them gathers the others, or the first event
+after the ALL gathers them all. The compact q-tree of the classes of equal values that the parts share
+determines which parts are joined first. If all parts are single events, this is the construction of Theorem
+4.1 of "Complex event recognition meets hierarchical conjunctive queries" (docs/papers.md). It is unambiguous.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ from estero.language.check.conjunctive import witness
 from estero.language.tree.literals import Value
 
 TRANSITION_CAP: Final = 20_000
-"""The most transitions; only queries that join a type with itself many times come near it."""
+"""The most transitions of an automaton; only queries with many self-joins come near it."""
 
 STATE_CAP: Final = 1_000
-"""The most states that one part has for how far its runs have come."""
+"""The most states of one part for the progress of its runs."""
 
 
 class Gathered(NamedTuple):
-    """An automaton, and the q-tree by which it first joins parts, if it joins any."""
+    """An automaton, and the first q-tree by which it joins parts, if there is one."""
 
     pcea: PCEA
     tree: QTreeOfAtoms | None
 
 
 def gathering(parts: Parts, *, cap: int = TRANSITION_CAP) -> Gathered:
-    """The automaton that finds the complex events of a pattern in parts; unambiguous.
+    """The unambiguous automaton with the complex events of a pattern in parts.
 
-    Raises `NotJoinedError` where there is none, and `LimitExceeded` for more than `cap` transitions.
+    Raises `NotJoinedError` if there is none, and `LimitExceeded` for more than `cap` transitions.
     """
     scopes = Scopes(parts)
     construction = _Construction(parts, scopes, States(parts, scopes, cap))
@@ -71,9 +71,9 @@ def gathering(parts: Parts, *, cap: int = TRANSITION_CAP) -> Gathered:
 
 @dataclass(slots=True)
 class _Track:
-    """A part whose runs go on by themselves: how they are completed, and the states of those that are.
+    """A part that runs independently: the ways to complete it, and the states of complete runs.
 
-    `further` are the events by which complete ones may go on.
+    `further` are the events by which complete runs may go on.
     """
 
     ends: list[End] = field(default_factory=list)
@@ -82,7 +82,7 @@ class _Track:
 
 
 class _Serving(NamedTuple):
-    """Ends of parts that one event can be at once, its types and constants then, and ends to try beside."""
+    """The ends of parts that one event can be at once, its types and constants, and further ends to try."""
 
     ends: tuple[int, ...]
     types: tuple[str, ...]
@@ -92,39 +92,39 @@ class _Serving(NamedTuple):
 
 @dataclass(slots=True)
 class _Construction:
-    """Joins the parts of each ALL that nothing comes before."""
+    """The construction that joins the parts of each ALL with nothing before it."""
 
     parts: Parts
     scopes: Scopes
     states: States
     served: int = 0
-    """How many sets of ends that one event can be at once have been found, at all nodes of q-trees."""
+    """The number of sets of ends that one event can be at once, over all nodes of q-trees so far."""
     of_node: dict[tuple[int, Node], list[int]] = field(default_factory=dict)
-    """For each ALL and node of one of its q-trees: the numbers of its states."""
+    """The numbers of the states of each ALL and node of one of its q-trees."""
     tracks: dict[int, _Track] = field(default_factory=dict)
     trees: dict[tuple[int, tuple[int, ...]], Node] = field(default_factory=dict)
     first_tree: QTreeOfAtoms | None = None
 
     def track(self, shape: Shape) -> _Track:
-        """The states and transitions of a part, and of what is joined inside it."""
-        found = self.tracks.get(shape.number)
-        if found is None:
-            found = self.tracks[shape.number] = _Track()
-            _Runs(self, shape, found).follow()
-        return found
+        """The track of a part; its states and transitions are made at its first use."""
+        track = self.tracks.get(shape.number)
+        if track is None:
+            track = self.tracks[shape.number] = _Track()
+            _Runs(self, shape, track).follow()
+        return track
 
     # --------------------------------------------------------------------------------- joining parts
 
     def ends_of(self, together: Together) -> Iterator[End]:
-        """How all parts of an ALL are completed."""
+        """The ways to complete all parts of an ALL."""
         return self._entries(together, self._tree(together, range(len(together.parts))))
 
     def further(self, together: Together) -> set[int]:
-        """The events by which a run may go on that has an event of each part already."""
+        """The events by which a run with complete parts may go on."""
         return {single for part in together.parts for single in self.track(part).further}
 
     def before(self, together: Together, move: Move) -> Iterator[tuple[Link, ...]]:
-        """What the first event behind an ALL gathers: each part, or parts joined by what it does not tell."""
+        """The runs that the first event after an ALL gathers: one of each part, or of parts joined before."""
         classes = frozenset(
             number
             for single in move.served
@@ -136,12 +136,12 @@ class _Construction:
             yield tuple(Link(state, move.begun) for state in chosen)
 
     def tree_name(self, together: Together) -> str:
-        """What to call the state in which all parts of an ALL are joined."""
+        """The name of the state in which all parts of an ALL are joined."""
         root = self._tree(together, range(len(together.parts)))
         return root.variable if isinstance(root, Inner) else self.parts.events[root.atom].name
 
     def _groups(self, together: Together, behind: frozenset[int]) -> list[Node]:
-        """The parts that have a class in common of which the event behind has no value, as q-trees."""
+        """The q-trees of the groups of parts that share a class without a value in the event behind."""
         having = self._having(together)
         sharing: dict[int, list[int]] = {}
         for atom, classes in enumerate(having):
@@ -151,7 +151,7 @@ class _Construction:
         groups = merged([*([atom] for atom in range(len(having))), *sharing.values()])
         nodes = [self._tree(together, group) for group in sorted(map(sorted, groups))]
         if self.first_tree is None:
-            names = [[self.parts.classes[number].name for number in each] for each in (*having, behind)]
+            names = [[self.parts.classes[number].name for number in classes] for classes in (*having, behind)]
             last = Leaf(len(having))
             tree = compact(q_tree(names)) if witness(names) is None else Inner(FRESH, (*nodes, last))
             texts = [*map(self.parts.text, together.parts), "what comes behind"]
@@ -159,25 +159,25 @@ class _Construction:
         return nodes
 
     def _having(self, together: Together) -> list[list[int]]:
-        """For each part its classes; one that no other part has, and nothing outside, joins nothing."""
-        found: list[list[int]] = []
+        """The classes of each part that another part, or something outside, has as well."""
+        having: list[list[int]] = []
         for part in together.parts:
             matter = self.scopes.matter_outside(together, part.singles)
             values = (
                 number for single in sorted(part.singles) for number in self.parts.events[single].values
             )
-            found.append([number for number in dict.fromkeys(values) if number in matter])
-        return found
+            having.append([number for number in dict.fromkeys(values) if number in matter])
+        return having
 
     def _tree(self, together: Together, atoms: Sequence[int]) -> Node:
-        """The compact q-tree of some parts; raises `NotJoinedError` where there is none."""
+        """The compact q-tree of some parts; raises `NotJoinedError` if there is none."""
         place = together.number, tuple(atoms)
         if place not in self.trees:
             having = self._having(together)
             names = [[self.parts.classes[number].name for number in having[atom]] for atom in atoms]
-            found = witness(names)
-            if found is not None:
-                first, second, *numbers = found
+            conflict = witness(names)
+            if conflict is not None:
+                first, second, *numbers = conflict
                 both, one, other = (self.parts.name(together.parts[atoms[number]]) for number in numbers)
                 raise NotJoinedError(
                     f"it is not hierarchical: {both} has both {first} and {second}, "
@@ -189,7 +189,7 @@ class _Construction:
         return self.trees[place]
 
     def _states_of(self, together: Together, node: Node) -> list[int]:
-        """The states of a node of a q-tree, those of the nodes below it first."""
+        """The states of a node of a q-tree, made after those of the nodes below it."""
         if isinstance(node, Leaf):
             return self.track(together.parts[node.atom]).finals
         place = together.number, node
@@ -205,22 +205,22 @@ class _Construction:
         return self.of_node[place]
 
     def _entries(self, together: Together, node: Node) -> Iterator[End]:
-        """How a node is entered: by an end of a part below it, or of several at once, and what hangs off."""
+        """The ways to enter a node: an event that ends parts below it and gathers the subtrees beside."""
         for child in node.children if isinstance(node, Inner) else ():
             self._states_of(together, child)
         atoms = leaves(node)
         ends = [(atom, end) for atom in atoms for end in self.track(together.parts[atom]).ends]
         hanging: dict[frozenset[int], list[list[int]]] = {}
-        found = self._at_once([(atom, end.served) for atom, end in ends])
+        at_once = self._at_once([(atom, end.served) for atom, end in ends])
         sources = self.states.sources
-        for chosen in found:
+        for chosen in at_once:
             below = frozenset(ends[number][0] for number in chosen)
             if below not in hanging:
-                hanging[below] = [self._states_of(together, each) for each in _hanging(node, below)]
+                hanging[below] = [self._states_of(together, branch) for branch in _hanging(node, below)]
             sources += len(hanging[below]) * prod(map(len, hanging[below]))
             if sources > SOURCE_CAP:
                 raise self.states.too_many_parts(SOURCE_CAP)
-        for chosen in found:
+        for chosen in at_once:
             below = frozenset(ends[number][0] for number in chosen)
             served = tuple(sorted(single for number in chosen for single in ends[number][1].served))
             links = tuple(link for number in chosen for link in ends[number][1].links)
@@ -228,12 +228,11 @@ class _Construction:
                 yield End(served, (*links, *map(Link, states)))
 
     def _at_once(self, ends: Sequence[tuple[int, Served]]) -> list[tuple[int, ...]]:
-        """The sets of ends, of as many parts, that one event can be, smaller ones first.
+        """The sets of ends of different parts that one event can be at once, smaller ones first.
 
-        They are as many as the subsets of parts that end with one type, where nothing tells these apart; so
-        they are counted while they are found.
+        There can be one for each subset of the parts that end with one type, so they are counted on the way.
         """
-        found = [
+        servings = [
             _Serving(
                 (number,),
                 self.states.types(served),
@@ -242,24 +241,24 @@ class _Construction:
             )
             for number, (_, served) in enumerate(ends)
         ]
-        types = Counter(name for each in found for name in each.types)
-        for each in found:
-            if all(types[name] == 1 for name in each.types):
+        types = Counter(name for serving in servings for name in serving.types)
+        for serving in servings:
+            if all(types[name] == 1 for name in serving.types):
                 continue  # nothing else ends with such an event
-            part = ends[each.ends[-1]][0]
+            part = ends[serving.ends[-1]][0]
             later = [
                 number
-                for number in each.later
-                if ends[number][0] > part and self._fits(each, ends[number][1])
+                for number in serving.later
+                if ends[number][0] > part and self._fits(serving, ends[number][1])
             ]
-            if len(found) + len(later) + self.served > self.states.cap:
+            if len(servings) + len(later) + self.served > self.states.cap:
                 raise self.states.too_many_served(single for _, served in ends for single in served)
-            found += [self._serving_also(each, number, ends[number][1], later) for number in later]
-        self.served += len(found)
-        return [each.ends for each in found]
+            servings += [self._serving_also(serving, number, ends[number][1], later) for number in later]
+        self.served += len(servings)
+        return [serving.ends for serving in servings]
 
     def _fits(self, serving: _Serving, served: Served) -> bool:
-        """Whether one event can be one end more: it has one type, and each attribute one constant."""
+        """Whether one event can be a further end: they have a common type, and no different constants."""
         if set(serving.types).isdisjoint(self.states.types(served)):
             return False
         return all(
@@ -275,7 +274,7 @@ class _Construction:
 
 @dataclass(slots=True)
 class _Runs:
-    """Follows the runs of one part from state to state."""
+    """The exploration of the runs of one part from state to state."""
 
     made: _Construction
     shape: Shape
@@ -285,20 +284,20 @@ class _Runs:
     open: list[tuple[Progress, int]] = field(default_factory=list)
 
     def follow(self) -> None:
-        """Finds all states, transitions and ends."""
+        """Makes all states, transitions and ends."""
         for start, progress in self.shape.opened():
             if isinstance(start, Together):
                 self._join(start, progress)
             else:
                 self._enter(End(start, ()), progress)
-        for progress, state in self.open:  # which grows meanwhile
+        for progress, state in self.open:  # the loop appends to it
             for move in self._moves(progress):
                 self._enter(End(move.served, (Link(state, move.begun),)), move.progress)
                 if self.shape.is_done(progress):
                     self.track.further.update(move.served)
 
     def _join(self, together: Together, progress: Progress) -> None:
-        """What an ALL with nothing before it leads to: its end, or what comes behind."""
+        """Adds the end of an ALL with nothing before it, and the moves after it."""
         if self.shape.is_done(progress):
             states = self.states.setdefault(progress, [])
             for end in self.made.ends_of(together):
@@ -316,7 +315,7 @@ class _Runs:
                 self._enter(End(move.served, links), move.progress)
 
     def _enter(self, end: End, progress: Progress) -> None:
-        """An event that brings a run so far."""
+        """Adds the event that brings a run to `progress`."""
         states = self.states.setdefault(progress, [])
         is_done = self.shape.is_done(progress)
         if is_done:
@@ -336,13 +335,13 @@ class _Runs:
                 raise self._too_many_states()
 
     def _kept(self, progress: Progress, *, ends: bool) -> frozenset[int]:
-        """The classes that can still matter where a run has come so far, and ends if it cannot go on."""
+        """The classes that can still matter to a run with this progress, which `ends` if it cannot go on."""
         if ends:
             return self.made.scopes.matter_outside(self.shape, self.shape.singles)
         return self.made.scopes.matter_inside(self.shape, self.shape.live(progress))
 
     def _moves(self, progress: Progress) -> list[Move]:
-        """How a run goes on; one event in one way only."""
+        """The moves of a run; raises `NotJoinedError` if one event can move it in two ways."""
         if progress not in self.moves:
             ways: dict[Served, Move] = {}
             for number, move in enumerate(self.shape.step(progress)):
@@ -361,7 +360,9 @@ class _Runs:
         )
 
     def _too_many_states(self) -> LimitExceeded:
-        growing = max(all_shapes(self.shape), key=lambda each: (isinstance(each, Together), len(each.parts)))
+        growing = max(
+            all_shapes(self.shape), key=lambda shape: (isinstance(shape, Together), len(shape.parts))
+        )
         return LimitExceeded(
             f"the pattern needs a joining automaton of more than {STATE_CAP:,} states; what grows is "
             f"{self.made.parts.text(growing)}: write fewer parts, or several queries"
@@ -369,11 +370,11 @@ class _Runs:
 
 
 def _hanging(node: Node, served: frozenset[int]) -> list[Node]:
-    """What branches off the paths from a node of a q-tree down to these parts."""
-    found: list[Node] = []
+    """The subtrees that branch off the paths from a node of a q-tree to these leaves."""
+    hanging: list[Node] = []
     for child in node.children if isinstance(node, Inner) else ():
         if served.isdisjoint(leaves(child)):
-            found.append(child)
+            hanging.append(child)
         else:
-            found += _hanging(child, served)
-    return found
+            hanging += _hanging(child, served)
+    return hanging

@@ -1,13 +1,14 @@
-"""Hierarchical conjunctive query → PCEA (Theorem 4.1 of the PCEA paper, and its appendix B).
+"""Compiles a hierarchical conjunctive query into a PCEA.
 
-A query is an ALL of its atoms, and its variables are classes of equal values. The states are the nodes of
-the compact q-tree. An atom's leaf is entered by its event; a variable is entered by the *last* event below
-it, which gathers what hangs off the paths down to that event's atoms. So a valuation has one run, and is
-found when its last event comes.
+This is Theorem 4.1 and appendix B of "Complex event recognition meets hierarchical conjunctive queries"
+(docs/papers.md). A query is an ALL of its atoms, and its variables are classes of equal values. The states
+are the nodes of the compact q-tree. The event of an atom enters its leaf; the *last* event below a variable
+enters the variable, and gathers the subtrees that branch off the paths down to the atoms of that event. So a
+valuation has exactly one run, which accepts at its last event.
 
-One event may serve several atoms: where it is the last one below a variable, one transition marks it with
-all of them; elsewhere it enters the leaf of each. Where the values that a variable shares with the rest
-stand in different attributes for different atoms of one type, it has several states.
+One event may serve several atoms: if it is the last one below a variable, one transition marks it with all of
+them; otherwise it enters the leaf of each. A variable has several states if atoms of one type have the shared
+values in different attributes.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from estero.language.check.atoms import NamedAtom
 from estero.language.tree.expressions import Attribute, Comparison, Literal
 
 _ALL = -1
-"""The number of the shape of all atoms."""
+"""The number of the shape of all atoms together."""
 
 
 def hierarchical_pcea(atoms: Sequence[NamedAtom], *, cap: int = TRANSITION_CAP) -> PCEA:
-    """The automaton that finds the valuations of the full conjunctive query with these atoms; unambiguous.
+    """The unambiguous automaton that finds the valuations of the full conjunctive query with these atoms.
 
-    Without self-joins its size is at most quadratic in the size of the query. Raises `ValueError` where the
+    Without self-joins its size is at most quadratic in the size of the query. Raises `ValueError` if the
     query is not hierarchical, and `LimitExceeded` for more than `cap` transitions.
     """
     compact_q_tree(atoms)
@@ -37,7 +38,7 @@ def hierarchical_pcea(atoms: Sequence[NamedAtom], *, cap: int = TRANSITION_CAP) 
 
 
 def compact_q_tree(atoms: Sequence[NamedAtom]) -> Node:
-    """The compact q-tree of a query; raises `ValueError` where it is not hierarchical."""
+    """The compact q-tree of a query; raises `ValueError` if it is not hierarchical."""
     return compact(q_tree([atom.variables for atom in atoms]))
 
 

@@ -1,7 +1,7 @@
-"""A pattern that ALL, `;`, OR and repetition make of single events, read as the parts of a joining automaton.
+"""Splits a pattern of single events, ALL, `;`, OR and repetition into the parts of a joining automaton.
 
-The labels and the conditions on one event go to the events, the equalities between them become classes of
-values. What else there is in a pattern is a reason why no joining automaton finds it.
+Labels and conditions on one event belong to the events, and equalities between events become classes of
+values. Any other operator is a reason why there is no joining automaton.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from estero.language.tree.words import quoted
 
 
 class NotJoinedError(ValueError):
-    """Why there is no joining automaton, as a phrase."""
+    """The reason why there is no joining automaton, as a phrase."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventPart:
     """One event of a pattern, or an atom: of one of `types`, marked with `labels`.
 
-    `values` says in which attributes it has the value of which class; where there are several, they are
-    equal. `constants` are attributes that `conditions` ask to be these values. `name` stands for it in the
-    names of states, and `text` in q-trees.
+    `values` maps classes to the attributes that have their value; several attributes of one class are equal.
+    `constants` are the attributes that `conditions` set to constants. `name` is its name in states, and
+    `text` in q-trees.
     """
 
     types: tuple[str, ...]
@@ -50,34 +50,34 @@ class EqualValues:
     name: str
     scope: int
     total: bool = True
-    """Whether no event with a value is ever without another one."""
+    """Whether an instance with one of the values always has all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a joining automaton is made of."""
+    """The parts of a joining automaton: events, their shape, and classes of equal values."""
 
     shape: Shape
     events: tuple[EventPart, ...]
     classes: tuple[EqualValues, ...]
     texts: Mapping[int, str] = field(default_factory=dict)
-    """For each shape by its number how it is written."""
+    """The texts of shapes by their numbers."""
     left: tuple[e.Node, ...] = ()
-    """Conditions on several events that are no equalities: they are not asked for."""
+    """Conditions on several events other than equalities, which the automaton does not check."""
 
     @property
     def overlap(self) -> bool:
         """Whether one event of the stream may serve as several of the events."""
-        together = (each for each in all_shapes(self.shape) if isinstance(each, Together))
-        return any(others for each in together for others in each.beside.values())
+        together = (shape for shape in all_shapes(self.shape) if isinstance(shape, Together))
+        return any(others for shape in together for others in shape.beside.values())
 
     def text(self, shape: Shape) -> str:
-        """A part as it is written; a single event with all that is asked of it."""
+        """The text of a part; a single event has all its conditions there."""
         event = self._event(shape)
         return self.texts[shape.number] if event is None else event.text
 
     def name(self, shape: Shape) -> str:
-        """What to call a part in a sentence."""
+        """The name of a part in a sentence."""
         event = self._event(shape)
         return self.texts[shape.number] if event is None else quoted(event.name)
 
@@ -86,7 +86,7 @@ class Parts:
 
 
 def parts_of(pattern: p.Pattern, streams: tuple[str, ...], schema: Schema) -> Parts:
-    """A checked pattern in its parts; raises `NotJoinedError`."""
+    """The parts of a checked pattern; raises `NotJoinedError` if there is no joining automaton."""
     pattern = p.unshared(pattern)
     reading = _Reading(streams, schema)
     shape = reading.shape(pattern)
@@ -96,7 +96,7 @@ def parts_of(pattern: p.Pattern, streams: tuple[str, ...], schema: Schema) -> Pa
 
 @dataclass(slots=True)
 class _Event:
-    """An event of a pattern, with what is asked of it alone."""
+    """An event of a pattern, with the conditions on it alone."""
 
     event_type: p.EventType
     types: tuple[str, ...]
@@ -114,7 +114,7 @@ class _Values:
 
 @dataclass(frozen=True, slots=True)
 class _Equality:
-    """All values of `groups` are equal and not NULL: where all of them have events, or one has if `alone`."""
+    """An equality of all values of `groups`, if all of them have events or, with `alone`, if one has."""
 
     groups: tuple[_Values, ...]
     scope: Shape
@@ -122,12 +122,12 @@ class _Equality:
 
     @property
     def is_total(self) -> bool:
-        """Whether all values of an instance are equal, as no group is ever missing."""
+        """Whether all values of an instance are equal, as each group has events in it."""
         return self.alone or all(self.scope.count(frozenset(group.singles))[0] for group in self.groups)
 
     @property
     def compared_with_themselves(self) -> list[tuple[int, str]]:
-        """What has to be there, although its event may be the only one: NULL does not equal itself."""
+        """The events and attributes that must not be NULL, as they are compared with themselves."""
         if not self.is_total:
             return sorted({term for term in self.terms if self.terms.count(term) > 1})
         alone = self.scope.count(frozenset(single for single, _ in self.terms))[0] < 2
@@ -145,18 +145,18 @@ _Marks = dict[str, tuple[int, ...]]
 
 @dataclass(slots=True)
 class _Reading:
-    """Gathers the events of a pattern, and what has to be equal."""
+    """A traversal of a pattern that collects its events and equalities."""
 
     streams: tuple[str, ...]
     schema: Schema
     events: list[_Event] = field(default_factory=list)
     equal: list[_Equality] = field(default_factory=list)
     marks: dict[int, _Marks] = field(default_factory=dict)
-    """For each node of the pattern, by `id`, the events that its labels mark."""
+    """The events that the labels of each node of the pattern mark, by its `id`."""
     shapes: dict[int, Shape] = field(default_factory=dict)
-    """For each node of the pattern, by `id`, its shape."""
+    """The shape of each node of the pattern, by its `id`."""
     around: dict[int, Shape] = field(default_factory=dict)
-    """For each ALL directly inside another one, by number: that one, of which it has the same instances."""
+    """The enclosing ALL of each ALL directly inside another one, by number; both have the same instances."""
     texts: dict[int, str] = field(default_factory=dict)
     left: list[e.Node] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=count)
@@ -164,7 +164,7 @@ class _Reading:
     # ------------------------------------------------------------------------------------------ shapes
 
     def shape(self, node: p.Pattern) -> Shape:
-        """The shape of a node, and which events its labels mark."""
+        """The shape of a node; also collects the events that its labels mark."""
         match node:
             case p.EventType(name):
                 marks: _Marks = {name: (len(self.events),)}
@@ -200,7 +200,7 @@ class _Reading:
                         inside.append(part)
                     flat += part.parts if isinstance(part, Together) else [part]
                 together = Together(self._number(node), _singles(flat), tuple(flat), self._beside(flat))
-                self.around |= dict.fromkeys((each.number for each in inside), together)
+                self.around |= dict.fromkeys((part.number for part in inside), together)
                 return together
             case p.Sequence(parts, links) if all(link == p.Link() for link in links):
                 optional = tuple(isinstance(part, p.Optional) for part in parts)
@@ -223,7 +223,7 @@ class _Reading:
         return number
 
     def _beside(self, parts: Sequence[Shape]) -> dict[int, frozenset[int]]:
-        """For each event of the parts those of other parts that one event of the stream can be as well."""
+        """The events of other parts that can be the same event of the stream, for each event of the parts."""
         alike = self._alike()
         inside = _singles(parts)
         return {
@@ -233,7 +233,7 @@ class _Reading:
         }
 
     def _alike(self) -> list[set[int]]:
-        """For each event the others of which the types overlap."""
+        """The other events with a common type, for each event."""
         of_type: dict[str, list[int]] = {}
         for number, event in enumerate(self.events):
             for name in event.types:
@@ -246,7 +246,7 @@ class _Reading:
     # ----------------------------------------------------------------------------------------- filters
 
     def filters(self, node: p.Pattern, above: tuple[p.Pattern, ...]) -> None:
-        """Takes the filters at a node and below it; `above` are the patterns around it, outermost first."""
+        """Collects the filters at a node and below; `above` are the patterns around it, outermost first."""
         around = (*above, node)
         if isinstance(node, p.Filter):
             inside = set(self.marks[id(node.pattern)])
@@ -262,14 +262,16 @@ class _Reading:
             self.filters(child, around)
 
     def _ask(self, condition: e.Node, node: p.Filter) -> None:
-        """What is asked of single events."""
+        """Adds a condition on single events."""
         marks = self.marks[id(node.pattern)]
         if isinstance(condition, e.EventFilter):
             for number in marks[condition.variable]:
                 self.events[number].conditions.append(condition.predicate)
             return
-        filters = [each for each in condition.walk() if isinstance(each, e.EventFilter)]
-        speaking = {number for each in filters for number in marks[each.variable]}
+        filters = [
+            event_filter for event_filter in condition.walk() if isinstance(event_filter, e.EventFilter)
+        ]
+        speaking = {number for event_filter in filters for number in marks[event_filter.variable]}
         if len(speaking) > 1 or self.shapes[id(node)].count(frozenset(speaking)) != (1, 1):
             raise NotJoinedError(f"{condition!s} is about several events, and not an equality")
         self.events[speaking.pop()].conditions.append(of_one_event(condition))
@@ -289,10 +291,10 @@ class _Reading:
         *,
         alone: bool = False,
     ) -> None:
-        """Attributes of variables are equal, inside the outermost pattern that one of them is bound by.
+        """Adds an equality of attributes of variables, inside the outermost pattern that binds one of them.
 
-        Events of one variable are compared with those of another; so where a variable can mark several, the
-        other ones must have some, or these need not be equal.
+        Events of one variable are compared with those of another. So if a variable can mark several events,
+        the other variables must have some: otherwise its events need not be equal.
         """
         groups: list[_Values] = []
         outermost = len(around)
@@ -312,14 +314,14 @@ class _Reading:
         self.equal.append(_Equality(tuple(groups), scope, alone))
 
     def _bound(self, variable: str, around: tuple[p.Pattern, ...]) -> int:
-        """Which is the smallest pattern around that binds a variable."""
+        """The index of the smallest pattern around that binds a variable."""
         for place in range(len(around) - 1, -1, -1):
             if variable in self.marks[id(around[place])]:
                 return place
         raise NotJoinedError(f"nothing binds {quoted(variable)}")
 
     def _agreement(self, node: p.PartitionBy, around: tuple[p.Pattern, ...]) -> None:
-        """All values of the keys are equal, and none is NULL."""
+        """Adds the equality of all values of the keys, none of which is NULL."""
         named = [(key.attribute, key.variable) for key in node.keys if key.variable is not None]
         if named:
             self._equal(named, around, str(node), alone=True)
@@ -334,15 +336,15 @@ class _Reading:
             self.equal.append(_Equality((*before, *groups), scope, alone=True))
 
     def _first(self, event: _Event, keys: Sequence[str]) -> str:
-        """The first of the keys that all types of an event have."""
+        """The first of the keys that an event has, which must be the same for all its types."""
         if len(keys) == 1:
             return keys[0]
-        found = {
+        first_keys = {
             next((key for key in keys if key in attributes), None)
             for attributes in map(self.schema.attributes_of, event.types)
             if attributes is not None
         }
-        name = found.pop() if len(found) == 1 else None
+        name = first_keys.pop() if len(first_keys) == 1 else None
         if name is None:
             raise NotJoinedError(f"which key {event.event_type!s} has depends on its event")
         return name
@@ -350,19 +352,19 @@ class _Reading:
     # ------------------------------------------------------------------------------------------- parts
 
     def parts(self, shape: Shape) -> Parts:
-        """All of it; the classes are called after their values."""
+        """The parts of the pattern with this shape; classes are named after their values."""
         self._check_labels(shape)
         names = self._names()
         values: list[dict[int, tuple[str, ...]]] = [{} for _ in self.events]
         classes: list[EqualValues] = []
-        for number, each in enumerate(self._classes()):
-            self._check_kinds(each)
-            terms = sorted(set(each.terms))
+        for number, equality in enumerate(self._classes()):
+            self._check_kinds(equality)
+            terms = sorted(set(equality.terms))
             text = " = ".join(f"{quoted(names[single])}.{quoted(attribute)}" for single, attribute in terms)
-            classes.append(EqualValues(text, self._scope(each).number, each.is_total))
+            classes.append(EqualValues(text, self._scope(equality).number, equality.is_total))
             for single, attribute in terms:
                 values[single][number] = (*values[single].get(number, ()), attribute)
-            for single, attribute in each.compared_with_themselves:
+            for single, attribute in equality.compared_with_themselves:
                 self.events[single].conditions.append(e.Not(e.IsNull(e.Attribute(attribute))))
         events = tuple(
             EventPart(
@@ -384,23 +386,23 @@ class _Reading:
         return scope
 
     def _classes(self) -> list[_Equality]:
-        """The equalities, those made one that have a group in common, which is always there."""
-        found: list[_Equality] = []
+        """The equalities, merged if they share a group that has events in every instance."""
+        classes: list[_Equality] = []
         shared: dict[object, list[int]] = {}
-        for number, each in enumerate(self.equal):
-            scope = self._scope(each)
-            for group in each.groups if each.is_total else ():
+        for number, equality in enumerate(self.equal):
+            scope = self._scope(equality)
+            for group in equality.groups if equality.is_total else ():
                 for single in group.singles:
                     if scope.count(frozenset({single}))[0]:
                         shared.setdefault((scope.number, single, group.attribute), []).append(number)
         for numbers in merged([*([number] for number in range(len(self.equal))), *shared.values()]):
             together = [self.equal[number] for number in sorted(numbers)]
-            groups = tuple(group for each in together for group in each.groups)
-            found.append(_Equality(groups, together[0].scope, any(each.alone for each in together)))
-        return sorted(found, key=lambda each: min(each.terms))
+            groups = tuple(group for equality in together for group in equality.groups)
+            classes.append(_Equality(groups, together[0].scope, any(equality.alone for equality in together)))
+        return sorted(classes, key=lambda equality: min(equality.terms))
 
     def _names(self) -> list[str]:
-        """For each event a label that no other one has, the last such that was given; else its last one."""
+        """The names of the events: the last label of each that no other event has, or else its last label."""
         given: dict[str, int] = {}
         for event in self.events:
             for label in event.labels:
@@ -411,11 +413,11 @@ class _Reading:
         ]
 
     def _check_labels(self, shape: Shape) -> None:
-        """The labels of an event of the stream tell which of the pattern's events it is, or which ones."""
+        """Checks that the labels of an event of the stream determine which of the pattern's events it is."""
         beside: dict[int, frozenset[int]] = {}
-        for each in all_shapes(shape):
-            if isinstance(each, Together):
-                for single, those in each.beside.items():
+        for inner in all_shapes(shape):
+            if isinstance(inner, Together):
+                for single, those in inner.beside.items():
                     beside[single] = beside.get(single, frozenset()) | those
         others = self._alike()
         for number, event in enumerate(self.events):
@@ -429,7 +431,7 @@ class _Reading:
                 )
 
     def _check_kinds(self, equality: _Equality) -> None:
-        """Values that are joined can be compared, and columns of one name are of one kind."""
+        """Checks that joined values are comparable, and that columns of one name are of one kind."""
         tables = (*self.schema.types.values(), self.schema.shared or {})
         for name in dict.fromkeys(group.attribute for group in equality.groups):
             if not fit(table[name] for table in tables if name in table):
@@ -449,12 +451,12 @@ def _singles(parts: Iterable[Shape]) -> frozenset[int]:
 
 
 def _numbers(marks: _Marks) -> tuple[int, ...]:
-    """All events that some label marks, ascending."""
+    """The events that some label marks, ascending."""
     return tuple(sorted({number for numbers in marks.values() for number in numbers}))
 
 
 def _text(event: _Event) -> str:
-    """The event as it may be written, with all that is asked of it."""
+    """The text of an event with all its conditions."""
     asked = " AND ".join(str(condition) for condition in dict.fromkeys(event.conditions))
     names = [label for label in event.labels if label != event.event_type.name]
     text = " AS ".join([str(event.event_type), *map(quoted, names)])

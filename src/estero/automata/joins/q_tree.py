@@ -1,7 +1,8 @@
-"""The q-tree of a hierarchical conjunctive query (section 4 of the PCEA paper, and its appendix B).
+"""The q-tree of a hierarchical conjunctive query.
 
-Inner nodes are variables, leaves are atoms, and the path from the root to an atom holds its variables:
-all of them, or in the compact tree those below which something branches off.
+It is defined in section 4 and appendix B of "Complex event recognition meets hierarchical conjunctive
+queries" (docs/papers.md). Inner nodes are variables, leaves are atoms, and the inner nodes on the path from
+the root to an atom are its variables. The compact q-tree has only the inner nodes with several children.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final, NamedTuple
 from estero.automata.exploration import merged
 
 FRESH: Final = "*"
-"""Stands on top of a query in several parts that share no variable: all of it, joined by nothing."""
+"""The root of a query in several parts that share no variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """A variable, or `FRESH` on top, and what hangs below it."""
+    """A variable, or `FRESH` at the root, with the subtrees below it."""
 
     variable: str
     children: tuple[Node, ...]
@@ -35,16 +36,16 @@ Node = Leaf | Inner
 
 
 class QTreeOfAtoms(NamedTuple):
-    """A compact q-tree, and its atoms as they are written."""
+    """A compact q-tree, and the texts of its atoms."""
 
     tree: Node
     atoms: list[str]
 
 
 def q_tree(atoms: Sequence[Iterable[str]]) -> Node:
-    """The q-tree of atoms that are given by their variables; where there are several, any of them.
+    """A q-tree of atoms that are given by their variables.
 
-    Raises `ValueError` where the atoms are not hierarchical.
+    Raises `ValueError` if the atoms are not hierarchical.
 
     >>> q_tree([["x"], ["x", "y"], ["x", "y"]]) == Inner(
     ...     "x", (Leaf(0), Inner("y", (Leaf(1), Leaf(2))))
@@ -57,7 +58,7 @@ def q_tree(atoms: Sequence[Iterable[str]]) -> Node:
 
 
 def compact(tree: Node) -> Node:
-    """The tree without inner nodes that have one child."""
+    """The tree without inner nodes that have only one child."""
     if isinstance(tree, Leaf):
         return tree
     children = tuple(map(compact, tree.children))
@@ -65,7 +66,7 @@ def compact(tree: Node) -> Node:
 
 
 def renumbered(tree: Node, numbers: Sequence[int]) -> Node:
-    """The tree with `numbers[i]` for each atom i."""
+    """The tree with `numbers[i]` instead of atom i."""
     if isinstance(tree, Leaf):
         return Leaf(numbers[tree.atom])
     return Inner(tree.variable, tuple(renumbered(child, numbers) for child in tree.children))
@@ -86,7 +87,7 @@ def nodes(tree: Node) -> Iterator[Node]:
 
 
 def tree_lines(tree: Node, atoms: Sequence[str]) -> Iterator[str]:
-    """The tree as text, a node in each line.
+    """The tree as text, with one node on each line.
 
     >>> print("\\n".join(tree_lines(q_tree([["x"], ["x", "y"], ["x", "y"]]), "TSR")))
     x
@@ -105,11 +106,11 @@ def tree_lines(tree: Node, atoms: Sequence[str]) -> Iterator[str]:
 
 
 _Atoms = dict[int, dict[str, None]]
-"""The variables of some atoms that are not on the path above them."""
+"""The variables of some atoms, without those on the path above them."""
 
 
 def _parts(atoms: _Atoms) -> list[_Atoms]:
-    """The atoms in parts that share no variable, in order of their first atoms."""
+    """The connected components of atoms by common variables, in order of their first atoms."""
     having: dict[str, list[int]] = {}
     for number, variables in atoms.items():
         for name in variables:
@@ -119,7 +120,7 @@ def _parts(atoms: _Atoms) -> list[_Atoms]:
 
 
 def _tree(atoms: _Atoms) -> Node:
-    """The tree of atoms that are in one part."""
+    """The tree of one connected component of atoms."""
     shared = [
         name for name in next(iter(atoms.values())) if all(name in variables for variables in atoms.values())
     ]

@@ -1,4 +1,4 @@
-"""The shapes in one instance of which values are equal, and which classes of values matter where."""
+"""The scopes of classes: the shapes in whose instances their values are equal, and where classes matter."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from estero.automata.joins.shapes import NOTHING, Rounds, Shape
 
 
 class Scopes:
-    """Looks up for the classes of `parts` what they have to do with which shape."""
+    """The relation of the classes of `parts` to its shapes."""
 
     def __init__(self, parts: Parts) -> None:
         self._classes = parts.classes
@@ -17,8 +17,8 @@ class Scopes:
             frozenset(single for single, event in enumerate(parts.events) if number in event.values)
             for number in range(len(parts.classes))
         ]
-        self.all = frozenset(event_class.scope for event_class in parts.classes)
-        """The shapes of which instances count, by their numbers."""
+        self.all = frozenset(value_class.scope for value_class in parts.classes)
+        """The numbers of the shapes that are the scope of a class."""
         self._place(parts.shape, NOTHING, NOTHING)
 
     def _place(self, shape: Shape, around: frozenset[int], repeating: frozenset[int]) -> None:
@@ -28,26 +28,31 @@ class Scopes:
             self._place(part, inside, repeating)
 
     def is_around(self, number: int, shape: Shape) -> bool:
-        """Whether all of a shape is in one instance of the scope of a class."""
+        """Whether a shape is inside the scope of a class."""
         return self._classes[number].scope in self._above[shape.number]
 
     def matter_outside(self, shape: Shape, singles: frozenset[int]) -> frozenset[int]:
-        """The classes that have values, in one instance, of some of these events of a shape and of others.
+        """The classes of some of these events of a shape that other events have in the same instance as well.
 
-        Others are the same ones, too, in another round.
+        The same events in another round count as other events.
         """
         above, repeating = self._above[shape.number], self._repeating[shape.number]
         return frozenset(
             number
-            for number, each in enumerate(self._classes)
-            if each.scope in above and (each.scope in repeating or not self._singles[number] <= singles)
+            for number, value_class in enumerate(self._classes)
+            if value_class.scope in above
+            and (value_class.scope in repeating or not self._singles[number] <= singles)
         )
 
     def matter_inside(self, shape: Shape, live: frozenset[int]) -> frozenset[int]:
-        """The classes that matter to a run that goes on in a shape, while `live` are the shapes inside."""
+        """The classes that matter to a run that goes on inside a shape and the shapes `live` in it."""
         inside = live | self._above[shape.number]
-        return frozenset(number for number, each in enumerate(self._classes) if each.scope in inside)
+        return frozenset(
+            number for number, value_class in enumerate(self._classes) if value_class.scope in inside
+        )
 
     def ended(self, begun: frozenset[int]) -> frozenset[int]:
-        """The classes of which an instance is over where new ones of these shapes begin."""
-        return frozenset(number for number, each in enumerate(self._classes) if each.scope in begun)
+        """The classes whose instances end when new instances of these shapes begin."""
+        return frozenset(
+            number for number, value_class in enumerate(self._classes) if value_class.scope in begun
+        )

@@ -1,9 +1,8 @@
-"""The shape of a pattern: which of its events may follow which, and how far a run has come.
+"""The shape of a pattern: the possible orders of its events, and the progress of a run through it.
 
-A shape is what is left of a pattern without labels and filters. Its *progress* says which events are
-there already; a *move* is what one more event changes. Parts of ALL that nothing comes before run
-independently of each other, and are joined when they are complete (gathering.py): `opened` stops at them.
-Behind other events they run interleaved.
+A shape is a pattern without labels and filters. Its *progress* records which events a run already has; a
+*move* is the effect of one more event. The parts of an ALL with nothing before it run independently and are
+joined when they are complete (gathering.py): `opened` stops there. After other events they run interleaved.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 Served = tuple[int, ...]
-"""The events of a pattern, by their numbers, that one event of the stream serves as; ascending."""
+"""The numbers of the events of a pattern that one event of the stream serves as, ascending."""
 
-Progress = Any  # hashable, and of a form of its own for each kind of shape
-"""How far a run has come in a shape."""
+Progress = Any  # hashable, in a form that depends on the kind of shape
+"""The progress of a run in a shape."""
 
 NOTHING: Final[frozenset[int]] = frozenset()
 _THERE: Final = ()
 GATHERED: Final = "gathered"
-"""The progress of an ALL whose parts ran independently of each other and have been joined."""
+"""The progress of an ALL whose parts ran independently and have been joined."""
 
 
 class Move(NamedTuple):
-    """What an event serves as, how far a run is then, and the shapes of which an instance begins with it."""
+    """An event's role, the progress of a run after it, and the shapes that begin an instance with it."""
 
     served: Served
     progress: Progress
@@ -36,7 +35,7 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape(ABC):
-    """A part of a pattern; `number` tells it apart, `singles` are the events in it, `parts` what is below."""
+    """A part of a pattern, with a `number` of its own, the events in it (`singles`) and its `parts`."""
 
     number: int
     singles: frozenset[int]
@@ -44,32 +43,32 @@ class Shape(ABC):
 
     @abstractmethod
     def begin(self) -> Iterator[Move]:
-        """How a run in sequence may begin it."""
+        """The moves by which a run after other events may begin the shape."""
 
     @abstractmethod
     def opened(self) -> Iterator[tuple[Served | Together, Progress]]:
-        """How a run begins it where nothing comes before: by an event, or by joining the parts of an ALL."""
+        """The beginnings of the shape with nothing before it: an event, or an ALL whose parts are joined."""
 
     @abstractmethod
     def step(self, progress: Progress) -> Iterator[Move]:
-        """How a run may go on."""
+        """The moves by which a run may go on."""
 
     @abstractmethod
     def is_done(self, progress: Progress) -> bool:
-        """Whether a run may stop."""
+        """Whether a run may end with this progress."""
 
     @abstractmethod
     def live(self, progress: Progress) -> frozenset[int]:
-        """The shapes, this one too, of which the run is in an instance."""
+        """The shapes, this one included, that the run is inside an instance of."""
 
     @abstractmethod
     def count(self, singles: frozenset[int]) -> tuple[int, int]:
-        """How many of these events there are in an instance, at least and at most; 2 is two or more."""
+        """The least and the largest number of these events in an instance; 2 stands for two or more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Single(Shape):
-    """One event."""
+    """A single event."""
 
     def begin(self) -> Iterator[Move]:
         """See `Shape`."""
@@ -99,7 +98,7 @@ class Single(Shape):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Succession(Shape):
-    """One part after the other; those that are `optional` may be missing. Progress: a part, and its own."""
+    """A sequence of parts, some of them `optional`. Progress: the index of a part, and its progress."""
 
     optional: tuple[bool, ...]
 
@@ -153,7 +152,7 @@ class Succession(Shape):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice(Shape):
-    """One of the parts. Progress: which, and its own."""
+    """A choice of one part. Progress: the index of the part, and its progress."""
 
     def begin(self) -> Iterator[Move]:
         """See `Shape`."""
@@ -193,9 +192,9 @@ class Choice(Shape):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rounds(Shape):
-    """Its one part `least` to `most` times (None: any number). Progress: the round, and its own.
+    """A repetition of one part, `least` to `most` times (None: unbounded). Progress: a round, and its own.
 
-    Rounds are counted as far as that matters.
+    Rounds are counted only as far as it matters.
     """
 
     least: int
@@ -203,7 +202,7 @@ class Rounds(Shape):
 
     @property
     def body(self) -> Shape:
-        """What is repeated."""
+        """The part that is repeated."""
         return self.parts[0]
 
     def begin(self) -> Iterator[Move]:
@@ -243,9 +242,9 @@ class Rounds(Shape):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Together(Shape):
-    """All parts, in any order; one event may move several of them. Progress: that of each, None before it.
+    """A conjunction of parts in any order; one event may move several. Progress: a tuple, None before a part.
 
-    `beside` says of each event which others one event of the stream can serve as as well.
+    `beside` maps each event to the others that the same event of the stream can serve as.
     """
 
     beside: Mapping[int, frozenset[int]]
@@ -265,14 +264,14 @@ class Together(Shape):
             yield from self._moves(progress)
 
     def _moves(self, progress: tuple[Progress, ...]) -> Iterator[Move]:
-        """Each part that can move, and those that can at the same event."""
+        """The moves of one part, and of several parts by the same event."""
         alone = [
             (place, move)
             for place, (part, inner) in enumerate(zip(self.parts, progress, strict=True))
             for move in (part.begin() if inner is None else part.step(inner))
         ]
-        found = [[each] for each in alone]
-        for moved in found:  # which grows meanwhile
+        combinations = [[step] for step in alone]
+        for moved in combinations:  # the loop appends to it
             changed = dict(moved)
             served = tuple(sorted(single for move in changed.values() for single in move.served))
             after = tuple(
@@ -281,10 +280,10 @@ class Together(Shape):
             yield Move(served, after, NOTHING.union(*(move.begun for move in changed.values())))
             if all(self.beside[single] for single in served):
                 last = moved[-1][0]
-                found += [
+                combinations += [
                     [*moved, (place, move)]
                     for place, move in alone
-                    if place > last and all(self.beside[each].issuperset(served) for each in move.served)
+                    if place > last and all(self.beside[single].issuperset(served) for single in move.served)
                 ]
 
     def is_done(self, progress: Progress) -> bool:
@@ -307,14 +306,14 @@ class Together(Shape):
 
 
 def all_shapes(shape: Shape) -> Iterator[Shape]:
-    """A shape and all below it."""
+    """A shape and all shapes below it."""
     yield shape
     for part in shape.parts:
         yield from all_shapes(part)
 
 
 def orders(shape: Shape) -> int:
-    """How many states a run has that goes through all of a shape in sequence, at most."""
+    """An upper bound of the number of states of runs that go through a shape after other events."""
     parts = [orders(part) for part in shape.parts]
     match shape:
         case Together():
