@@ -272,10 +272,10 @@ class Answer:
             )
         index = int(index)
         place = index + self.count() if index < 0 else index
-        found = next(iter(self._pick([place])), None) if self._has(place) else None
-        if found is None:
+        complex_event = next(iter(self._pick([place])), None) if self._has(place) else None
+        if complex_event is None:
             raise IndexError(f"there is no complex event {index}: the answer has {self.count()}")
-        return found
+        return complex_event
 
     def to_arrow(self) -> pa.Table:
         """The whole answer in memory, as an Arrow table.
@@ -396,7 +396,7 @@ class Answer:
             start = max(0, start + count) if start < 0 else start
             stop = max(0, stop + count) if stop is not None and stop < 0 else stop
         ends = [
-            each for each in (self._stop, None if stop is None else self._start + stop) if each is not None
+            bound for bound in (self._stop, None if stop is None else self._start + stop) if bound is not None
         ]
         return Answer(self._run, start=self._start + start, stop=min(ends, default=None), whole=self._whole)
 

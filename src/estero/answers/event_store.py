@@ -125,7 +125,7 @@ class EventStore:
         asked = [sequence for sequence in sequences if len(sequence)]
         if not asked:
             return empty_batch(self.schema), list(sequences)
-        low, high = min(int(each.min()) for each in asked), max(int(each.max()) for each in asked)
+        low, high = min(int(rows.min()) for rows in asked), max(int(rows.max()) for rows in asked)
         if low < self.first or high >= self.next:
             kept = f"{self.first} to {self.next - 1}"
             raise IndexError(f"events {low} to {high} were asked for, but {kept} are kept")

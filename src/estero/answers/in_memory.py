@@ -109,7 +109,9 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     frame = table.to_pandas()
     for place, field in enumerate(table.schema):
         if pa.types.is_list(field.type) and pa.types.is_struct(field.type.value_type):
-            for name in [each.name for each in field.type.value_type if has_within(each.type, _nanoseconds)]:
+            for name in [
+                member.name for member in field.type.value_type if has_within(member.type, _nanoseconds)
+            ]:
                 values = _values(table.column(place), name)
                 for event in (event for events in frame.iloc[:, place] for event in events):
                     event[name] = next(values)

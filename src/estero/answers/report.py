@@ -96,16 +96,18 @@ class Reporter:
         self._places = (POSITION,) if positions else ()
         self.marks = sets = len(label_sets)
         lookups = [
-            np.fromiter((each.label in labels for labels in label_sets), np.bool_, sets) for each in shown
+            np.fromiter((item.label in labels for labels in label_sets), np.bool_, sets) for item in shown
         ]
-        found: dict[tuple[bytes, tuple[str, ...]], int] = {}
+        distinct: dict[tuple[bytes, tuple[str, ...]], int] = {}
         self._same = [
-            found.setdefault((lookup.tobytes(), each.attributes), len(found))
-            for lookup, each in zip(lookups, shown, strict=True)
+            distinct.setdefault((lookup.tobytes(), item.attributes), len(distinct))
+            for lookup, item in zip(lookups, shown, strict=True)
         ]
         """For each label its column: a type and its variable often show the same, which is made once."""
-        self._lookup = np.array([lookups[self._same.index(column)] for column in range(len(found))], np.bool_)
-        self._lookup = self._lookup.reshape(len(found), sets)
+        self._lookup = np.array(
+            [lookups[self._same.index(column)] for column in range(len(distinct))], np.bool_
+        )
+        self._lookup = self._lookup.reshape(len(distinct), sets)
         self._measures = _measures(measures, events, keys, time) if measures else None
         if self._measures is not None:
             asked = [[label in labels for labels in label_sets] for label in self._measures.variables]
@@ -208,7 +210,7 @@ def _schema(
     fields = [pa.field(name, pa.int64(), nullable=False) for name in ends]
     if time is not None:
         fields += [pa.field(name, time, nullable=False) for name in ("start_time", "end_time")]
-    said = [named(key[0]) for key in keys], [each.label for each in shown]
+    said = [named(key[0]) for key in keys], [labelled.label for labelled in shown]
     names = iter(column_names(*said, timed=time is not None, suppressed=suppressed, waits=waits))
     for alternatives in keys:
         key_type = common_type([_shown_type(events, name) for name in alternatives])
@@ -221,13 +223,13 @@ def _schema(
     if measures:
         types = _measures(measures, events, keys, time).types
         fields += [
-            pa.field(each.name, kind, metadata={MEASURE_KEY: each.name.encode()})
-            for each, kind in zip(measures, types, strict=True)
+            pa.field(measure.name, kind, metadata={MEASURE_KEY: measure.name.encode()})
+            for measure, kind in zip(measures, types, strict=True)
         ]
-    for each in shown:
-        event = _event_type(each, events, positions=positions)
+    for labelled in shown:
+        event = _event_type(labelled, events, positions=positions)
         column = pa.list_(pa.field("item", event, nullable=False))
-        metadata = {LABEL_KEY: each.label.encode()}
+        metadata = {LABEL_KEY: labelled.label.encode()}
         fields.append(pa.field(next(names), column, nullable=False, metadata=metadata))
     return pa.schema(fields)
 

@@ -73,7 +73,7 @@ class RowsLayout:
         """Whether events have positions: the last field of their structs."""
         self.ends = range(fixed)
         """The columns of the answer that say where a complex event starts and ends."""
-        self.labels = [(label, place) for place, each in enumerate(answer) if (label := label_of(each))]
+        self.labels = [(label, place) for place, field in enumerate(answer) if (label := label_of(field))]
         self.keys = [place for place in range(fixed, len(answer)) if not _is_other(answer.field(place))]
         self._answer = answer
         types: dict[str, list[pa.DataType]] = {}

@@ -114,7 +114,7 @@ def _one_by_one(array: pa.Array) -> list[Any]:
         ]
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         encoded = array.cast(pa.binary()).to_pylist()
-        return [None if each is None else each.decode(errors="surrogateescape") for each in encoded]
+        return [None if text is None else text.decode(errors="surrogateescape") for text in encoded]
     return [_one(value) for value in array]
 
 

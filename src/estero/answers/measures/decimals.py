@@ -33,10 +33,10 @@ def sums_of_decimals(values: pa.Array, marked: Marked) -> pa.Array:
         sums[:, place + 1] += sums[:, place] >> _BITS
         sums[:, place] &= _LOW
     _check_digits(sums)
-    found = np.zeros((len(there), _PARTS), np.uint32)
-    found[there] = sums.astype(np.uint32)
+    digits = np.zeros((len(there), _PARTS), np.uint32)
+    digits[there] = sums.astype(np.uint32)
     valid = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little").tobytes())
-    return pa.Array.from_buffers(wide, len(there), [valid, pa.py_buffer(found.tobytes())])
+    return pa.Array.from_buffers(wide, len(there), [valid, pa.py_buffer(digits.tobytes())])
 
 
 def _parts(values: pa.Array) -> NDArray[np.int64]:

@@ -58,7 +58,7 @@ class Measures:
     @property
     def variables(self) -> tuple[str, ...]:
         """The labels of whose events something is asked, each once."""
-        return tuple(dict.fromkeys(each.variable for each in self._aggregates))
+        return tuple(dict.fromkeys(aggregate.variable for aggregate in self._aggregates))
 
     @cached_property
     def types(self) -> tuple[pa.DataType, ...]:
@@ -75,13 +75,15 @@ class Measures:
 
         `named` are the columns of the answer. Raises `DataError` for an overflow.
         """
-        found = {
+        inputs = {
             column: aggregate(node, marked[node.variable], events, self._evaluator)
             for node, column in self._aggregates.items()
         }
-        found.update({column: named[name] for name, column in self._named.items()})
-        computed = iter(self._evaluator.computed(self._sql, found, count) if self._sql else ())
-        columns = [found[flat.name] if isinstance(flat, Attribute) else next(computed) for flat in self._flat]
+        inputs.update({column: named[name] for name, column in self._named.items()})
+        computed = iter(self._evaluator.computed(self._sql, inputs, count) if self._sql else ())
+        columns = [
+            inputs[flat.name] if isinstance(flat, Attribute) else next(computed) for flat in self._flat
+        ]
         return [_in_type(column, wanted) for column, wanted in zip(columns, self.types, strict=True)]
 
     # ------------------------------------------------------------------------- what is computed

@@ -98,12 +98,12 @@ def _of_tuples(evaluator: Evaluator, question: Question, at: Instances) -> Truth
         for variable in question.variables
     ]
     aggregates = {
-        column: aggregate(each, at.of(each.variable), at.events, evaluator)
-        for column, each in question.aggregates
+        column: aggregate(asked, at.of(asked.variable), at.events, evaluator)
+        for column, asked in question.aggregates
     }
-    for instance, places in tuples([each.sizes for each in marked], len(at)):
-        at_rows = [each.offsets[instance] + place for each, place in zip(marked, places, strict=True)]
-        rows = [each.rows[row] for each, row in zip(marked, at_rows, strict=True)]
+    for instance, places in tuples([events.sizes for events in marked], len(at)):
+        at_rows = [events.offsets[instance] + place for events, place in zip(marked, places, strict=True)]
+        rows = [events.rows[row] for events, row in zip(marked, at_rows, strict=True)]
         rows += [
             followed[variable].earlier[at_rows[question.variables.index(variable)]]
             for variable in question.previous
@@ -205,7 +205,7 @@ def _called(
 
     An exception in the predicate is a `DataError`.
     """
-    arguments = [_argument(each, at, attributes) for each in node.arguments]
+    arguments = [_argument(term, at, attributes) for term in node.arguments]
     result = np.empty(len(at), np.int8)
     for instance in range(len(at)):
         given = [argument(instance) for argument in arguments]
@@ -215,13 +215,13 @@ def _called(
             return DataError(f"the predicate {predicate.name} {what}; {where}")
 
         try:
-            found = predicate.function(*given)
+            answered = predicate.function(*given)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise failure(f"raised {reason}") from error
-        truth = found.as_py() if isinstance(found, pa.BooleanScalar) else found
+        truth = answered.as_py() if isinstance(answered, pa.BooleanScalar) else answered
         if truth is not None and not isinstance(truth, bool | np.bool_):
-            raise failure(f"returned {found!r}, and not True, False or None")
+            raise failure(f"returned {answered!r}, and not True, False or None")
         result[instance] = UNKNOWN if truth is None else TRUE if truth else FALSE
     return result
 

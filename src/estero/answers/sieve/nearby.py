@@ -109,7 +109,7 @@ class _Forbidden:
         self.store.trim(self._first + int(np.searchsorted(known.time, np.int64(near))))
         gone = self.store.first - self._first
         if gone:
-            self._parts = [_Known._make(each[gone:] for each in known)]
+            self._parts = [_Known._make(array[gone:] for array in known)]
             self._first = self.store.first
 
     def near(self, at: _Known) -> tuple[Integers, Integers]:
@@ -132,36 +132,38 @@ class NearbyEvents:
         compared = dict.fromkeys(
             replace(deadline, asking=()) for deadline in plan.deadlines if deadline.compared
         )
-        self._forbidden = [_Forbidden(each, events, self._key_columns) for each in compared]
+        self._forbidden = [_Forbidden(watched, events, self._key_columns) for watched in compared]
         self._now = LEAST
 
     def enter(self, classified: pa.RecordBatch) -> None:
         """Takes those of the next events that are forbidden, before anything that they are near is asked."""
-        for each in self._forbidden:
-            each.enter(classified)
+        for forbidden in self._forbidden:
+            forbidden.enter(classified)
         self._now = int(classified.column(TIME)[-1].as_py())
 
     def forget(self, oldest: int | None) -> None:
         """Forgets what is near nothing from time `oldest` on; None: from the last event on."""
-        for each in self._forbidden:
-            each.forget(self._now if oldest is None else oldest)
+        for forbidden in self._forbidden:
+            forbidden.forget(self._now if oldest is None else oldest)
 
     def idle(self, time: int) -> bool:
         """Whether nothing of the past counts for what starts or ends from `time` on."""
-        before = [each for each in self._forbidden if not each.deadline.ahead]
-        return not any((each.known.time >= saturated(time - each.deadline.ticks)).any() for each in before)
+        before = [forbidden for forbidden in self._forbidden if not forbidden.deadline.ahead]
+        return not any(
+            (forbidden.known.time >= saturated(time - forbidden.deadline.ticks)).any() for forbidden in before
+        )
 
     @property
     def batches(self) -> list[pa.RecordBatch]:
         """The events, for `restart`."""
-        return [each.batch for each in self._forbidden]
+        return [forbidden.batch for forbidden in self._forbidden]
 
     def restart(self, batches: Sequence[pa.RecordBatch]) -> None:
         """Takes what `batches` gave; raises ValueError for others."""
-        for each, batch in zip(self._forbidden, batches, strict=True):
-            if not batch.schema.equals(each.store.schema):
+        for forbidden, batch in zip(self._forbidden, batches, strict=True):
+            if not batch.schema.equals(forbidden.store.schema):
                 raise ValueError("forbidden events have other columns")
-            each.restart(batch)
+            forbidden.restart(batch)
 
     def refuted(
         self,
@@ -177,9 +179,9 @@ class NearbyEvents:
         if nearby is None:
             raise TypeError("a filter of what is nearby")
         (forbidden,) = (
-            each
-            for each in self._forbidden
-            if (each.deadline.said, each.deadline.ahead) == (nearby.said, nearby.ahead)
+            candidate
+            for candidate in self._forbidden
+            if (candidate.deadline.said, candidate.deadline.ahead) == (nearby.said, nearby.ahead)
         )
         result = np.zeros(matches.start.size, np.bool_)
         ends = matches.end if nearby.ahead else matches.start
@@ -309,7 +311,7 @@ def _grouped(groups: Groups, low: Integers, high: Integers) -> tuple[Integers, I
     step = of_events.size + 1
     order = of_events[places] * step + places
     first, last = (
-        np.searchsorted(order, of_matches * step + np.clip(each, 0, of_events.size)) for each in (low, high)
+        np.searchsorted(order, of_matches * step + np.clip(times, 0, of_events.size)) for times in (low, high)
     )
     return places, first, np.maximum(last - first, 0)
 
