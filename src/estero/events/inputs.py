@@ -319,28 +319,28 @@ def _files_at(path: str, csv_options: Mapping[str, object] | None) -> _Files:
     for file in files:
         if _is_blank(file):
             raise DataError("the file is empty: it has not even a header", file=file)
-    found = None if files == [place] else partitions_of(place, files)
-    return _Files(path, formats.pop(), tuple(files), found)
+    partitions = None if files == [place] else partitions_of(place, files)
+    return _Files(path, formats.pop(), tuple(files), partitions)
 
 
 def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
-    found = _files_at(path, csv_options)
-    if csv_options and found.form != "csv":
+    named = _files_at(path, csv_options)
+    if csv_options and named.form != "csv":
         raise DataError(
-            f"csv_options are for CSV files, and this is {found.form}", file=path, hint=_OF_CSV_FILES
+            f"csv_options are for CSV files, and this is {named.form}", file=path, hint=_OF_CSV_FILES
         )
-    return _open_files(found, csv_options)
+    return _open_files(named, csv_options)
 
 
-def _open_files(found: _Files, csv_options: Mapping[str, object] | None) -> Input:
+def _open_files(named: _Files, csv_options: Mapping[str, object] | None) -> Input:
     """The relation that files of one format are."""
-    path, files, partitions = found.path, found.files, found.partitions
-    if found.form == "arrow":
+    path, files, partitions = named.path, named.files, named.partitions
+    if named.form == "arrow":
         with reading(path):
             schema = _with_partitions(arrow_schema(files[0]), partitions)
         stream = functools.partial(arrow_stream, files, schema, partitions)
         return Input(stream=stream, schema=schema, file=path, files=files, partitions=partitions)
-    if found.form == "parquet":
+    if named.form == "parquet":
         written, has_rows = schema_in_footers(files)
         if written is not None:
             written = _with_partitions(written, partitions)
@@ -348,9 +348,9 @@ def _open_files(found: _Files, csv_options: Mapping[str, object] | None) -> Inpu
             return Input(table=written.empty_table(), schema=written, file=path, files=files)
         query = _of_parquet(files, partitions)
         return Input(query=query, file=path, files=files, written=written, partitions=partitions)
-    options = (csv_options or {}) if found.form == "csv" else {}
+    options = (csv_options or {}) if named.form == "csv" else {}
     with reading(path):
-        layout = text_layout(found.form, files, options).partitioned(partitions)
+        layout = text_layout(named.form, files, options).partitioned(partitions)
     return Input(query=layout.query, file=path, files=files, layout=layout, partitions=partitions)
 
 
@@ -382,22 +382,22 @@ def open_inputs(
     """
     if not _names_files(events):
         return {str(of_type): replace(open_input(events, csv_options), type_name=of_type)}
-    found: list[_Files | Input] = []
-    for each in events:
-        here = _files_at(fspath(each), csv_options) if _is_path(each) else open_input(each)
-        last = found[-1] if found else None
+    sources: list[_Files | Input] = []
+    for item in events:
+        here = _files_at(fspath(item), csv_options) if _is_path(item) else open_input(item)
+        last = sources[-1] if sources else None
         both = last.followed_by(here) if isinstance(last, _Files) and isinstance(here, _Files) else None
         if both is None:
-            found.append(here)
+            sources.append(here)
         else:
-            found[-1] = both
-    if csv_options and not any(isinstance(each, _Files) and each.form == "csv" for each in found):
+            sources[-1] = both
+    if csv_options and not any(isinstance(source, _Files) and source.form == "csv" for source in sources):
         raise DataError("csv_options are for CSV files, and there is none in the list", hint=_OF_CSV_FILES)
     inputs: dict[str, Input] = {}
-    for place, each in enumerate(found, 1):
-        name = each.path if isinstance(each, _Files) else f"number {place} of the list"
+    for place, source in enumerate(sources, 1):
+        name = source.path if isinstance(source, _Files) else f"number {place} of the list"
         called = name if of_type is None else f"{of_type}, {name}"
-        opened = _open_files(each, csv_options) if isinstance(each, _Files) else each
+        opened = _open_files(source, csv_options) if isinstance(source, _Files) else source
         inputs[called if called not in inputs else f"{called} ({place})"] = replace(opened, type_name=of_type)
     return inputs
 
@@ -407,8 +407,8 @@ def _names_files(events: object) -> TypeGuard[list[object] | tuple[object, ...]]
     return isinstance(events, list | tuple) and any(map(_is_path, events))
 
 
-def _is_path(each: object) -> TypeGuard[str | os.PathLike[str]]:
-    return isinstance(each, str | os.PathLike)
+def _is_path(item: object) -> TypeGuard[str | os.PathLike[str]]:
+    return isinstance(item, str | os.PathLike)
 
 
 def _is_blank(file: str) -> bool:

@@ -111,14 +111,14 @@ def nulls_of(options: Mapping[str, object]) -> tuple[str, ...]:
 def with_dialect(file: str, options: Mapping[str, object]) -> dict[str, object]:
     """The options, with the delimiter, quotes and comments of the file where they do not say them."""
     comments, line = _beginning(file) if "comment" not in options and "skip" not in options else (0, "")
-    found: dict[str, object] = {"quote": '"', "escape": '"', "skip": comments, "comment": ""}
+    dialect: dict[str, object] = {"quote": '"', "escape": '"', "skip": comments, "comment": ""}
     if nulls := nulls_of(options):
         options = {name: value for name, value in options.items() if name != "null"}
         options["nullstr"] = [*nulls, ""]
     if not any(name in options for name in _DELIMITER_OPTIONS):
         line = line or _beginning(file)[1]
-        found["delim"] = max(_DELIMITERS, key=lambda each: _width(each, line))
-    return {**found, **options}
+        dialect["delim"] = max(_DELIMITERS, key=lambda delimiter: _width(delimiter, line))
+    return {**dialect, **options}
 
 
 def _beginning(file: str) -> tuple[int, str]:
@@ -175,9 +175,9 @@ def _names_and_dialect(
     asked = {name: value for name, value in dialect.items() if name not in _TYPE_OPTIONS}
     relation = connection.execute(f"FROM sniff_csv({literal(as_one_file(file))}{_told(asked)})")
     described = [column[0] for column in relation.description or ()]
-    found: dict[str, Any] = dict(zip(described, relation.fetchall()[0], strict=True))
-    names = tuple(column["name"] for column in found["Columns"])
-    told = {**_dialect_only(dialect), "header": bool(found["HasHeader"]), "skip": found["SkipRows"]}
+    sniffed: dict[str, Any] = dict(zip(described, relation.fetchall()[0], strict=True))
+    names = tuple(column["name"] for column in sniffed["Columns"])
+    told = {**_dialect_only(dialect), "header": bool(sniffed["HasHeader"]), "skip": sniffed["SkipRows"]}
     if told["header"] and may_be_changed(names):
         check_names(_header(connection, file, told, len(names)), file)
     return names, told

@@ -47,10 +47,10 @@ def files_of(path: str) -> list[str]:
             return _in_directory(path) if stat.S_ISDIR(mode) else [path]
         if not glob.has_magic(path):
             raise DataError("there is no such file", file=path, hint=_what_is_there(path))
-        found = sorted(each for each in glob.glob(path, recursive=True) if Path(each).is_file())  # noqa: PTH207  a pattern may be absolute
-    if not found:
+        matching = sorted(file for file in glob.glob(path, recursive=True) if Path(file).is_file())  # noqa: PTH207  a pattern may be absolute
+    if not matching:
         raise DataError("no file matches this pattern", file=path, hint=_what_is_there(path))
-    return found
+    return matching
 
 
 def _what_is_there(path: str) -> str:
@@ -63,7 +63,7 @@ def _what_is_there(path: str) -> str:
         if not folder.is_dir():
             return f"there is no directory {folder}"
     try:
-        names = sorted(each.name for each in folder.iterdir())
+        names = sorted(entry.name for entry in folder.iterdir())
     except OSError:  # it may be entered and not listed
         return ""
     near = difflib.get_close_matches(Path(path).name, names, 1)
@@ -116,8 +116,8 @@ def _mode(path: str) -> int | None:
 
 
 def _in_directory(path: str) -> list[str]:
-    files = [each for each in sorted(Path(path).rglob("*")) if each.is_file()]
-    found = [str(file) for file in files if not file.name.startswith((".", "_"))]
-    if not found:
+    files = [file for file in sorted(Path(path).rglob("*")) if file.is_file()]
+    shown = [str(file) for file in files if not file.name.startswith((".", "_"))]
+    if not shown:
         raise DataError("the directory holds no files", file=path)
-    return found
+    return shown
