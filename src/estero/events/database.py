@@ -115,7 +115,7 @@ def keep_when_forked(connection: Connection) -> None:
 def may_be_changed(names: Sequence[str]) -> bool:
     """Whether one of the names may be what DuckDB made of a name that it takes for another one."""
     known = {name.lower() for name in names}
-    changed = [found[1] for name in names if (found := _CHANGED.fullmatch(name))]
+    changed = [changed_name[1] for name in names if (changed_name := _CHANGED.fullmatch(name))]
     return any(name.lower() in known for name in changed)
 
 

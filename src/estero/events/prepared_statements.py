@@ -111,11 +111,11 @@ _idle: list[tuple[_Asked, _Prepared]] = []
 
 def _taken(asked: _Asked) -> _Prepared | None:
     """A statement for the one who asks alone, None where there is none."""
-    for each in reversed(_idle[:]):
-        if each[0] == asked:
+    for entry in reversed(_idle[:]):
+        if entry[0] == asked:
             with suppress(ValueError):  # another thread has taken it
-                _idle.remove(each)
-                prepared: _Prepared = each[1]
+                _idle.remove(entry)
+                prepared: _Prepared = entry[1]
                 return prepared
     return None
 

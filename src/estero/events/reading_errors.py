@@ -70,14 +70,14 @@ def data_error(error: BaseException, what: str | None = None) -> DataError:
     text = str(error)
     if "CSV Error on Line" in text:
         return _of_csv(text, what)
-    if found := _JSON.search(text):
+    if match := _JSON.search(text):
         return DataError(
-            f"the line is not JSON, or does not fit the others: {found[3].splitlines()[0].strip()}",
-            file=found[1],
-            line=_line_of_json(found[1], int(found[2])),
+            f"the line is not JSON, or does not fit the others: {match[3].splitlines()[0].strip()}",
+            file=match[1],
+            line=_line_of_json(match[1], int(match[2])),
         )
-    if found := _OWN.search(text):
-        message, _, hint = found[1].partition("\n")
+    if match := _OWN.search(text):
+        message, _, hint = match[1].partition("\n")
         return DataError(message.strip(), file=what, hint=hint.strip())
     if isinstance(error, duckdb.OutOfRangeException) or "out of range" in text.lower():
         return TooLargeError(f"a number does not fit into 64 bits: {_first_sentence(text)}", file=what)
@@ -109,10 +109,10 @@ def _of_csv(text: str, what: str | None) -> DataError:
     file = _CSV_FILE.search(text)
     column = None
     message = _first_sentence("\n".join(text.splitlines()[2:]))
-    if found := _CSV_COLUMN.search(text):
-        column, message = found[1], found[2].strip()
-    elif found := _CSV_COUNT.search(text):
-        message = f"the row has {found[2]} columns, not {found[1]}"
+    if match := _CSV_COLUMN.search(text):
+        column, message = match[1], match[2].strip()
+    elif match := _CSV_COUNT.search(text):
+        message = f"the row has {match[2]} columns, not {match[1]}"
     elif "unterminated quote" in text:
         message = "a quoted value is not closed"
     return DataError(

@@ -48,15 +48,15 @@ def columns(states: int, initial: Sequence[int], arcs: Sequence[Arc]) -> list[in
             following[source].append(target)
     # Depth first, without recursion: an arc leads back where its target is on the way to its source.
     todo = [(state, False) for state in reversed([*sorted(initial), *range(states)])]
-    found, way, done = set[int](), set[int](), list[int]()
+    seen, way, done = set[int](), set[int](), list[int]()
     forward: dict[int, list[int]] = {}
     while todo:
         state, through = todo.pop()
         if through:
             way.remove(state)
             done.append(state)
-        elif state not in found:
-            found.add(state)
+        elif state not in seen:
+            seen.add(state)
             way.add(state)
             forward[state] = [target for target in following[state] if target not in way]
             todo += [(state, True), *((target, False) for target in reversed(forward[state]))]

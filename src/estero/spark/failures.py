@@ -109,16 +109,16 @@ def readable(error: BaseException) -> EsteroError | None:
     is a `DataError`, and so is everything else that Spark says, in Spark's own first sentence.
     """
     text = str(error).partition(_PLAN_OF_STREAM)[0]
-    if found := _IN_WORKER.search(text):
-        kind = getattr(errors, found[1], DataError)
-        return kind(found[2].strip()) if issubclass(kind, EsteroError) else DataError(found[2].strip())
+    if match := _IN_WORKER.search(text):
+        kind = getattr(errors, match[1], DataError)
+        return kind(match[2].strip()) if issubclass(kind, EsteroError) else DataError(match[2].strip())
     for pattern, message, hint in _KNOWN:
-        if found := re.search(pattern, text):
-            named = found.groupdict()
+        if match := re.search(pattern, text):
+            named = match.groupdict()
             file, column = named.get("file"), named.get("column")
             return DataError(message.format(**named), file=file, column=column, hint=hint)
-    if found := _IN_JVM.search(text):
-        return DataError(_MESSAGES.get(found[1], found[1].removeprefix("estero: ")))
+    if match := _IN_JVM.search(text):
+        return DataError(_MESSAGES.get(match[1], match[1].removeprefix("estero: ")))
     if "No module named 'estero'" in text:
         return EnvironmentProblem(
             "The Python workers of this Spark session do not have Estero: install it on every node, or "

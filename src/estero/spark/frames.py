@@ -110,8 +110,8 @@ def with_nested_fields(df: DataFrame, layout: EventLayout) -> DataFrame:
         return df
     for name, (first, *rest) in paths_in(names, to_arrow_schema(df.schema)).items():
         column = F.col(quoted(first))
-        for each in rest:
-            column = column.getField(each)
+        for step in rest:
+            column = column.getField(step)
         df = df.withColumn(name, column)
     return df
 

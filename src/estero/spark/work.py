@@ -94,7 +94,7 @@ class Work:
 
         division = division_of(plan, positions=positions)
         if partials is not None:
-            asked = together([each.classification for each in partials.plans])
+            asked = together([part.classification for part in partials.plans])
             plan = replace(plan, classification=replace(asked, keys=plan.classification.keys))
             division = division_of_partials(partials, positions=positions)
         if every:

@@ -30,17 +30,17 @@ def exposure(folder: Path) -> str | None:
     this user.
     """
     try:
-        link, found = folder.lstat(), folder.stat()
+        link, target = folder.lstat(), folder.stat()
     except OSError:
         return None
-    return _exposed(link, link=True) or _exposed(found)
+    return _exposed(link, link=True) or _exposed(target)
 
 
-def _exposed(found: os.stat_result, *, link: bool = False) -> str | None:
+def _exposed(status: os.stat_result, *, link: bool = False) -> str | None:
     if os.name != "posix":
         return None
-    if found.st_uid not in (os.geteuid(), 0):
-        return f"it belongs to another user ({found.st_uid})"
-    if found.st_mode & _OTHERS_WRITE and not link:
-        return f"others can write to it (mode {stat.S_IMODE(found.st_mode):o})"
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"it belongs to another user ({status.st_uid})"
+    if status.st_mode & _OTHERS_WRITE and not link:
+        return f"others can write to it (mode {stat.S_IMODE(status.st_mode):o})"
     return None

@@ -43,40 +43,40 @@ class Wanted:
         """
         columns = AnswerColumns.of(schema)
         places = {**columns.partition, **columns.measures}
-        given = [dict(each) for each in expected]
-        labels = {name for each in given for name in each if name not in places or name in columns.labels}
+        given = [dict(row) for row in expected]
+        labels = {name for row in given for name in row if name not in places or name in columns.labels}
         for name in sorted(labels - set(columns.labels)):
             raise _not_shown(name, columns)
-        names = frozenset(name for each in given for name in each) - labels
-        for each in given:
-            if missing := sorted(names - set(each)):
+        names = frozenset(name for row in given for name in row) - labels
+        for row in given:
+            if missing := sorted(names - set(row)):
                 raise ValueError(
-                    f"{missing[0]} is expected of one complex event and not of {each}: name it in all"
+                    f"{missing[0]} is expected of one complex event and not of {row}: name it in all"
                 )
         types = {name: schema.field(places[name]).type for name in names}
         rows = tuple(
             Shown(
-                _marks({name: value for name, value in each.items() if name in labels}, events),
-                tuple((name, _value(each[name], types[name])) for name in sorted(names)),
+                _marks({name: value for name, value in row.items() if name in labels}, events),
+                tuple((name, _value(row[name], types[name])) for name in sorted(names)),
             )
-            for each in given
+            for row in given
         )
         durations = frozenset(name for name, kind in types.items() if pa.types.is_duration(kind))
         return Wanted(rows, bool(labels) or not names, names, durations)
 
-    def of_found(self, found: Iterable[Shown]) -> list[Shown]:
+    def of_shown(self, shown: Iterable[Shown]) -> list[Shown]:
         """What was found, as far as it is compared."""
         return [
             Shown(
-                each.marks if self.labels else (),
-                tuple((name, _comparable(value)) for name, value in each.values if name in self.names),
+                row.marks if self.labels else (),
+                tuple((name, _comparable(value)) for name, value in row.values if name in self.names),
             )
-            for each in found
+            for row in shown
         ]
 
-    def compared(self, found: Sequence[Shown]) -> list[tuple[str, Shown]]:
+    def compared(self, shown: Sequence[Shown]) -> list[tuple[str, Shown]]:
         """The complex events that are missing, unexpected and as expected, each with that word."""
-        there, asked = Counter(found), Counter(self.rows)
+        there, asked = Counter(shown), Counter(self.rows)
         kinds = {"missing": asked - there, "unexpected": there - asked, "as expected": there & asked}
         return [
             (kind, element) for kind, which in kinds.items() for element in sorted(which.elements(), key=repr)
@@ -84,8 +84,8 @@ class Wanted:
 
     def values_shown(self, rows: Sequence[tuple[str, Shown]]) -> str:
         """The values of complex events, a line for each, behind the word that stands before it."""
-        width = max((len(word) for word, each in rows if each.values), default=0)
-        return "\n".join(f"{word:<{width}}  {self._text(each)}" for word, each in rows if each.values)
+        width = max((len(word) for word, row in rows if row.values), default=0)
+        return "\n".join(f"{word:<{width}}  {self._text(row)}" for word, row in rows if row.values)
 
     def _text(self, row: Shown) -> str:
         shown = {
@@ -117,7 +117,9 @@ def _marks(expected: Mapping[str, Any], events: int) -> Marked:
             if not 0 <= place < events:
                 raise ValueError(f"{label} is expected at {place}, and positions are 0 to {events - 1}")
         marked[label] = places
-    return tuple(sorted((label, tuple(sorted(each))) for label, each in marked.items() if each))
+    return tuple(
+        sorted((label, tuple(sorted(positions))) for label, positions in marked.items() if positions)
+    )
 
 
 def _value(given: Any, kind: pa.DataType) -> Any:
@@ -162,5 +164,5 @@ def _comparable(value: Any) -> Any:
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(UTC)
     if isinstance(value, dict):
-        return tuple((name, _comparable(each)) for name, each in value.items())
+        return tuple((name, _comparable(item)) for name, item in value.items())
     return value if isinstance(value, date | str | int | timedelta | bytes) or value is None else str(value)

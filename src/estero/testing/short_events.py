@@ -72,18 +72,18 @@ def events(text: str, *, type: str = "type", time: str = "time") -> pa.Table:
     >>> events("A(k=1)@0s B(k=1, v=2.5)@1m30s").to_pylist()[1]
     {'type': 'B', 'time': datetime.datetime(1970, 1, 1, 0, 1, 30), 'k': 1, 'v': 2.5}
     """
-    for each in (text, type, time):
-        if not each.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in each):
-            raise DataError(f"half of a surrogate pair is no character: {each!r}")
-    found = list(_rows(text, type, time) if "|" in text else _written(text))
-    columns = {type: pa.array([each.type for each in found], pa.string())}
-    times = _times(found)
+    for string in (text, type, time):
+        if not string.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in string):
+            raise DataError(f"half of a surrogate pair is no character: {string!r}")
+    written = list(_rows(text, type, time) if "|" in text else _written(text))
+    columns = {type: pa.array([event.type for event in written], pa.string())}
+    times = _times(written)
     if any(time_ is not None for time_ in times):
         columns[time] = pa.array(times, pa.int64() if isinstance(times[0], int) else pa.timestamp("us"))
-    for name in dict.fromkeys(name for each in found for name in each.attributes):
+    for name in dict.fromkeys(name for event in written for name in event.attributes):
         if name in (type, time):
             raise DataError(f"an attribute has the name of the {'type' if name == type else 'time'}: {name}")
-        columns[name] = _column(name, [each.attributes.get(name) for each in found])
+        columns[name] = _column(name, [event.attributes.get(name) for event in written])
     return pa.table(columns)
 
 
@@ -159,18 +159,18 @@ def _column(name: str, values: Sequence[Value]) -> pa.Array:
         raise DataError(f"values of several kinds: {said}", column=name) from None
 
 
-def _times(found: Sequence[_Event]) -> list[Time]:
+def _times(written: Sequence[_Event]) -> list[Time]:
     """The times of events that all have one, or none of which has."""
-    times = [_time(each.time, number) for number, each in enumerate(found, 1)]
-    for number, (before, each) in enumerate(pairwise(times), 2):
-        here, earlier = (found[place].time or "no time" for place in (number - 1, number - 2))
-        if type(before) is not type(each):
+    times = [_time(event.time, number) for number, event in enumerate(written, 1)]
+    for number, (before, later) in enumerate(pairwise(times), 2):
+        here, earlier = (written[place].time or "no time" for place in (number - 1, number - 2))
+        if type(before) is not type(later):
             raise DataError(
                 f"it has {here}, and the event before has {earlier}",
                 row=number,
                 hint="give all events a duration or a time, or all of them a number of ticks, or none a time",
             )
-        if before is not None and each < before:  # type: ignore[operator]  # both are of one type
+        if before is not None and later < before:  # type: ignore[operator]  # both are of one type
             hint = "write events in the order of their times"
             raise DataError(f"its time {here} is before {earlier}", row=number, hint=hint)
     return times

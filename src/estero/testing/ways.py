@@ -41,7 +41,7 @@ class Way(NamedTuple):
     """A way to run a query: what it is called in a sentence, and what it finds."""
 
     name: str
-    found: Callable[[], list[Shown]]
+    run: Callable[[], list[Shown]]
 
 
 def ways(query: Query, scan: Scan, engines: Sequence[str]) -> Iterator[Way]:
@@ -68,11 +68,11 @@ def installed() -> tuple[str, ...]:
 def _pushed(query: Query, scan: Scan, places: Sequence[int]) -> list[Shown]:
     """What a recognizer finds that is pushed the events up to each of the `places`, and resumed there."""
     recognizer = query.recognizer(scan)
-    found: list[Shown] = []
+    matches: list[Shown] = []
     for first, last in pairwise(places):
-        found += _matches(recognizer.push(scan.events.slice(first, last - first)).to_arrow())
+        matches += _matches(recognizer.push(scan.events.slice(first, last - first)).to_arrow())
         recognizer = restore(query, recognizer.snapshot())
-    return found + _matches(recognizer.close().to_arrow())
+    return matches + _matches(recognizer.close().to_arrow())
 
 
 def _on_spark(query: Query, scan: Scan) -> list[Shown]:
@@ -94,9 +94,11 @@ def _matches(answer: pa.Table) -> list[Shown]:
     return [
         Shown(
             tuple(
-                (name, found) for name, place in labels if (found := _positions(answer.column(place)[row]))
+                (name, positions)
+                for name, place in labels
+                if (positions := _positions(answer.column(place)[row]))
             ),
-            tuple((name, each[row]) for name, each in values.items()),
+            tuple((name, column_values[row]) for name, column_values in values.items()),
         )
         for row in range(answer.num_rows)
     ]
@@ -105,8 +107,8 @@ def _matches(answer: pa.Table) -> list[Shown]:
 def _values(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_duration(column.type):
         column = column.cast(pa.duration("ns")).cast(pa.int64())
-    found: list[Any] = column.to_pylist()
-    return found
+    values: list[Any] = column.to_pylist()
+    return values
 
 
 def _positions(marked: pa.ListScalar) -> tuple[int, ...]:

@@ -104,10 +104,10 @@ class Classifier:
                 name = self._asked[statement] = f"asked{len(self._asked)}"
                 self._connection.execute(f"PREPARE {name} AS {statement}")
             given = ", ".join(map(literal, texts))
-            found = self._connection.execute(f"EXECUTE {name}({given})")
+            answered = self._connection.execute(f"EXECUTE {name}({given})")
         else:
-            found = self._connection.execute(statement, texts)
-        ((one, other),) = found.fetchall()
+            answered = self._connection.execute(statement, texts)
+        ((one, other),) = answered.fetchall()
         return one, other
 
     def close(self) -> None:
@@ -157,18 +157,19 @@ class Classifier:
             isinstance(row, Mapping) or is_event(row) for row in batch
         ):
             return _of_rows([_named(row, place, schema) for place, row in enumerate(batch, 1)], schema)
-        found = open_input(batch)
-        if found.stream is not None:
+        opened = open_input(batch)
+        if opened.stream is not None:
             with reading():
-                return found.stream(None).read_all()
-        if found.table is None:
+                return opened.stream(None).read_all()
+        if opened.table is None:
             raise DataError(
-                "a file cannot be pushed: read it first, or use Query.run, which reads files", file=found.file
+                "a file cannot be pushed: read it first, or use Query.run, which reads files",
+                file=opened.file,
             )
-        if found.of_pandas and self._time is not None and self._time in found.table.column_names:
+        if opened.of_pandas and self._time is not None and self._time in opened.table.column_names:
             where = f" in the events of {type_name}" if type_name else ""
-            refuse_nat(found.table.column(self._time), self._time, where)
-        return found.table
+            refuse_nat(opened.table.column(self._time), self._time, where)
+        return opened.table
 
     def _times(self, events: pa.Table) -> NDArray[np.int64]:
         if self._time is None or self._time_type is None:
@@ -225,8 +226,8 @@ def _not_of_type(values: Sequence[object], field: pa.Field, error: Exception) ->
     for place, value in enumerate(values, 1) if len(values) > 1 else ():
         try:
             _array([value], field.type)
-        except _NO_VALUE as found:
-            row, error = place, found
+        except _NO_VALUE as refused:
+            row, error = place, refused
             break
     return DataError(f"not a value of type {field.type}: {error}", row=row, column=field.name)
 

@@ -168,10 +168,11 @@ class ReorderBuffer:
         """How far the stream is, in one row: the greatest time, the one said, what was last let go."""
         last: Sequence[Any] = [None] * (1 + len(self._order))
         if self._last is not None:
-            last = [self._last[0], *(_value(each) for each in self._last[1:])]
+            last = [self._last[0], *(_value(value) for value in self._last[1:])]
         names = [name for name in self._own.names if name != ARRIVAL]
         columns = {
-            name: pa.array([each], self._own.field(name).type) for name, each in zip(names, last, strict=True)
+            name: pa.array([value], self._own.field(name).type)
+            for name, value in zip(names, last, strict=True)
         }
         columns["greatest"] = pa.array([self._greatest], pa.int64())
         columns["closed"] = pa.array([self._closed], pa.int64())
@@ -208,7 +209,7 @@ class ReorderBuffer:
 
 def _later(one: int | None, other: int | None) -> int | None:
     """The later of two times, of which one may not be known."""
-    return max((each for each in (one, other) if each is not None), default=None)
+    return max((time for time in (one, other) if time is not None), default=None)
 
 
 def _comparable(scalar: pa.Scalar) -> tuple[int, Any]:

@@ -96,7 +96,7 @@ def _is_said(name: str, value: object) -> bool:
         case "lateness":
             return isinstance(value, int) and not isinstance(value, bool) and value >= 0
         case "order" | "types":
-            return isinstance(value, list) and all(isinstance(each, str) for each in value)
+            return isinstance(value, list) and all(isinstance(item, str) for item in value)
         case _:
             return value is None or isinstance(value, str | bool)
 
@@ -153,12 +153,12 @@ def ticks_of(lateness: Lateness, tick_ns: int | None) -> int:
 
 
 def _nanoseconds(text: object) -> int:
-    found = list(_PART.finditer(text)) if isinstance(text, str) else []
-    names = [part[2].lower() for part in found]
+    parts = list(_PART.finditer(text)) if isinstance(text, str) else []
+    names = [part[2].lower() for part in parts]
     units = [_UNITS.get(name) or _UNITS.get(name.removesuffix("s")) for name in names]
-    if not found or "".join(part[0] for part in found) != text or None in units:
+    if not parts or "".join(part[0] for part in parts) != text or None in units:
         raise ValueError(f"a lateness is a duration such as '5 seconds', not {text!r}")
-    return sum(int(part[1]) * unit.value for part, unit in zip(found, units, strict=True) if unit)
+    return sum(int(part[1]) * unit.value for part, unit in zip(parts, units, strict=True) if unit)
 
 
 def _schema_of(events: object, csv_options: Mapping[str, object] | None) -> pa.Schema:

@@ -49,7 +49,7 @@ def union_columns(tables: Tables) -> dict[str, ColumnType]:
         for name, here in columns.items():
             known = union.get(name)
             union[name] = here if known is None else _common(name, known, here)
-    return {name: found.column for name, found in union.items()}
+    return {name: described.column for name, described in union.items()}
 
 
 def union_query(
@@ -113,7 +113,7 @@ def _common(name: str, one: TableColumn, other: TableColumn) -> TableColumn:
 def _decimal(name: str, one: TableColumn, other: TableColumn) -> ColumnType:
     """The decimals that have the values of both columns, which are of decimals and integers."""
     types = [
-        str(each.column.cast) if each.column.kind is Kind.DECIMAL else _INTEGERS for each in (one, other)
+        str(side.column.cast) if side.column.kind is Kind.DECIMAL else _INTEGERS for side in (one, other)
     ]
     common = common_decimal(types)
     if common is None:

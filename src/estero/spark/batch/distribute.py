@@ -59,10 +59,10 @@ class Distributed:
         if self.kept is not None:
             self.kept.unpersist()
 
-    def release_with(self, found: DataFrame) -> None:
-        """Releases when nobody holds `found` any more."""
+    def release_with(self, matches: DataFrame) -> None:
+        """Releases when nobody holds `matches` any more."""
         if self.kept is not None:
-            weakref.finalize(found, _forget, self.kept).atexit = False
+            weakref.finalize(matches, _forget, self.kept).atexit = False
 
 
 def distribute(
@@ -120,16 +120,16 @@ def _cut(laid: Laid, division: Division, window: Window, count: int | None) -> D
     session = laid.rows.sparkSession
     with _kept(laid, division) as (read, kept):
         if not division.by_key:
-            found = ranges.find_ranges(read.rows, places=division.positions, count=count)
+            time_ranges = ranges.find_ranges(read.rows, places=division.positions, count=count)
         else:
             keyed = read.rows.where(KEYED) if division.ordinals else read.rows
             asked = ranges.find_hot_keys(keyed, window, places=division.ordinals, count=count)
-            found = ranges.Ranges(asked.hot, count or ranges.shuffle_partitions(session))
+            time_ranges = ranges.Ranges(asked.hot, count or ranges.shuffle_partitions(session))
             if not asked.hot:
                 count = count or _tasks_for(asked.events, session)
-    if sum(cut.count for cut in found.cuts) <= 1:
+    if sum(cut.count for cut in time_ranges.cuts) <= 1:
         return Distributed(whole(read, division, count), kept=kept)
-    return Distributed(in_ranges(read, division, found, window), kept=kept)
+    return Distributed(in_ranges(read, division, time_ranges, window), kept=kept)
 
 
 def _tasks_for(events: int, spark: SparkSession) -> int | None:

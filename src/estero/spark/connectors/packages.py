@@ -71,8 +71,8 @@ def session_settings(
     schemes = sorted({address.scheme for address in addresses})
     named, files = list(packages), list(jars)
     if not named and not files:
-        found = (coordinates(scheme, spark) for scheme in schemes)
-        named = [each for each in found if each is not None]
+        needed = (coordinates(scheme, spark) for scheme in schemes)
+        named = [package for package in needed if package is not None]
     settings = dict(_DELTA_SETTINGS) if "delta" in schemes else {}
     if named:
         settings["spark.jars.packages"] = ",".join(named)

@@ -159,8 +159,8 @@ def table_of(address: Address, nested: tuple[str, ...]) -> Table:
 
 
 def _without_driver(address: Address) -> EnvironmentProblem:
-    found = connector_problem(address, _DRIVER, __version__)
-    return found or EnvironmentProblem(f"{_DRIVER} is missing")
+    problem = connector_problem(address, _DRIVER, __version__)
+    return problem or EnvironmentProblem(f"{_DRIVER} is missing")
 
 
 def _stamped(batch: DataFrame) -> DataFrame:

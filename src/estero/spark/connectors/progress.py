@@ -50,7 +50,7 @@ class Totals:
             events=self.events + int(progress["numInputRows"]),
             answers=self.answers + _number(seen, ANSWERS, "answers"),
             late=self.late + _number(seen, "estero", "late"),
-            state=sum(int(each["numRowsTotal"]) for each in progress.get("stateOperators") or ()),
+            state=sum(int(operator["numRowsTotal"]) for operator in progress.get("stateOperators") or ()),
             speed=float(progress.get("processedRowsPerSecond") or 0.0),
             batch=batch,
         )
@@ -85,7 +85,7 @@ def _followed(query: StreamingQuery, seconds: int) -> Iterator[Totals]:
     while not ended:
         with following():
             ended = bool(query.awaitTermination(seconds))
-        totals = totals.with_batches(json.loads(each.json) for each in query.recentProgress)
+        totals = totals.with_batches(json.loads(report.json) for report in query.recentProgress)
         state = query.status
         idle = not (state["isTriggerActive"] or state["isDataAvailable"])
         yield replace(totals, speed=0.0) if idle else totals

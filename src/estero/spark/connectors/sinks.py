@@ -99,7 +99,7 @@ def _kafka(matches: DataFrame, address: Address) -> DataStreamWriter:
 
 
 def _postgresql(matches: DataFrame, address: Address) -> DataStreamWriter:
-    nested = tuple(each.name for each in matches.schema if _is_nested(each))
+    nested = tuple(field.name for field in matches.schema if _is_nested(field))
     table = postgresql.table_of(address, nested)
     table.prepare(matches.sparkSession)
     return _flat(matches).writeStream.foreachBatch(table.write_batch)
@@ -122,10 +122,10 @@ def _flat(matches: DataFrame) -> DataFrame:
 
     return matches.select(
         *(
-            F.to_json(quoted(each.name), _JSON).alias(each.name, metadata=each.metadata)
-            if _is_nested(each)
-            else F.col(quoted(each.name))
-            for each in matches.schema
+            F.to_json(quoted(field.name), _JSON).alias(field.name, metadata=field.metadata)
+            if _is_nested(field)
+            else F.col(quoted(field.name))
+            for field in matches.schema
         )
     )
 
@@ -187,7 +187,7 @@ def _check_directory(place: Path, reached: int) -> None:
             hint=f"{_OWN}, or resumes with the checkpoint of the stream that has written here",
         )
     if reached < 0 and noted < 0 and place.is_dir():
-        others = [each.name for each in sorted(place.iterdir()) if not each.name.startswith((".", "_"))]
+        others = [file.name for file in sorted(place.iterdir()) if not file.name.startswith((".", "_"))]
         if others:
             raise DataError(
                 f"the directory contains files that no stream has written, such as {others[0]}: Spark would "
@@ -204,5 +204,5 @@ def _local(path: str) -> Path | None:
 
 def _newest(log: Path) -> int:
     """The greatest number of a batch in a log of Spark's, -1 for none."""
-    names = (each.name.removesuffix(".compact") for each in log.iterdir()) if log.is_dir() else ()
+    names = (file.name.removesuffix(".compact") for file in log.iterdir()) if log.is_dir() else ()
     return max((int(name) for name in names if name.isdigit()), default=-1)

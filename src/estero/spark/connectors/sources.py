@@ -77,13 +77,13 @@ def schema_of(schema: str | PathLike[str] | StructType) -> StructType:
             return files.read_events(text).schema
         text = Path(text).read_text(encoding="utf-8").strip()
     try:
-        found = StructType.fromJson(json.loads(text)) if text.startswith("{") else StructType.fromDDL(text)
+        columns = StructType.fromJson(json.loads(text)) if text.startswith("{") else StructType.fromDDL(text)
     except (PySparkException, ValueError, KeyError, TypeError) as error:
         reason = first_sentence(str(error))
         raise DataError(f"the schema cannot be read: {reason}", hint=_SCHEMA_HINT) from error
-    if not isinstance(found, StructType):
+    if not isinstance(columns, StructType):
         raise DataError(f"the schema is one type without columns: {text}", hint=_SCHEMA_HINT)
-    return found
+    return columns
 
 
 def _is_file(text: str) -> bool:
@@ -117,10 +117,10 @@ def _files(spark: SparkSession, address: Address, schema: StructType | None) -> 
     if address.scheme == "csv" and schema is not None:
         options["header"] = True
     if schema is None:
-        found = _found(spark, address)
-        if isinstance(found, TextReading):
-            return found.follow(spark.readStream, _watched(address.place), address.options)
-        schema = found
+        known = _found(spark, address)
+        if isinstance(known, TextReading):
+            return known.follow(spark.readStream, _watched(address.place), address.options)
+        schema = known
     reader = _reader(spark, address.scheme, options | address.options)
     return reader.schema(schema).load(_watched(address.place))
 
@@ -139,8 +139,8 @@ def _found(spark: SparkSession, address: Address) -> StructType | TextReading:
             hint=f"name a schema, with which files can come later; {_SCHEMA_HINT}",
         ) from error
     if len(present) > 1:
-        for each in present:
-            _check_letters(each)
+        for file in present:
+            _check_letters(file)
     if address.scheme == "parquet":
         with jobs():
             return spark.read.parquet(*map(files.as_named, present)).schema

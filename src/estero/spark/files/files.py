@@ -79,7 +79,7 @@ def read_events(
     opened = _opened(here, csv_options) if here or not stores else []
     spark = session_with(stores.values(), master=master) if stores else local_session(master)
     frames = [store_frame(spark, store) for store in stores.values()]
-    return _together([*frames, *(_frame(spark, each, csv_options) for each in opened)])
+    return _together([*frames, *(_frame(spark, source, csv_options) for source in opened)])
 
 
 def _opened(path: Paths, csv_options: Mapping[str, object] | None) -> list[Input]:
@@ -96,24 +96,24 @@ def _several(path: Paths) -> list[str]:
     return [fspath(one) for one in several]
 
 
-def _frame(spark: SparkSession, found: Input, csv_options: Mapping[str, object] | None) -> DataFrame:
+def _frame(spark: SparkSession, source: Input, csv_options: Mapping[str, object] | None) -> DataFrame:
     """The events of one input as a DataFrame."""
-    if found.stream is not None:
-        with reading(found.file):
-            return spark.createDataFrame(_plain(found.stream(None).read_all()))
-    _check_colons(found.files)
-    if found.layout is not None:
-        options = (csv_options or {}) if found.layout.form == "csv" else {}
-        parts = TextReading.of(found.layout, options)
-        named = () if found.partitions is None else found.partitions.names
-        with jobs(), finding(spark, found.partitions) as reader:
+    if source.stream is not None:
+        with reading(source.file):
+            return spark.createDataFrame(_plain(source.stream(None).read_all()))
+    _check_colons(source.files)
+    if source.layout is not None:
+        options = (csv_options or {}) if source.layout.form == "csv" else {}
+        parts = TextReading.of(source.layout, options)
+        named = () if source.partitions is None else source.partitions.names
+        with jobs(), finding(spark, source.partitions) as reader:
             frames = [
                 replace(part, beside=named).load(reader(), [as_named(file) for file in part.files])
                 for part in parts
             ]
-        return typed(_together(frames), found.partitions)
+        return typed(_together(frames), source.partitions)
     with jobs():
-        return parquet_frame(spark, found.files, list(map(as_named, found.files)), found.partitions)
+        return parquet_frame(spark, source.files, list(map(as_named, source.files)), source.partitions)
 
 
 def _together(frames: Sequence[DataFrame]) -> DataFrame:
@@ -130,10 +130,10 @@ def check_rows(path: Paths, csv_options: Mapping[str, object] | None = None) -> 
     here = [one for one in _several(path) if not in_store(one)]
     if not here or any(map(is_pipe, here)):
         return
-    for found in _opened(here, csv_options):
-        if found.layout is not None:
-            with connect() as connection, reading(found.file):
-                for _ in connection.sql(found.layout.query).to_arrow_reader(_ROWS):
+    for source in _opened(here, csv_options):
+        if source.layout is not None:
+            with connect() as connection, reading(source.file):
+                for _ in connection.sql(source.layout.query).to_arrow_reader(_ROWS):
                     pass
 
 

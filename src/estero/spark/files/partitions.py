@@ -42,5 +42,8 @@ def typed(frame: DataFrame, partitions: Partitions | None) -> DataFrame:
     types = {column.name: _TYPES[column.type] for column in partitions.columns if column.type != "VARCHAR"}
     columns = {name: F.col(quoted(name, mark="`")) for name in frame.columns}
     return frame.select(
-        *(each.cast(types[name]).alias(name) if name in types else each for name, each in columns.items())
+        *(
+            column.cast(types[name]).alias(name) if name in types else column
+            for name, column in columns.items()
+        )
     )

@@ -53,8 +53,8 @@ def find_java_home(environment: Mapping[str, str] | None = None) -> Path:
     bundled = _bundled_home()
     if bundled is not None:
         return shim_home(bundled, cache_directory(environment))
-    found = f"only {' and '.join(too_old)} was found" if too_old else "none was found"
-    raise EnvironmentProblem(f"Spark needs Java {OLDEST_JAVA} or newer, and {found}. {REMEDY}")
+    outcome = f"only {' and '.join(too_old)} was found" if too_old else "none was found"
+    raise EnvironmentProblem(f"Spark needs Java {OLDEST_JAVA} or newer, and {outcome}. {REMEDY}")
 
 
 def java_version(home: Path) -> int | None:
@@ -90,9 +90,9 @@ def shim_home(runtime: Path, cache: Path) -> Path:
         return home
     draft = Path(tempfile.mkdtemp(prefix=".java-", dir=cache))
     try:
-        for each in runtime.iterdir():
-            if each.name != "bin":
-                (draft / each.name).symlink_to(each)
+        for entry in runtime.iterdir():
+            if entry.name != "bin":
+                (draft / entry.name).symlink_to(entry)
         (draft / "bin").mkdir()
         java = draft / "bin" / "java"
         java.write_text(script)

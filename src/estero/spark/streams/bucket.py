@@ -92,8 +92,8 @@ class Progress(NamedTuple):
     @classmethod
     def of(cls, recognition: Recognizing, steps: int) -> Progress:
         """That of a recognition of a pattern with so many steps."""
-        found, oldest = recognition.open_runs()
-        runs = tuple(found.get(step, 0) for step in range(1, steps + 1))
+        open_runs, oldest = recognition.open_runs()
+        runs = tuple(open_runs.get(step, 0) for step in range(1, steps + 1))
         return cls(runs, None if oldest is None else oldest[1])
 
     @classmethod
@@ -260,8 +260,8 @@ class Turn:
         work, begun = self._duty.work, self._recognition is not None or self._held.recognition is not None
         if not (work.decides_later and begun):
             return
-        found = self._recognizing().tables_decided(position=self._seen - 1, time=self._closed)
-        yield from map(work.shown, found)
+        decided = self._recognizing().tables_decided(position=self._seen - 1, time=self._closed)
+        yield from map(work.shown, decided)
 
     def _in_time(self, come: pa.RecordBatch) -> pa.RecordBatch:
         """The events that are not late; the others are put into `late`."""
@@ -329,11 +329,11 @@ def header_of(work: Work, packed: pa.Schema, buckets: int) -> str:
     return json.dumps(about)
 
 
-def refuse_other(found: str, expected: str) -> None:
+def refuse_other(given: str, expected: str) -> None:
     """Raises `DataError` unless the two headers say the same."""
-    if found == expected:
+    if given == expected:
         return
-    there: Mapping[str, object] = json.loads(found)
+    there: Mapping[str, object] = json.loads(given)
     here: Mapping[str, object] = json.loads(expected)
     if there["format"] != here["format"]:
         raise DataError(

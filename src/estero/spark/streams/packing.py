@@ -98,11 +98,11 @@ def group_numbers(buckets: int) -> list[int]:
     Spark takes the remainder of a hash to find the task of a group. These numbers have all remainders by
     `buckets`, so as many tasks, or half of them, or a quarter, … have equally many buckets each.
     """
-    found: dict[int, int] = {}
+    number_of: dict[int, int] = {}
     for number in count():
-        found.setdefault(_murmur3(number) % buckets, number)
-        if len(found) == buckets:
-            return [found[remainder] for remainder in range(buckets)]
+        number_of.setdefault(_murmur3(number) % buckets, number)
+        if len(number_of) == buckets:
+            return [number_of[remainder] for remainder in range(buckets)]
     raise AssertionError  # the loop has no end
 
 

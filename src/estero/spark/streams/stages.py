@@ -91,8 +91,8 @@ class Stages:
                 for row in zip(*(batch.column(name) for name in _BLOBS), strict=True):
                     for place, (blob, schema) in enumerate(zip(row, (answer, events), strict=True)):
                         if blob.is_valid:
-                            found = batch_of(blob.as_buffer(), schema)  # where it lies in the batch
-                            yield found if late is None else _one_of(found, place, kinds)
+                            unpacked = batch_of(blob.as_buffer(), schema)  # where it lies in the batch
+                            yield unpacked if late is None else _one_of(unpacked, place, kinds)
 
         return unpack
 
@@ -118,7 +118,7 @@ class Stages:
         if held is not None and held.look_again != NEVER:
             state.setTimeoutTimestamp(max(held.look_again, watermark, 1))
         if held is not None or turn.late or turn.recognized:
-            late = sum(each.num_rows for each in turn.late)
+            late = sum(batch.num_rows for batch in turn.late)
             counts = (late, turn.waiting, turn.recognized, 0 if held is None else held.size)
             progress = Progress.read(None if held is None else held.progress, self.duty.steps)
             numbers = (*counts, *progress.runs, progress.oldest)
@@ -142,7 +142,7 @@ class Stages:
         schema = self._late_schema()
         if not (turn.late and schema.names):
             return None
-        return blob_of(joined([each.select(schema.names) for each in turn.late], schema))
+        return blob_of(joined([batch.select(schema.names) for batch in turn.late], schema))
 
     def _row(
         self,
@@ -163,17 +163,17 @@ class Stages:
 
 def _arrived(frames: Iterable[pd.DataFrame]) -> tuple[list[bytes], int | None]:
     """The blobs of packed rows in order of arrival, and the greatest time of all tasks."""
-    found: list[tuple[int, int, bytes]] = []
+    blobs: list[tuple[int, int, bytes]] = []
     newest: list[int] = []
     for frame in frames:
         for task, number, time, blob in zip(
             frame["task"], frame["number"], frame["newest"], frame["events"], strict=True
         ):
             if blob is not None:
-                found.append((task, number, blob))
+                blobs.append((task, number, blob))
             elif time != NO_TIME:
                 newest.append(int(time))
-    return [blob for _, _, blob in sorted(found, key=itemgetter(0, 1))], max(newest, default=None)
+    return [blob for _, _, blob in sorted(blobs, key=itemgetter(0, 1))], max(newest, default=None)
 
 
 def _one_of(rows: pa.RecordBatch, place: int, kinds: Sequence[pa.StructType]) -> pa.RecordBatch:
