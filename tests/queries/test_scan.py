@@ -127,17 +127,14 @@ def test_a_scan_has_options_of_csv_and_types_and_a_unit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("beside", "said"),
     [
-        ({"type": "kind"}, "type= is given beside events that are a scan: write estero.scan(events, type=…)"),
+        ({"type": "kind"}, "type= is given beside a scan: write estero.scan(events, type=…)"),
         (
             {"time": "ts", "order": ["id"]},
-            (
-                "time= and order= are given beside events that are a scan: "
-                "write estero.scan(events, time=…, order=…)"
-            ),
+            ("time= and order= are given beside a scan: write estero.scan(events, time=…, order=…)"),
         ),
         (
             {"time_unit": "s"},
-            "time_unit= is given beside events that are a scan: write estero.scan(events, time_unit=…)",
+            "time_unit= is given beside a scan: write estero.scan(events, time_unit=…)",
         ),
     ],
 )

@@ -116,7 +116,7 @@ def test_conditions_that_keep_events_away_only_together() -> None:
 
 def test_events_that_come_in_another_order() -> None:
     assert lines("a ; c WITHIN 1 MINUTE", "c()@0s a()@1s")[-1] == (
-        "  no events come as a ; c, whatever else is left out"
+        "  no events come as a ; c, even without the conditions"
     )
 
 

@@ -49,7 +49,7 @@ class Run(Protocol):
 
     @property
     def counts_quickly(self) -> bool:
-        """Whether `count` can be asked while tables are read, and does without enumerating."""
+        """Whether `count` may be called while tables are read, and counts without enumerating."""
 
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         """All complex events, or the first `limit` of them; no more events are read than that needs."""
@@ -58,7 +58,7 @@ class Run(Protocol):
         """The exact number of complex events, not enumerating; at least `enough` if there are more."""
 
     def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
-        """The complex events with these ascending indexes, without enumerating those between.
+        """The complex events at these ascending indexes, without enumerating those in between.
 
         An index past the last one ends the iteration.
         """
@@ -67,7 +67,7 @@ class Run(Protocol):
         """The run of the complex events that wait for a deadline that has not passed."""
 
     def funnel(self, *, by_partition: bool, by: Sequence[str], chosen: bool) -> pa.Table:
-        """How many starts come how far: the table of a `Funnel`."""
+        """The table of a `Funnel`: how many starts reach each step."""
 
     def partials(self, *, chosen: bool) -> Run:
         """The run of the partial matches whose windows have passed."""
@@ -76,7 +76,7 @@ class Run(Protocol):
         """Why there are not more complex events."""
 
     def values(self, attribute: str, first: int, last: int) -> pa.Table:
-        """A numeric attribute of the events between two positions (`estero.recognize.attribute_values`)."""
+        """The values of a numeric attribute between two positions (`estero.recognize.attribute_values`)."""
 
     def shared(self, share: Share) -> Run:
         """The run of a share: all shares together have the complex events of this one, each once."""
@@ -165,7 +165,7 @@ class Answer:
         it equals its count, ``answer.undecided() == 2``. ValueError for a part of an answer.
         """
         if self._picked is not None or self._start > 0 or self._stop is not None:
-            raise ValueError("undecided() is of the whole answer, not of a part of it")
+            raise ValueError("undecided() needs the whole answer, not a part of it")
         return Undecided(self._run.undecided())
 
     def limit(self, n: int) -> Answer:
@@ -189,7 +189,7 @@ class Answer:
         return self._pick(drawn)
 
     def funnel(self, *, by_partition: bool = False, by: Sequence[str] = (), chosen: bool = False) -> Funnel:
-        """How many starts come how far: one row for each part of the sequence that must be there.
+        """How many starts come how far, in one row for each part of the sequence that must be there.
 
         These rows are there for each partition, or for each value of the attributes `by` of the first event,
         such as ``variant`` or ``page.variant``, if that is asked for.
@@ -206,11 +206,11 @@ class Answer:
         if isinstance(by, str):
             raise TypeError(f'by is a list of attributes: write by=["{by}"]')
         if self._picked is not None or self._start > 0 or self._stop is not None:
-            raise ValueError("a funnel is of all starts: ask the whole answer, not a part of it")
+            raise ValueError("a funnel counts all starts: ask the whole answer, not a part of it")
         return Funnel(self._run.funnel(by_partition=by_partition, by=by, chosen=chosen))
 
     def partials(self, *, chosen: bool = False) -> Answer:
-        """The partial matches: of each start that came some steps of a sequence and not all, one.
+        """The partial matches: one for each start that came some steps of a sequence, but not all of them.
 
         It is what NEXT would choose among the complex events of as many steps as that start came, inside its
         window, and given when the window has passed. A start at which a complex event begins has none,
@@ -239,7 +239,7 @@ class Answer:
         Raises ValueError for a part of an answer, and of the answer of a push.
         """
         if self._picked is not None or self._start > 0 or self._stop is not None:
-            raise ValueError("why not more is asked of the whole answer, not of a part of it")
+            raise ValueError("why_not() needs the whole answer, not a part of it")
         return self._run.why_not(sample, seconds)
 
     def share(self, number: int, of: int) -> Answer:
@@ -307,7 +307,7 @@ class Answer:
 
     @property
     def quick_count(self) -> Callable[[], int] | None:
-        """What counts the complex events without enumerating them, if that can be asked of a whole answer."""
+        """A function that counts the complex events without enumerating them, if a whole answer has one."""
         whole = self._stop is None and self._picked is None
         return self.count if whole and self._run.counts_quickly else None
 
@@ -323,7 +323,7 @@ class Answer:
     def write(
         self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None, positions: bool = False
     ) -> int:
-        """Write the answer, batch by batch, to a path or an open binary file; how many complex events it has.
+        """Writes the answer, batch by batch, to a path or an open binary file, and returns its count.
 
         `format` is parquet, csv, jsonl or arrow; a path says it by its suffix. `positions` writes the
         positions of events in place of their attributes. A file is replaced at the end, so it never holds
@@ -363,14 +363,14 @@ class Answer:
         return preview(self.limit(11), shown=10)
 
     def _held(self, asked: str, factor: int = 1) -> pa.Table:
-        """All batches; what is made of them takes `factor` times the memory of Arrow's own."""
+        """All batches, whose conversion takes `factor` times the memory of Arrow's own."""
         batches = self.batches()
         if self._stop is None and self._picked is None:
             batches = within(batches, self.quick_count, asked=asked, factor=factor)
         return pa.Table.from_batches(batches, self.schema)
 
     def _has(self, place: int) -> bool:
-        """Whether `place` can be in this part; for an open end only reading will tell."""
+        """Whether `place` can be in this part; for an open end only reading shows it."""
         if self._picked is not None:
             return 0 <= place < len(self._picked)
         return place >= 0 and (self._stop is None or self._start + place < self._stop)
@@ -384,12 +384,12 @@ class Answer:
 
     def _slice(self, wanted: slice) -> Answer:
         if wanted.step not in (None, 1):
-            raise ValueError("a slice of an answer has step 1")
+            raise ValueError("a slice of an answer takes no step: write answer[i:j]")
         if self._picked is not None:
             return Answer(self._run, picked=self._picked[wanted], whole=self._whole)
         for end in (wanted.start, wanted.stop):
             if end is not None and not _is_place(end):
-                raise TypeError(f"a slice of an answer goes from one number to another, not {shown(end)}")
+                raise TypeError(f"a slice of an answer is between two whole numbers, not {shown(end)}")
         start, stop = wanted.start or 0, wanted.stop
         if start < 0 or (stop is not None and stop < 0):
             count = self.count()
@@ -409,7 +409,7 @@ def _is_place(number: object) -> bool:
 class Undecided(Answer):
     """Complex events that wait for a deadline (`Answer.undecided`): an answer that equals its count.
 
-    What was a number before goes on being compared with numbers.
+    It compares with numbers, too, as its count does.
     """
 
     def __eq__(self, other: object) -> bool:

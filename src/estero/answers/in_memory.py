@@ -23,9 +23,9 @@ OBJECTS_TO_ARROW = 12
 _UNASKED = 256 << 20
 """Bytes that are fetched before complex events are counted: about a second's work, to which counting adds."""
 _LITTLE = 1 << 20
-"""Bytes that are always held: to ask how much memory there is takes longer than to fetch them."""
+"""Bytes that are always held: asking how much memory there is takes longer than fetching them."""
 _UNKNOWN = 8 << 30
-"""The memory that is assumed of a machine that does not say how much it has."""
+"""The memory of a machine that does not say how much it has."""
 _OF_A_CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 

@@ -52,7 +52,7 @@ _ROLES: Final = {
     SUPPRESSED_KEY: "suppressed",
     PARTIAL_KEY: "partial",
 }
-"""What a column shows that has such a key in its metadata."""
+"""What a column with such a key in its metadata shows."""
 MATCH_KEY = b"estero:match"
 """In the metadata of a column that says to which complex event a row belongs."""
 
@@ -240,7 +240,7 @@ def _measures(
     keys: Sequence[Sequence[str]],
     time: pa.DataType | None,
 ) -> Measures:
-    """What computes measures, which may name the keys and the times of complex events."""
+    """The computation of measures, which may name the keys and the times of complex events."""
     from estero.answers.measures.measures import Measures  # loads DuckDB
 
     kinds = [] if time is None else [time, time]
@@ -250,7 +250,7 @@ def _measures(
 
 
 def _named(keys: Sequence[Sequence[str]], time: pa.DataType | None) -> list[str]:
-    """What measures call the columns of times and keys, in order of these."""
+    """The names that measures have for the columns of times and keys, in order."""
     times, decided = ([], []) if time is None else ([START_TIME, END_TIME], [DECIDED_TIME])
     return [*times, *(key_name(place) for place in range(len(keys))), *decided]
 
@@ -295,7 +295,7 @@ def _of_partials(name: str, kind: pa.DataType, taken: set[str]) -> pa.Field:
 
 
 def partial_of(field: pa.Field) -> str | None:
-    """What a column says of partial matches: ``steps``, ``expired_time`` or ``complete``; else None."""
+    """What a column says of a partial match: ``steps``, ``expired_time`` or ``complete``; else None."""
     name: bytes | None = (field.metadata or {}).get(PARTIAL_KEY)
     return None if name is None else name.decode()
 
@@ -324,7 +324,7 @@ def columns_alike(rows: pa.Table, schema: pa.Schema) -> dict[str, pa.ChunkedArra
 
 
 def _roles(schema: pa.Schema) -> Iterator[tuple[str, object]]:
-    """What each column shows, each another thing."""
+    """The role of each column; no two columns have the same."""
     keys = 0
     for field in schema:
         said: dict[bytes, bytes] = field.metadata or {}
@@ -411,5 +411,5 @@ def key_column(events: pa.RecordBatch, alternatives: Sequence[str], rows: NDArra
         raise DataError(
             f"a key cannot be shown exactly in its column, which is of type {wanted}: {error}",
             column=named(alternatives[0]),
-            hint=f"give {' and '.join(map(named, alternatives))} one type",
+            hint=f"give {' and '.join(map(named, alternatives))} the same type",
         ) from error

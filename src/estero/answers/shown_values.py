@@ -86,7 +86,7 @@ def shown_values(array: pa.Array) -> list[Any]:
 
 
 def _has_durations(kind: pa.DataType) -> bool:
-    """Whether there are durations in values of a type, which Arrow makes what pandas prints, if it can."""
+    """Whether values of a type hold durations, which Arrow makes objects of pandas where it can."""
     if pa.types.is_duration(kind):
         return True
     return any(_has_durations(kind.field(i).type) for i in range(kind.num_fields))

@@ -108,7 +108,7 @@ def _in_words(reason: Reason) -> str:
         case "type":
             return f"there are no events of type {reason.condition}"
         case "order":
-            return f"no events come as {reason.condition}, whatever else is left out"
+            return f"no events come as {reason.condition}, even without the conditions"
         case "condition":
             return f"{reason.condition} rejects {reason.events:,}"
         case "choice":

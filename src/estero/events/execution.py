@@ -30,7 +30,7 @@ _PATIENCE_S = 5.0
 
 
 class AbandonedError(Exception):
-    """Raised inside a stream that nobody reads any more."""
+    """An error inside a stream that nobody reads any more."""
 
 
 class Execution:
@@ -82,7 +82,7 @@ class Execution:
         return self._cursor.sql(f"{sql} LIMIT 0").to_arrow_table().schema
 
     def batches(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
-        """The answer in batches of at most so many `rows`; what a stream raises comes out as it is."""
+        """The answer in batches of at most `rows` rows; errors of a stream come out as they are."""
         try:
             yield from _fetched(
                 lambda: self._cursor.sql(sql).to_arrow_reader(rows), self._cursor.interrupt, self._stopped

@@ -1,4 +1,4 @@
-"""Whatever users have → a relation that DuckDB reads, streaming wherever the thing itself does."""
+"""Events as users have them → a relation that DuckDB reads, streaming where they do."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def open_input(events: object, csv_options: Mapping[str, object] | None = None) 
     if isinstance(events, str | os.PathLike):
         return _open_path(os.fspath(events), csv_options)
     if csv_options:
-        raise DataError("csv_options are for CSV files, and these events are not in a file")
+        raise DataError("csv_options are for CSV files, but these events are not in a file")
     if isinstance(events, pa.Table):
         return _of_table(events)
     if isinstance(events, pa.RecordBatch):
@@ -162,7 +162,7 @@ def _refuse_misplaced(events: object) -> None:
             hint="scan a mapping as a whole, estero.scan({'A': a, 'B': b}, time=…); push events as they are",
         )
     if isinstance(events, type):
-        raise DataError(f"the class {events.__name__} has no events", hint=f"pass {_ACCEPTED}")
+        raise DataError(f"{events.__name__} is a class, not events", hint=f"pass {_ACCEPTED}")
     if is_of_spark(events):
         raise DataError(
             "a DataFrame of Spark cannot be read in this process",
@@ -172,7 +172,7 @@ def _refuse_misplaced(events: object) -> None:
 
 
 def _scanned(events: Any, module: str) -> LazyFrame | Dataset | Relation | None:
-    """What is run or scanned when it is read, if `events` are such; `module` is where they come from."""
+    """A table that is run or scanned when it is read, if `events` are one; `module` is that of their class."""
     if module == "polars" and hasattr(events, "collect"):
         return LazyFrame(events)
     if module == "pyarrow" and hasattr(events, "scanner"):
@@ -204,7 +204,9 @@ def _of_list(events: list[Any] | tuple[Any, ...]) -> Input:
     if all(isinstance(event, Mapping) for event in events):
         return _of_dicts(events)
     if all(isinstance(event, str | os.PathLike) for event in events):
-        raise DataError("a list of files cannot stand here: run, check and explain take one, not nested")
+        raise DataError(
+            "a list of files cannot be read here: run, check and explain take one that is not nested"
+        )
     batches = list(_batches(events, "list"))
     if not batches:
         raise DataError("the list of record batches is empty, so it has no schema")
@@ -274,7 +276,7 @@ def _listed(schema: pa.Schema) -> str:
 def read_twice() -> DataError:
     """The error for a second reading of a stream that passes once."""
     return DataError(
-        "these events come from an iterator, and it has been read already",
+        "these events come from an iterator that has already been read",
         hint="collect it into a table first (pyarrow.Table.from_batches), or write it to a Parquet file",
     )
 
@@ -300,7 +302,7 @@ class _Files:
     partitions: Partitions | None
 
     def followed_by(self, other: _Files) -> _Files | None:
-        """Both as one; None where they are of different formats or lie in directories that name columns."""
+        """Both as one; None if their formats differ or if they lie in directories that name columns."""
         if self.form != other.form or self.partitions is not None or other.partitions is not None:
             return None
         return replace(self, files=self.files + other.files)
@@ -312,7 +314,7 @@ def _files_at(path: str, csv_options: Mapping[str, object] | None) -> _Files:
     formats = {format_of(file, csv_options) for file in files}
     if len(formats) > 1:
         raise DataError(
-            f"files of several formats: {', '.join(sorted(formats))}",
+            f"the files have several formats: {', '.join(sorted(formats))}",
             file=path,
             hint="to read them all, name them in a list, such as ['a/*.csv', 'a/*.parquet']",
         )
@@ -327,7 +329,7 @@ def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
     named = _files_at(path, csv_options)
     if csv_options and named.form != "csv":
         raise DataError(
-            f"csv_options are for CSV files, and this is {named.form}", file=path, hint=_OF_CSV_FILES
+            f"csv_options are for CSV files, but this file is {named.form}", file=path, hint=_OF_CSV_FILES
         )
     return _open_files(named, csv_options)
 
@@ -392,7 +394,7 @@ def open_inputs(
         else:
             sources[-1] = both
     if csv_options and not any(isinstance(source, _Files) and source.form == "csv" for source in sources):
-        raise DataError("csv_options are for CSV files, and there is none in the list", hint=_OF_CSV_FILES)
+        raise DataError("csv_options are for CSV files, but there are none in the list", hint=_OF_CSV_FILES)
     inputs: dict[str, Input] = {}
     for place, source in enumerate(sources, 1):
         name = source.path if isinstance(source, _Files) else f"number {place} of the list"

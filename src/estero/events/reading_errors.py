@@ -1,4 +1,4 @@
-"""What DuckDB, Arrow and the file system say when reading fails → one `DataError` a user can act on."""
+"""Errors of DuckDB, Arrow and the file system when reading fails → one `DataError` a user can act on."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def data_error(error: BaseException, what: str | None = None) -> DataError:
     if isinstance(error, duckdb.OutOfRangeException) or "out of range" in text.lower():
         return TooLargeError(f"a number does not fit into 64 bits: {_first_sentence(text)}", file=what)
     if NOT_IN_NANOSECONDS in text:
-        beyond = "a timestamp before 1677 or after 2262 stands beside times in nanoseconds"
+        beyond = "a timestamp before 1677 or after 2262 cannot be combined with times in nanoseconds"
         return TooLargeError(beyond, file=what, hint="convert one of them")
     if isinstance(error, PermissionError):
         return DataError("the file cannot be read: permission denied", file=what)
@@ -130,7 +130,7 @@ def _first_sentence(text: str) -> str:
 
 
 def how_to_have_timestamps(file: str | None, column: str, kind: Kind, *, nested: bool = False) -> str:
-    """The hint for a time column that holds none: for what the events are in, a `file` or a frame.
+    """The hint for a time column without times: for events in a `file` or in a frame.
 
     `nested`: what is called so is a field inside of a column.
     """

@@ -1,4 +1,4 @@
-"""What is read of events, in words: which columns, and which rows are left out where they come from."""
+"""Reading in words: which columns are read, and which rows the source itself leaves out."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from estero.events.tables.lazy_tables import LazyFrame
 from estero.events.tables.relations import Relation
 
 _MOST = 6
-"""So many strings, or alternatives, are named; the others are counted."""
+"""The number of strings, or alternatives, that are named; the others are counted."""
 
 
 def reading_line(sql: str, screen: Screen | None, source: Input, columns: Sequence[str]) -> str:
-    """What the statement `sql` reads of an input with these columns; `screen` is what it is screened by."""
+    """The columns and rows that the statement `sql` reads of an input, screened by `screen`, in words."""
     names = named_in(sql, columns)
     shown = f"{_few(names)} ({len(names)} of {len(columns)} columns)" if names else "no column"
     if screen is None or not screen.pushed:
@@ -25,7 +25,7 @@ def reading_line(sql: str, screen: Screen | None, source: Input, columns: Sequen
 
 
 def _who(screen: Screen, source: Input) -> str:
-    """What leaves rows out."""
+    """The name of the part that leaves rows out."""
     if isinstance(source.stream, LazyFrame):
         return "the lazy frame"
     numbered = source.stream.in_order() if isinstance(source.stream, Relation) else None

@@ -48,7 +48,7 @@ class Scan:
         if twice := [f"{name}=" for name, value in given.items() if value not in (None, [], {})]:
             verb = "is" if len(twice) == 1 else "are"
             raise ValueError(
-                f"{some(twice, word='and')} {verb} given beside events that are a scan: "
+                f"{some(twice, word='and')} {verb} given beside a scan: "
                 f"write estero.scan(events, {', '.join(f'{name}…' for name in twice)})"
             )
         return replace(events, layout=replace(events.layout, only_type=only_type))

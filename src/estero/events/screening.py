@@ -193,7 +193,7 @@ def _positions(batch: pa.RecordBatch, rows: NDArray[np.int64], base: int) -> pa.
 
 
 def _pushed(splits: Sequence[Split]) -> tuple[Mapping[str, frozenset[str]], ...]:
-    """The strings that predicates ask for, those of one predicate together; empty if one asks for none."""
+    """The strings that each predicate asks for; empty if some predicate asks for none."""
     asked = {tuple(sorted((name, texts) for name, texts in division.one_of.items())) for division in splits}
     if not asked or () in asked:
         return ()
@@ -204,7 +204,7 @@ def _pushed(splits: Sequence[Split]) -> tuple[Mapping[str, frozenset[str]], ...]
 
 
 def _slices(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Slices of at most so many rows, each with the position of its first event."""
+    """Slices with a bounded number of rows, each with the position of its first event."""
     base = 0
     for whole in batches:
         for start in range(0, whole.num_rows, rows):
@@ -254,7 +254,7 @@ class _ScreenedColumn:
 
     @property
     def tells_apart(self) -> bool:
-        """Whether some value rules some group of predicates out."""
+        """Whether some value excludes some group of predicates."""
         return bool((self._group_masks != self._group_masks[0]).any()) or self._group_masks[0] == 0
 
     def groups(self, values: pa.Array, rows: NDArray[np.int64] | None) -> NDArray[np.uint8]:
@@ -275,7 +275,7 @@ class _ScreenedColumn:
         return self._look_up(values)
 
     def _learn(self, values: pa.DictionaryArray) -> _Learned:
-        """What is known of the dictionary of these values, looked up once while it stays the same.
+        """The codes and masks of the dictionary of these values, looked up once while it stays the same.
 
         Kept as one value, because several threads ask.
         """

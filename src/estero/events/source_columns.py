@@ -1,4 +1,4 @@
-"""The columns of a source, put together from its inputs and checked for what they have to be.
+"""The columns of a source, put together from its inputs and checked.
 
 Nothing is read here but the descriptions of the inputs.
 """
@@ -77,12 +77,12 @@ class SourceColumns:
         return [list(columns) for columns in self._tables.values()]
 
     def is_nested(self, name: str) -> bool:
-        """Whether what is called so is a field of a struct in a file, and no column of it."""
+        """Whether a name is that of a field of a struct in a file, and not of a column."""
         return any(name in source.made for source in self._inputs.values())
 
     @property
     def zone(self) -> str | None:
-        """The zone of the time column, None where it has none or there is no time."""
+        """The zone of the time column; None without a zone or a time."""
         time = self._layout.time
         came = None if time is None else self._came.get(event_column(time))
         return None if came is None else zone_of(came)
@@ -119,7 +119,7 @@ class SourceColumns:
             )
         if unit is not None:
             raise DataError(
-                "time_unit is for integer time columns, and this one holds timestamps", column=time
+                "time_unit is for integer time columns, but this one holds timestamps", column=time
             )
         return 1 if column.tick == "ns" else 1000
 
@@ -191,7 +191,7 @@ class SourceColumns:
         return Schema(types, closed=True, time=time, time_unit=time_unit, nested=nested)
 
     def _types_as_they_came(self) -> dict[str, pa.DataType]:
-        """For each column the type that says in which zones its values are shown."""
+        """The type of each column that has the zones in which its values are shown."""
         came: dict[str, list[pa.DataType]] = {}
         for source, columns in zip(self._inputs.values(), self._tables.values(), strict=True):
             for name, column in columns.items():

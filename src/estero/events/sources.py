@@ -108,12 +108,12 @@ class Source:
         return self._databases[process]
 
     def size(self) -> int | None:
-        """How many events there are, as far as it is known without reading them."""
+        """The number of events, if it is known without reading them."""
         rows = [source.rows for source in self._inputs.values()]
         return None if None in rows else sum(row for row in rows if row is not None)
 
     def event_count(self) -> int:
-        """How many events there are; they are read where nothing else tells."""
+        """The number of events; they are read where that is the only way to know."""
         known = self.size()
         if known is None and (in_order := self._in_order()) is not None:
             return in_order.rows
@@ -147,7 +147,7 @@ class Source:
         return any(isinstance(source.stream, Relation) for source in self._inputs.values())
 
     def expect(self, classification: Classification) -> None:
-        """Says for which columns and rows it will be read; to be called before it is."""
+        """Announces the columns and rows for which it will be read; to be called before reading."""
         sql = classify_sql(classification, EVENTS, columns=self.column_types, ordered=False)
         also = {self.type_column, *self._columns.order}
         for source in self._inputs.values():
@@ -226,7 +226,7 @@ class Source:
         return self._sql(classification)
 
     def reading_lines(self, classification: Classification) -> list[str]:
-        """What `read` reads of each input, in words."""
+        """The columns and rows that `read` reads of each input, in words."""
         sql = self.sql(classification)
         screen = None if self._small_table() is not None else self._screen(classification)
         if screen is not None:
@@ -375,7 +375,7 @@ class Source:
         return [(row[0], row[1]) for row in rows]
 
     def _asked_for_types(self) -> Database:
-        """What says how DuckDB reads columns: the database that reads them, where that will be opened."""
+        """The database that says how DuckDB reads columns: the one that reads them, if it will be opened."""
         is_read_at_once = all(
             source.table is not None and is_small(source.table) for source in self._inputs.values()
         )
@@ -408,7 +408,7 @@ class Source:
         return table if self.view is None and table is not None and is_small(table) else None
 
     def _screen(self, classification: Classification) -> Screen | None:
-        """What the events are screened by, where they are one Arrow table or stream in order."""
+        """The screen of the events, where they are one Arrow table or stream in order."""
         schema = next(iter(self._inputs.values())).schema
         if self.view is not None or schema is None or not self.is_sorted():
             return None
@@ -485,7 +485,7 @@ class Source:
 
     @contextmanager
     def _threads(self, *, alone: bool) -> Iterator[None]:
-        """Has DuckDB use one thread (`alone`), or all, unless another query of this source needs one.
+        """Sets DuckDB to one thread (`alone`), or to all, unless another query of this source needs one.
 
         What is screened has its positions, and threads would change the order. They are those of the whole
         database, and one more database would take 20 ms.

@@ -88,7 +88,7 @@ def _texts(cea: CEA) -> tuple[dict[Arc, list[_Text]], list[str]]:
 
 
 def _without_streams(predicate: EventPredicate) -> EventPredicate:
-    """Without ``S>R`` beside ``R``: that an event of R may say its stream is no news in a picture."""
+    """The predicates without ``S>R`` beside ``R``: the stream of an event is no news in a picture."""
     types = [
         kind for kind in predicate.types if kind.rpartition(">")[2] not in predicate.types or ">" not in kind
     ]
@@ -185,7 +185,7 @@ def _draw_states(axes: Axes, cea: CEA, places: Layout) -> None:
 
 
 def _fit(axes: Axes, places: Layout, texts: Texts, title: str | None, legend: Sequence[str]) -> None:
-    """Frame what was drawn, one unit to the inch; the title above and the long predicates below."""
+    """Frames the drawing, one unit to the inch, with the title above and the long predicates below."""
     loops = {
         source: LOOP + len(lines) * LINE + 0.08
         for (source, target), lines in texts.items()

@@ -129,7 +129,7 @@ def _crossings(layers: Sequence[Sequence[_Stop]], links: Sequence[tuple[_Stop, _
 
 
 def _heights(layers: Sequence[Sequence[_Stop]], near: Mapping[_Stop, list[_Stop]]) -> dict[_Stop, float]:
-    """Each stop drawn to its neighbours, never nearer to those beside it than their rooms allow."""
+    """Each stop drawn to its neighbours, never nearer to those beside it than they have space for."""
     height = {stop: -float(i) for layer in layers for i, stop in enumerate(layer)}
     for _ in range(30):
         for layer in layers:
@@ -139,7 +139,7 @@ def _heights(layers: Sequence[Sequence[_Stop]], near: Mapping[_Stop, list[_Stop]
 
 
 def _apart(wanted: Sequence[float], rooms: Sequence[float]) -> list[float]:
-    """Descending places as near to the wanted ones as the rooms allow (least squares, by pooling)."""
+    """Descending places as near to the wanted ones as the spaces allow (least squares, by pooling)."""
     below = [0.0]
     for above, here in pairwise(rooms):
         below.append(below[-1] + above + here)

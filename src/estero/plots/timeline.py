@@ -26,7 +26,7 @@ HEIGHT = 9.0
 
 
 class ShownEvent(Protocol):
-    """What a picture reads of a complex event; `estero.Answer` gives such."""
+    """The part of a complex event that a picture reads; those of an `estero.Answer` have it."""
 
     start: int
     end: int
@@ -56,7 +56,7 @@ class ShownEvent(Protocol):
 
 
 class ShownAnswer(Protocol):
-    """What a picture reads of an answer."""
+    """The part of an answer that a picture reads."""
 
     def __iter__(self) -> Iterator[ShownEvent]: ...
 
@@ -238,7 +238,7 @@ def _draw_rows(axes: Axes, timeline: _Timeline, lane_height: float) -> None:
 
 
 def _spacing(rows: Sequence[_Row]) -> float:
-    """The room that a marked event has on its bar, in points: the median over the rows."""
+    """The space that a marked event has on its bar, in points: the median over the rows."""
     span = max((row.last for row in rows), default=0) - min((row.first for row in rows), default=0)
     rooms = [(row.last - row.first) / max(len(row.marks), 1) for row in rows]
     return median(rooms) / span * WIDTH * 72 if span else math.inf

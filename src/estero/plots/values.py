@@ -55,7 +55,7 @@ def plot_values(
     before and after, and the picture says how many are not. `clock` is the type of times, None where there
     are only positions.
 
-    Raises ValueError for an attribute that there is not, or that is not one of numbers.
+    Raises ValueError for an attribute that is missing or not numeric.
     """
     from matplotlib.figure import Figure
 
@@ -165,7 +165,7 @@ def _draw(axes: Axes, panel: _Panel, table: pa.Table, places: Floats, labels: Se
 
 
 def _rows_of(positions: NDArray[np.int64], wanted: Sequence[int]) -> list[int]:
-    """The rows of these positions, of those that there are."""
+    """The rows of those of these positions that occur."""
     rows = np.searchsorted(positions, wanted)
     return [
         row

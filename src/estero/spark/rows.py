@@ -1,7 +1,7 @@
 """Complex events of a DataFrame → one row for each marked event and label, as expressions of Spark.
 
-`RowsLayout` says which columns there are. ``match`` is Spark's ``xxhash64`` of what tells a complex event
-apart. With positions these are its partition columns, ``start``, ``end``, its times and, for each label, how
+`RowsLayout` says which columns there are. ``match`` is Spark's ``xxhash64`` of the identity of a complex
+event. With positions that is its partition columns, ``start``, ``end``, its times and, for each label, how
 many events it marks and their positions; without, there are only the times, and the attributes shown, with
 whether each of them is NULL, in place of positions.
 """
@@ -127,7 +127,7 @@ def _events(numbered: DataFrame, label: str, place: int, layout: RowsLayout, wan
 
 
 def _identity(numbered: DataFrame, layout: RowsLayout) -> Iterator[Column]:
-    """What a complex event is told apart by, in the order in which it is hashed."""
+    """The identity of a complex event, in the order in which it is hashed."""
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
     for place in (*layout.keys, *layout.ends):

@@ -94,7 +94,7 @@ def register(spark: SparkSession, *, name: str = "recognize") -> None:
 
 
 def _class_of_functions(spark: SparkSession) -> Any:
-    """What a table function is for this session: Spark Connect has a class of its own."""
+    """The class of table functions of this session: Spark Connect has one of its own."""
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         from pyspark.sql.connect.udtf import UserDefinedTableFunction as OfConnect
 
@@ -106,7 +106,7 @@ def _class_of_functions(spark: SparkSession) -> Any:
 
 @dataclass
 class Analyzed(AnalyzeResult):
-    """What `analyze` found, as each instance of the function receives it."""
+    """The result of `analyze`, as each instance of the function receives it."""
 
     work: Work | None = None
     time: str | None = None
@@ -180,7 +180,7 @@ class Recognize:
 
 
 def analyze(schema: StructType, query: Query, options: Mapping[str, Any], buckets: int) -> Analyzed:
-    """What Spark has to know of a call on a table with this schema: columns, what crosses, in which order.
+    """The answer to Spark about a call on a table with this schema: columns, what crosses, in which order.
 
     The keys of the query are in so many `buckets`, a power of two; each is an instance of the function.
     Raises `QueryError` where the query does not fit the table, and `DataError` for a column that is missing
@@ -232,7 +232,8 @@ def _known(work: Work, until: str | None) -> int | None:
     if work.plan.wait is None:
         return None
     raise QueryError(
-        "NOT(…) FOR at the end needs to know how far the rows are known, and a table function sees only some",
+        "NOT(…) FOR at the end needs to know how far the rows are known, but a table function sees only "
+        "some of them",
         text=work.plan.tree.text,
         span=NOWHERE,
         expected="until => 'end', where nothing comes any more, or a time that is not before any row",
@@ -283,7 +284,7 @@ def _time(schema: StructType, tree: QueryTree, named: str | None) -> str | None:
 def _named(
     arguments: tuple[AnalyzeArgument, ...], options: Mapping[str, AnalyzeArgument]
 ) -> tuple[StructType, str, dict[str, Any]]:
-    """The schema of the table, the text of the query, and the options, of a call in whatever order."""
+    """The schema of the table, the text of the query and the options of a call, in any order."""
     options = {name.lower(): argument for name, argument in options.items()}  # as names are in SQL
     unknown = [name for name in options if name not in _OPTIONS]
     if unknown:
@@ -304,7 +305,7 @@ def _named(
     for name, value in said.items():
         _check_option(name, value)
     if not isinstance(tables[0].dataType, StructType):
-        raise TypeError(f"a table has columns, and this one is a {tables[0].dataType}")
+        raise TypeError(f"a table has columns, but this one is a {tables[0].dataType}")
     return tables[0].dataType, queries[0].value, said
 
 

@@ -1,4 +1,4 @@
-"""Folders that nobody else can change: what may be believed of a disk that others write to, too.
+"""Folders that nobody else can change, on a disk to which others write too.
 
 A cache that somebody else can write holds whatever they want. So a folder is used only if it belongs to this
 user or to root and nobody else may write to it. Where the system has no owners (Windows), that is left to it.
@@ -16,7 +16,7 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder, and those that it is in; whatever the umask, only this user can write to them."""
+    """Makes a folder and its parents, to which only this user can write, whichever the umask."""
     if not folder.is_dir():
         make_folder(folder.parent)
         with suppress(FileExistsError):

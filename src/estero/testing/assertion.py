@@ -18,8 +18,8 @@ from estero.testing.short_events import events as events_of
 from estero.testing.ways import AT_ONCE, Shown, installed, ways
 
 _NOTHING_SHOWN = (
-    "the query shows no label and nothing that can be compared, so only the number of complex events tells; "
-    "SELECT * shows where they are"
+    "the query shows no label and nothing that can be compared, so only the number of complex "
+    "events is compared; SELECT * shows where they are"
 )
 
 
@@ -93,7 +93,7 @@ def _tabled(scan: Scan) -> Scan:
 
 
 def _wrong(shown: Sequence[Shown], wanted: int | Wanted) -> tuple[str, list[tuple[str, Shown]]]:
-    """What is wrong with what was found, if anything, and what to show of it: each row with a word."""
+    """The difference between what is shown and wanted, if any, and the rows to show, each with a word."""
     if isinstance(wanted, int):
         wrong = "" if len(shown) == wanted else f"found {_complex_events(len(shown))}, expected {wanted}"
         return wrong, [("found", row) for row in shown]

@@ -18,7 +18,7 @@ from estero.queries.query import Query
 from estero.queries.texts import restore
 
 AT_ONCE: Final = "in this process"
-"""The way in which all events are there at once."""
+"""The name of the way that runs over all events at once."""
 PLACE: Final = "place_in_stream"
 """The column that breaks ties of time on Spark, which knows no order of rows."""
 
@@ -28,7 +28,7 @@ Marked = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 class Shown(NamedTuple):
-    """What is shown of a complex event: its marks, and by name the values of its keys and of SELECT.
+    """A complex event as it is shown: its marks, and by name the values of its keys and of SELECT.
 
     Of durations the values are their nanoseconds.
     """
@@ -38,7 +38,7 @@ class Shown(NamedTuple):
 
 
 class Way(NamedTuple):
-    """A way to run a query: what it is called in a sentence, and what it finds."""
+    """A way to run a query: its name in a sentence, and a function that gives the complex events."""
 
     name: str
     run: Callable[[], list[Shown]]
@@ -66,7 +66,7 @@ def installed() -> tuple[str, ...]:
 
 
 def _pushed(query: Query, scan: Scan, places: Sequence[int]) -> list[Shown]:
-    """What a recognizer finds that is pushed the events up to each of the `places`, and resumed there."""
+    """The answer of a recognizer that is pushed the events up to each of the `places`, and resumed there."""
     recognizer = query.recognizer(scan)
     matches: list[Shown] = []
     for first, last in pairwise(places):

@@ -56,7 +56,7 @@ def aggregate(node: Aggregate, marked: Marked, events: EventsAtHand, evaluator: 
 def _of_known(
     node: Aggregate, values: pa.Array, marked: Marked, column: ColumnType, evaluator: Evaluator
 ) -> pa.Array:
-    """An aggregate of the values that are not NULL, which `marked` has of each instance."""
+    """An aggregate of the values that are not NULL; `marked` has those of each instance."""
     match node.function:
         case "count" if node.distinct:
             return pa.array(_different(evaluator.read(values, column), marked))
@@ -148,7 +148,7 @@ def _sums(numbers: _Numbers, marked: Marked) -> NDArray[np.generic]:
 
 
 def _perhaps_too_large(numbers: _Numbers, marked: Marked) -> list[int]:
-    """The instances of which some sum of integers might not fit in 64 bits."""
+    """The instances with a sum of integers that might not fit in 64 bits."""
     largest = max(abs(int(numbers.max(initial=0))), abs(int(numbers.min(initial=0))))
     if largest * int(marked.sizes.max(initial=0)) <= _SAFE:
         return []

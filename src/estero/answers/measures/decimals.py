@@ -40,7 +40,7 @@ def sums_of_decimals(values: pa.Array, marked: Marked) -> pa.Array:
 
 
 def _parts(values: pa.Array) -> NDArray[np.int64]:
-    """The 128 bits of each in four parts, the lowest first and the highest with the sign; int64[n, 4]."""
+    """The 128 bits of values in four parts, the lowest first and the highest with the sign; int64[n, 4]."""
     (_, data) = values.buffers()
     if data is None:
         return np.empty((0, _PARTS), np.int64)

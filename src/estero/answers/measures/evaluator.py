@@ -52,7 +52,7 @@ class Question:
 
 
 def before(variable: str) -> str:
-    """What stands for the variable of an event in columns of the event before it."""
+    """The name of a variable in the columns of the event before its own."""
     return f"prev({variable})"
 
 
@@ -177,7 +177,7 @@ class Evaluator:
         return self._formulas[expression]
 
     def values(self, expression: Node, events: EventsAtHand, rows: Integers) -> tuple[pa.Array, Integers]:
-        """The values of an expression, and for each of these rows which is that of its event."""
+        """The values of an expression, and for each of these rows the place of its event's value."""
         if isinstance(expression, Attribute):
             column = self.columns.get(expression.name)
             if column is None:
@@ -218,7 +218,7 @@ class Evaluator:
                 return column
 
     def computed(self, sql: str, columns: Mapping[str, pa.Array], count: int) -> list[pa.Array]:
-        """The columns of a statement over these columns; without any, over as many rows."""
+        """The columns of a statement over these columns; without columns, over `count` rows."""
         given = dict(columns) or {"none": np.zeros(count, np.int8)}
         self._connection.register(TABLE, pa.table(given))
         try:
@@ -228,7 +228,7 @@ class Evaluator:
             if NOT_IN_NANOSECONDS in str(error):
                 raise DataError(
                     f"a timestamp in {self._place} is before 1677 or after 2262, "
-                    "and stands beside times in nanoseconds",
+                    "and cannot be combined with times in nanoseconds",
                     hint="convert one of them",
                 ) from error
             raise DataError(f"a number in {self._place} does not fit into 64 bits") from error

@@ -57,7 +57,7 @@ class Measures:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The labels of whose events something is asked, each once."""
+        """The labels whose events are aggregated, each once."""
         return tuple(dict.fromkeys(aggregate.variable for aggregate in self._aggregates))
 
     @cached_property
@@ -71,7 +71,7 @@ class Measures:
     def columns(
         self, marked: Mapping[str, Marked], events: EventsAtHand, named: Mapping[str, pa.Array], count: int
     ) -> list[pa.Array]:
-        """The columns of `count` complex events, of which `marked` has the events of each label.
+        """The columns of `count` complex events; `marked` has the events of each label.
 
         `named` are the columns of the answer. Raises `DataError` for an overflow.
         """
@@ -119,7 +119,7 @@ class Measures:
         return self._type_of(self._evaluator.type_of_aggregate(node))
 
     def _type_of_operand(self, operand: Node) -> pa.DataType:
-        """As the events show an attribute, and one type for each kind of what is computed."""
+        """The type of an attribute as the events show it, or one type for each kind of computed value."""
         if isinstance(operand, Attribute):
             place = self._events.get_field_index(event_column(operand.name))
             return pa.int64() if place < 0 else plain_type(self._events.field(place).type)
@@ -145,7 +145,7 @@ class Measures:
 
 
 def _in_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Ticks as timestamps and durations, NULLs in the type of their column; what has its type stays."""
+    """The column with ticks as timestamps and durations, and NULLs in the type of their column."""
     if column.type == wanted:
         return column
     if pa.types.is_null(wanted):  # which Arrow casts nothing to

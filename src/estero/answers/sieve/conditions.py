@@ -35,7 +35,7 @@ BLOCK: Final = 1 << 18
 _MOST = 2.0**62
 
 _LONGEST: Final = 60
-"""So much of an argument is shown of a call that failed."""
+"""The number of characters that are shown of an argument of a failed call."""
 
 
 def check_of(
@@ -227,7 +227,7 @@ def _called(
 
 
 def _argument(node: object, at: Instances, attributes: Sequence[str]) -> Callable[[int], Any]:
-    """What a predicate is called with for an instance."""
+    """A function from an instance to the argument with which a predicate is called."""
     match node:
         case e.VariableReference(variable):
             marked = at.of(variable)
@@ -260,7 +260,7 @@ def _marked(at: Instances, instance: int) -> str:
 
 
 def _given(arguments: Sequence[object]) -> str:
-    """What a predicate was called with, where events have no positions that anybody knows."""
+    """The arguments of a call, for events whose positions nobody knows."""
     texts = [
         repr(argument.to_pylist() if isinstance(argument, pa.Array) else argument) for argument in arguments
     ]

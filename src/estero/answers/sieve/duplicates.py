@@ -14,7 +14,7 @@ _SALTS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 
 
 class Duplicates:
-    """Drops what was met before from the chunks of one run, in which one end may span several chunks."""
+    """Drops complex events seen before from the chunks of a run; an end may span several chunks."""
 
     def __init__(self) -> None:
         self._end = -1

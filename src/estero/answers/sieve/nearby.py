@@ -32,7 +32,7 @@ from estero.plan.deadlines import Deadline
 from estero.plan.plan import Plan
 
 PAIRS = 1 << 18
-"""So many pairs of a complex event and an event near it are asked about at once, unless one has more."""
+"""The number of pairs of a complex event and a nearby event in one question, unless one has more."""
 
 _SIGN = np.uint64(1 << 63)
 
@@ -81,7 +81,7 @@ class _Forbidden:
 
     @property
     def known(self) -> _Known:
-        """What is known of the events."""
+        """The positions, times and keys of the events."""
         if len(self._parts) != 1:
             parts = self._parts or [_Known.of(self.batch, self._key_columns)]
             self._parts = [_Known._make(map(np.concatenate, zip(*parts, strict=True)))]
@@ -142,12 +142,12 @@ class NearbyEvents:
         self._now = int(classified.column(TIME)[-1].as_py())
 
     def forget(self, oldest: int | None) -> None:
-        """Forgets what is near nothing from time `oldest` on; None: from the last event on."""
+        """Forgets events that are near nothing from time `oldest` on; None: from the last event on."""
         for forbidden in self._forbidden:
             forbidden.forget(self._now if oldest is None else oldest)
 
     def idle(self, time: int) -> bool:
-        """Whether nothing of the past counts for what starts or ends from `time` on."""
+        """Whether no past event counts for starts or ends from `time` on."""
         before = [forbidden for forbidden in self._forbidden if not forbidden.deadline.ahead]
         return not any(
             (forbidden.known.time >= saturated(time - forbidden.deadline.ticks)).any() for forbidden in before
@@ -174,7 +174,7 @@ class NearbyEvents:
         store: EventStore,
         marks: MarkTable,
     ) -> Mask:
-        """Of which matches some event nearby makes the condition true; `events` are those that they mark."""
+        """The matches for which a nearby event makes the condition true; `events` are those they mark."""
         nearby = residual.nearby
         if nearby is None:
             raise TypeError("a filter of what is nearby")
@@ -305,7 +305,7 @@ def _is_exact(kind: pa.DataType) -> bool:
 
 
 def _grouped(groups: Groups, low: Integers, high: Integers) -> tuple[Integers, Integers, Integers]:
-    """Places of events, and of each match where those that may be near begin there, and how many they are."""
+    """The places of events, and for each match the first of those that may be near, and their number."""
     of_events, of_matches = groups
     places = np.argsort(of_events, kind="stable")
     step = of_events.size + 1

@@ -35,7 +35,7 @@ class Skipping(Protocol):
     """Chunks of matches that can leave out what is left of an end."""
 
     def skip_end(self, end: int) -> None:
-        """No more matches with this end are wanted."""
+        """Leaves out the remaining matches with this end."""
 
 
 def _nothing() -> None:

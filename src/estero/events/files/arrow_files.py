@@ -104,7 +104,7 @@ def _opened(file: pa.NativeFile, columns: list[int] | None = None, *, threads: b
     file.seek(0)
     footed = first.startswith(_MAGIC)
     if not footed and not _begins_a_stream(first, file.size()):
-        raise ValueError("it begins neither like a file nor like a stream of Arrow")
+        raise ValueError("it is neither an Arrow file nor an Arrow stream")
     options = pa.ipc.IpcReadOptions(included_fields=columns, use_threads=threads)
     reader = (pa.ipc.open_file if footed else pa.ipc.open_stream)(file, options=options)
     try:
@@ -149,7 +149,7 @@ def _check_valid(batch: pa.RecordBatch) -> None:
 
 @contextmanager
 def _sound(file: str) -> Iterator[None]:
-    """Says that a file is damaged where its content cannot be right; errors of the system stay."""
+    """Turns errors about the content of a file into one that calls it damaged; errors of the system stay."""
     try:
         yield
     except (ValueError, KeyError, OSError, pa.ArrowException) as error:
@@ -159,5 +159,5 @@ def _sound(file: str) -> Iterator[None]:
 
 
 def _reason_of(text: str) -> str:
-    """What Arrow says, without its words for the kind of error."""
+    """Arrow's message, without its words for the kind of error."""
     return text.strip().partition("\n")[0].replace("Invalid: ", "").removeprefix("Invalid ")

@@ -36,7 +36,7 @@ _OF_TYPES = (
     *("decimal_separator", "thousands", "auto_detect", "auto_type_candidates", "all_varchar", "sample_size"),
     *("normalize_names", "union_by_name", "files_to_sniff"),
 )
-"""Options that are answered here; all others are told to DuckDB's reader."""
+"""The options that are handled here; all others go to DuckDB's reader."""
 _MOST_BYTES = 1 << 24
 _CHUNK = 1 << 16
 
@@ -204,7 +204,7 @@ def _check_same(parts: Sequence[Part], *, by_name: bool) -> None:
                 f"the columns are {', '.join(part.names)}, and those of {first.files[0]} are "
                 f"{', '.join(first.names)}",
                 file=part.files[0],
-                hint="csv_options={'union_by_name': True} reads what a file does not have as NULL",
+                hint="csv_options={'union_by_name': True} reads missing columns as NULL",
             )
 
 
@@ -246,7 +246,8 @@ def _given_types(names: Sequence[str], options: Mapping[str, object]) -> dict[st
         types = dict(zip(names, map(str, given), strict=False))
     else:
         raise DataError(
-            f"the types of CSV files cannot be {given!r}", hint="name them by column: {'price': 'DOUBLE'}"
+            f"the types of the columns of CSV files cannot be {given!r}",
+            hint="name them by column: {'price': 'DOUBLE'}",
         )
     if unknown := [name for name in types if name not in names]:
         raise DataError(
@@ -261,7 +262,8 @@ def _plain_name(asked: str) -> str:
         return str(duckdb.sqltype(asked))
     except duckdb.Error as error:
         raise DataError(
-            f"{asked!r} is not a type of DuckDB's", hint="such as VARCHAR, BIGINT, DOUBLE, TIMESTAMPTZ"
+            f"{asked!r} is not a type that DuckDB knows",
+            hint="write one such as VARCHAR, BIGINT, DOUBLE, TIMESTAMPTZ",
         ) from error
 
 

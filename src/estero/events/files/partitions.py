@@ -65,7 +65,7 @@ class Partitions:
         return tuple(column.name for column in self.columns)
 
     def values(self, file: str) -> dict[str, pa.Scalar]:
-        """What stands in these columns for the rows of a file."""
+        """The values of these columns in the rows of a file."""
         written = dict(_named_in(self.root, file))
         return {
             column.name: pa.scalar(_decoded(written[column.written])).cast(_ARROW[column.type])
@@ -93,7 +93,7 @@ def partitions_of(path: str, files: Sequence[str]) -> Partitions | None:
 
 
 def _root_of(path: str) -> str:
-    """The directory below which `path` names files: itself, or what is before a pattern."""
+    """The directory below which `path` names files: itself, or the part before a pattern."""
     if Path(path).is_file():
         return str(Path(path).parent)
     if Path(path).exists() or not glob.has_magic(path):

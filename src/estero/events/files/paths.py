@@ -1,4 +1,4 @@
-"""What a path names: a file, the files of a directory or glob, or a pipe, which can be read once."""
+"""Paths: a file, the files of a directory or glob, or a pipe, which can be read once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def files_of(path: str) -> list[str]:
         raise DataError(f"{path!r} is not a path: it contains a NUL character")
     if in_store(path):
         raise DataError(
-            "this place is read by Spark, not in this process",
+            "only Spark reads this place",
             file=path,
             hint="leave out --engine duckdb; in Python, estero.spark.read_events(…) gives a DataFrame",
         )
@@ -69,7 +69,9 @@ def _what_is_there(path: str) -> str:
     near = difflib.get_close_matches(Path(path).name, names, 1)
     if near:
         return f"did you mean {folder / near[0]}?"
-    return "" if Path(path).is_absolute() else f"the path begins in the current directory, {Path.cwd()}"
+    return (
+        "" if Path(path).is_absolute() else f"a relative path begins in the current directory, {Path.cwd()}"
+    )
 
 
 def as_file(path: str) -> str:
@@ -102,7 +104,7 @@ def as_one_file(path: str) -> str:
 
 
 def _mode(path: str) -> int | None:
-    """The kind of what is at a path, as `stat` says it; None where there is nothing."""
+    """The kind of file at a path, as `stat` says it; None where there is nothing."""
     try:
         return Path(path).stat().st_mode
     except (FileNotFoundError, NotADirectoryError):

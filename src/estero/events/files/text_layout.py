@@ -47,7 +47,7 @@ _TIMES: Mapping[str, Text] = {
 }
 """Which texts a type of times holds without loss."""
 _COARSE = ("DATE", "TIMESTAMP_S", "TIMESTAMP_MS")
-"""Those of them that hold no microseconds: a text may not have any."""
+"""The types of times without microseconds, in which no text may have any."""
 
 _ALIKE = (
     Text.SMALL | Text.LARGE | Text.FLOAT | Text.NAMED,
@@ -91,7 +91,7 @@ class Part:
 
 
 def merged(parts: Iterable[Part]) -> list[Part]:
-    """The parts, of which neighbours are one where they differ in their files only."""
+    """The parts, with neighbours joined that differ only in their files."""
     return [
         replace(alike, files=tuple(file for part in group for file in part.files))
         for alike, group in itertools.groupby(parts, lambda part: replace(part, files=()))
@@ -177,7 +177,7 @@ _Held = dict[str, tuple[Text, bool]]
 def _classes(
     connection: Connection, texts: str, columns: Sequence[TextColumn], first: _Held
 ) -> tuple[_Held, int]:
-    """What the rows of `texts` hold, and how many they are.
+    """The classes of the columns of `texts`, and the number of rows.
 
     A column of strings in `first` stays one, and is only counted.
     """
@@ -302,7 +302,7 @@ class OddText:
 
 
 def odd_text(connection: Connection, layout: TextLayout, name: str) -> OddText | None:
-    """What made a column one of strings or JSON; None where it begins with such texts, or has a type."""
+    """The text that made a column one of strings or JSON; None where it begins with one, or has a type."""
     column = next((described for described in layout.columns if described.name == name), None)
     if column is None or column.given or column.type not in ("VARCHAR", "JSON"):
         return None

@@ -32,7 +32,7 @@ from estero.events.tables.whole_batches import whole_table
 from estero.plan.plan import Classification
 
 _NO_VALUE = (pa.ArrowException, TypeError, ValueError, OverflowError)
-"""What Arrow raises for a value that is not of a type."""
+"""The errors of Arrow for a value that is not of a type."""
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 
 
@@ -89,7 +89,7 @@ class Classifier:
         return Incoming(events, times, refuse_infinite(_in_schema(table, self.schema), self._time))
 
     def hashes(self) -> NDArray[np.uint64]:
-        """What DuckDB makes of some values: equal where it hashes keys as it did."""
+        """DuckDB's hashes of some values, which change when it hashes keys in another way."""
         (row,) = self._connection.sql("SELECT hash('estero'), hash(1::BIGINT), hash('a', 1.5)").fetchall()
         return np.array(row, np.uint64)
 
@@ -141,7 +141,7 @@ class Classifier:
         return together.cast(self.columns)
 
     def _table_of(self, batch: object, type_name: str) -> pa.Table:
-        """What users have in memory as a table, with the fields that are columns of their own."""
+        """A table of events in memory, with the fields that are columns of their own."""
         schema = self._layout.schemas[type_name]
         given = as_given(schema)
         table = self._given(batch, type_name, given)
@@ -150,7 +150,7 @@ class Classifier:
         )
 
     def _given(self, batch: object, type_name: str, schema: pa.Schema) -> pa.Table:
-        """What users have in memory: rows as mappings, or whatever `open_input` takes."""
+        """A table of events in memory: rows as mappings, or anything that `open_input` takes."""
         if isinstance(batch, Mapping) or is_event(batch):
             batch = [batch]
         if isinstance(batch, list | tuple) and all(
@@ -198,7 +198,7 @@ def _named(
         return row
     if len(row) != len(schema):
         raise DataError(
-            f"the event has {len(row)} values, and there are {len(schema)} columns",
+            f"the event has {len(row)} values, but there are {len(schema)} columns",
             row=number,
             hint=f"the columns are {_listed(schema.names)}",
         )

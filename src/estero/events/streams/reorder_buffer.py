@@ -83,7 +83,7 @@ class ReorderBuffer:
         return _later(self._greatest, self._closed)
 
     def advance(self, time: int) -> None:
-        """No event before `time` comes any more."""
+        """Notes that no event before `time` comes any more."""
         self._closed = _later(self._closed, time)
 
     @property
@@ -141,7 +141,7 @@ class ReorderBuffer:
         self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
 
     def let_go(self, *, everything: bool = False) -> pa.Table:
-        """What is held back no longer, in stream order; with `everything`, all of it."""
+        """The events that are held back no longer, in stream order; with `everything`, all of them."""
         if everything:
             self._closed = self.watermark_at_end
         until = self.watermark
@@ -159,7 +159,7 @@ class ReorderBuffer:
         return together
 
     def pending(self) -> pa.Table:
-        """All that is held back, in stream order."""
+        """The events that are held back, in stream order."""
         return self._sorted(
             pa.concat_tables([self._schema.empty_table(), *(chunk.events for chunk in self._chunks)])
         )
@@ -179,7 +179,7 @@ class ReorderBuffer:
         return pa.record_batch(columns)
 
     def restore(self, pending: pa.Table, reached: pa.RecordBatch) -> None:
-        """Takes up what `pending` and `reached` gave; raises ValueError or KeyError for other things."""
+        """Continues from the results of `pending` and `reached`; raises ValueError or KeyError for others."""
         times, arrivals = pending.column(TIME), pending.column(ARRIVAL)
         if reached.num_rows != 1 or times.null_count or arrivals.null_count:
             raise ValueError("what is held back has no times")
@@ -208,7 +208,7 @@ class ReorderBuffer:
 
 
 def _later(one: int | None, other: int | None) -> int | None:
-    """The later of two times, of which one may not be known."""
+    """The later of two times, either of which may be unknown."""
     return max((time for time in (one, other) if time is not None), default=None)
 
 

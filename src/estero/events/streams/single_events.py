@@ -64,7 +64,7 @@ class SingleEvents:
         self._changes: dict[tuple[type, ...], tuple[tuple[int, Change], ...]] = {}
 
     def row(self, event: object) -> tuple[Any, ...] | None:
-        """The values of one event, None for what is no event by itself; `AskSqlError` as for `classified`.
+        """The values of one event, None for anything but a single event; `AskSqlError` as for `classified`.
 
         An event is a mapping of names to values, a tuple of values in the order of the columns, or a batch or
         table of one row.
@@ -142,7 +142,7 @@ class SingleEvents:
         return tuple(values)
 
     def _changes_of(self, types: tuple[type, ...]) -> tuple[tuple[int, Change], ...]:
-        """What is done with values of these types of Python, remembered."""
+        """The conversions of values of these types of Python, remembered."""
         changes = [
             (place, declared.takes.get(kind, declared.by_arrow))
             for place, (kind, declared) in enumerate(zip(types, self._types, strict=True))

@@ -55,7 +55,7 @@ class StreamLayout:
         return "" not in self.schemas
 
     def source(self) -> Source:
-        """A source without events that are laid out so."""
+        """A source of this layout, without events."""
         empty = {name: schema.empty_table() for name, schema in self.schemas.items()}
         return open_source(empty if self.mapped else empty[""], self.columns)
 
@@ -74,14 +74,14 @@ class StreamLayout:
 
     @classmethod
     def of_state(cls, text: str, arrays: dict[str, NDArray[np.uint8]]) -> StreamLayout:
-        """From both again; takes the schemas out of `arrays`. Raises ValueError for another text."""
+        """The layout of a text and arrays, out of which it takes the schemas; ValueError for another text."""
         named = [name for name in arrays if name.startswith(_SCHEMA)]
         schemas = {
             name.removeprefix(_SCHEMA): pa.ipc.read_schema(pa.py_buffer(arrays.pop(name))) for name in named
         }
         said = json.loads(text)
         if not isinstance(said, dict) or not all(_is_said(name, value) for name, value in said.items()):
-            raise ValueError("no layout is said so")
+            raise ValueError("the layout of the stream is invalid")
         lateness, unit = said.pop("lateness"), said.pop("time_unit")
         columns = EventLayout(
             **said | {name: tuple(said[name]) for name in ("order", "types")},
@@ -126,7 +126,7 @@ def layout_of(scan: Scan, lateness: Lateness | None = None) -> StreamLayout:
 
 
 def ticks_of(lateness: Lateness, tick_ns: int | None) -> int:
-    """A lateness in ticks of so many nanoseconds, None where their length is not known; rounded up.
+    """A lateness in ticks of `tick_ns` nanoseconds, None where their length is not known; rounded up.
 
     Raises ValueError for a text that is not a duration, for a negative lateness, and for one that has no
     meaning without the length of a tick.

@@ -85,7 +85,7 @@ class Numbered(NamedTuple):
 
 
 class _NotInOrderError(Exception):
-    """Raised where a row is not after the one before it, or is not known to be."""
+    """An error for a row that is not after the one before it, or not known to be."""
 
 
 class Relation:
@@ -110,11 +110,11 @@ class Relation:
 
     @property
     def columns(self) -> Sequence[str]:
-        """Those that it is run for, as far as it is known."""
+        """The columns for which it is run, if they are known."""
         return self._expected if self._kept is None else self._kept.columns
 
     def expect(self, columns: Collection[str], *, order: Sequence[str] = (), one_of: OneOf = ()) -> None:
-        """Only these columns will be asked for.
+        """Announces that only these columns will be read.
 
         With `one_of` only such rows will, if each row is after the one before it in the columns of `order`,
         which are among `columns`.

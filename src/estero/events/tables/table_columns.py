@@ -22,7 +22,7 @@ from estero.language.tree.schema import Kind
 
 _EXACT = frozenset({Kind.INT, Kind.DECIMAL})
 _INTEGERS = "DECIMAL(19,0)"
-"""What has all integers of 64 bits."""
+"""The decimal type that holds all integers of 64 bits."""
 _HINT = "rename one of the two columns, or convert it"
 
 
@@ -127,7 +127,7 @@ def _decimal(name: str, one: TableColumn, other: TableColumn) -> ColumnType:
 
 
 def _merged(one: ColumnType, other: ColumnType) -> ColumnType:
-    """What is inside of two structs or lists together; what differs in kind cannot be compared."""
+    """The inner columns of two structs or lists together; those of different kinds cannot be compared."""
     if one.kind is Kind.NULL or one == other:
         return other
     if other.kind is Kind.NULL:

@@ -39,7 +39,7 @@ def collect(
     events: Paths | None = None,
     csv_options: Mapping[str, object] | None = None,
 ) -> Collected:
-    """What `estero.spark.recognize` found, in this process: counted, limited, written, or read by batches.
+    """The complex events of `estero.spark.recognize` in this process: counted, limited, written, or read.
 
     With the path that `events` were read from, an error about a malformed row names file and line.
     """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LARGEST_TASK = 2_000_000
 """More events than this are not sorted in one task just because only so many tasks run at once."""
 MOST_SHARES = 8
-"""Nobody gets more tasks than this without asking: each has a copy of all relevant events."""
+"""The most tasks that are made without being asked for: each has a copy of all relevant events."""
 MATCHES_PER_EVENT = 50
 """So many complex events have to be expected for each event before it pays to read the events once more.
 
@@ -133,7 +133,7 @@ def _cut(laid: Laid, division: Division, window: Window, count: int | None) -> D
 
 
 def _tasks_for(events: int, spark: SparkSession) -> int | None:
-    """How many tasks share so many events: those that run at once, unless that is too many or too few.
+    """The number of tasks that share `events`: those that run at once, unless that is too many or too few.
 
     None leaves it to Spark, which joins small tasks of a shuffle while it runs: seldom into equal ones.
     """
@@ -149,10 +149,10 @@ def _tasks_for(events: int, spark: SparkSession) -> int | None:
 def number_of_shares(
     plan: Plan, spark: SparkSession, *, share: int | None, partitions: int | None
 ) -> int | None:
-    """How many tasks share the enumeration: `share`, or as `partitions` and the planner say; 1 is none.
+    """The number of tasks that share the enumeration: `share`, or as `partitions` and the planner say.
 
-    None where it is for the events to say (`shares_that_pay`). Raises `QueryError` where sharing is asked for
-    and saves nothing.
+    1 is no sharing; None is for the events to say (`shares_that_pay`). Raises `QueryError` where sharing is
+    asked for and saves nothing.
     """
     if share is None:
         if not may_be_shared(plan):
@@ -161,7 +161,7 @@ def number_of_shares(
     reason = why_not_shared(plan)
     if share > 1 and reason:
         raise QueryError(
-            f"the enumeration of this query is not shared: {reason}",
+            f"the enumeration of this query cannot be shared: {reason}",
             text=plan.tree.text,
             span=plan.tree.places.get("CONSUME BY", NOWHERE),
             hint="leave out share, or CONSUME BY",

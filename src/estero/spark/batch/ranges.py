@@ -155,7 +155,7 @@ def find_ranges(rows: DataFrame, *, places: bool, count: int | None) -> Ranges:
 
 
 class Frequent(NamedTuple):
-    """How many `events` have a key, and the keys with too many of them for one task, cut."""
+    """The number of `events` with a key, and the keys with too many of them for one task, cut."""
 
     events: int
     hot: tuple[Cut, ...]
@@ -206,7 +206,7 @@ def _hot(rows: DataFrame, share: float, tasks: int, window: Window | None) -> It
 
 
 def _quantiles(rows: GroupedData, steps: int) -> list[Any]:
-    """Of each group its number of events, the first time and the last, and the times that cut it evenly."""
+    """The number of events of each group, its first and last times, and the times that cut it evenly."""
     from pyspark.sql import functions as F  # noqa: N812
 
     time = F.col(TIME)

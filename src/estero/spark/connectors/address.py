@@ -103,7 +103,7 @@ def _address(text: str, known: tuple[str, ...], role: str) -> Address:
 
 
 def _split_options(text: str) -> tuple[str, dict[str, str]]:
-    """What stands before ``?key=value&…``, and the keys with their values; a glob's ``?`` is neither."""
+    """The text before ``?key=value&…``, and the keys with their values; a glob's ``?`` is neither."""
     match = _OPTIONS.search(text)
     if match is None:
         return text, {}

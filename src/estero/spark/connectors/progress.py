@@ -1,4 +1,4 @@
-"""What a running query says of itself → a line that a person reads."""
+"""The progress of a running query → a line that a person reads."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 _MOST_SECONDS = 86_400
-"""More seconds between two reports are no reports."""
+"""The most seconds between two reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What was read and found since the query was started, and how it goes now.
+    """Counts of events and complex events since the query was started, and its speed now.
 
     `speed` is in events per second; `state` are the rows that the state store holds, one for each bucket of
     partitions; `batch` is the number of the last batch.
@@ -69,7 +69,7 @@ def _number(seen: Mapping[str, Any], metric: str, name: str) -> int:
 
 @checked
 def follow(query: StreamingQuery, *, seconds: int = 1) -> Iterator[Totals]:
-    """What a running query has read and found, every so many seconds, the last time when it has ended.
+    """The totals of a running query, every few seconds, and a last time when it has ended.
 
     Each `Totals` prints as a line. While the query waits for events, its speed is 0. What makes it fail is
     raised as an error of Estero's.

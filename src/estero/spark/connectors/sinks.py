@@ -29,7 +29,7 @@ _TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]XXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
 }
-"""With the microseconds that Spark's own formats leave out."""
+"""Options of JSON, with the microseconds that Spark's own formats leave out."""
 
 _JSON = _TIMES | {"ignoreNullFields": "false"}
 _OF_FILES = {"json": _JSON, "csv": _TIMES | {"header": "true", "escape": '"'}}
@@ -43,7 +43,7 @@ _OWN = "a stream with a new checkpoint needs a directory of its own"
 def write_stream(
     matches: DataFrame, sink: str, *, checkpoint: str | PathLike[str], trigger: str | None = None
 ) -> StreamingQuery:
-    """Starts to write a streaming DataFrame to an address; the query, which runs until it is stopped.
+    """Starts writing a streaming DataFrame to an address, and returns the query, which runs until stopped.
 
     `sink` is as in `estero.spark.read_stream`, or ``postgresql://USER@HOST:PORT/DATABASE/TABLE``, or
     ``console``. The directory `checkpoint` keeps what has been read and found: started with the same one, a
@@ -61,7 +61,7 @@ def write_stream(
     check_frame(matches)
     if not matches.isStreaming:
         raise DataError(
-            "only a stream is written to an address, and this is a batch",
+            "only a stream is written to an address, but this is a batch",
             hint="write it with matches.write, or read the events with read_stream",
         )
     place, when = sink_address(sink), trigger_of(trigger)
@@ -91,7 +91,7 @@ def _kafka(matches: DataFrame, address: Address) -> DataStreamWriter:
     key = options.pop("key", None)
     if key is not None and key not in matches.columns:
         known = ", ".join(matches.columns)
-        raise DataError(f"{address}: there is no column {key!r} to be the key; there are {known}")
+        raise DataError(f"{address}: there is no column {key!r} to use as the key; the columns are {known}")
     columns: list[Column] = [] if key is None else [F.col(quoted(key)).cast("string").alias("key")]
     columns.append(F.to_json(F.struct(*map(quoted, matches.columns)), _JSON).alias("value"))
     servers = {"kafka.bootstrap.servers": address.place, "topic": address.name}
@@ -176,7 +176,7 @@ def _check_checkpoint(place: Path) -> None:
 
 
 def _check_directory(place: Path, reached: int) -> None:
-    """`reached` is the number of the last batch of the checkpoint, -1 for none."""
+    """Raises `DataError` unless a checkpoint whose last batch is `reached` (-1: none) may write there."""
     if place.exists() and not place.is_dir():
         raise DataError("there is a file where the directory to write to should be", file=str(place))
     noted = _newest(place / _NOTES)

@@ -126,7 +126,7 @@ def _files(spark: SparkSession, address: Address, schema: StructType | None) -> 
 
 
 def _found(spark: SparkSession, address: Address) -> StructType | TextReading:
-    """What the files that are there say of their columns: the schema, and for text how it is read."""
+    """The columns of the files that are there: their schema, and for text how it is read."""
     if "://" in address.place:
         reader = spark.read.format(address.scheme).options(**address.options)
         return reader.load(address.place).schema
@@ -136,7 +136,7 @@ def _found(spark: SparkSession, address: Address) -> StructType | TextReading:
         raise DataError(
             error.message,
             file=address.place,
-            hint=f"name a schema, with which files can come later; {_SCHEMA_HINT}",
+            hint=f"name a schema, and the files can come later; {_SCHEMA_HINT}",
         ) from error
     if len(present) > 1:
         for file in present:

@@ -72,7 +72,7 @@ def read_events(
     here = [one for one in several if one not in stores]
     if csv_options and not here:
         raise DataError(
-            "csv_options are for files of this machine, and these are read by Spark alone",
+            "csv_options are for files on this machine, but only Spark reads these",
             hint="write options of Spark's reader behind the path: csv:s3a://bucket/events?sep=;",
         )
     # Says what is wrong with files before a session is waited for.
@@ -83,7 +83,7 @@ def read_events(
 
 
 def _opened(path: Paths, csv_options: Mapping[str, object] | None) -> list[Input]:
-    """What is at a path, or at each of several; raises `DataError` for what is none."""
+    """The input at a path, or those at several; raises `DataError` for anything else."""
     several = _several(path)
     if not several:
         raise DataError("the list of paths is empty")

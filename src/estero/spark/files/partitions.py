@@ -20,7 +20,7 @@ _TYPES = {"BIGINT": "bigint", "DATE": "date", "VARCHAR": "string"}
 
 @contextmanager
 def finding(spark: SparkSession, partitions: Partitions | None) -> Iterator[Callable[[], DataFrameReader]]:
-    """What makes readers that find the columns of `partitions`, as strings, as long as this block runs."""
+    """A maker of readers that find the columns of `partitions`, as strings, while the block runs."""
     if partitions is None:
         yield lambda: spark.read
         return

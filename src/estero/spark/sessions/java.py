@@ -105,7 +105,7 @@ def shim_home(runtime: Path, cache: Path) -> Path:
 
 
 def cache_directory(environment: Mapping[str, str] | None = None) -> Path:
-    """Where Estero keeps what it can make again, by the habit of the system."""
+    """The directory for what Estero can make again, by the habit of the system."""
     environment = os.environ if environment is None else environment
     if environment.get("XDG_CACHE_HOME"):
         return Path(environment["XDG_CACHE_HOME"]) / "estero"
@@ -149,7 +149,7 @@ def _asked_version(java: Path) -> int | None:
 
 
 def _said(java: Path, *options: str) -> str:
-    """What ``java -version`` prints, or nothing where it does not run."""
+    """The output of ``java -version``, or nothing where it does not run."""
     command = [str(java), *options, "-version"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)

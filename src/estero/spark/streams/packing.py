@@ -23,7 +23,7 @@ GUARD = -1
 NO_TIME = -(2**63)
 
 _ROWS, _BYTES = 1 << 17, 1 << 24
-"""A task packs what it has when it has so many events, or so many bytes of them."""
+"""The number of events, and of their bytes, at which a task packs what it has."""
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 PACKED = pa.schema(
@@ -126,7 +126,7 @@ def joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
 def gathered(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, rows: int, size: int
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches that are complete with so many rows, or bytes."""
+    """The same rows in batches that are complete at a number of rows, or of bytes."""
     waiting: list[pa.RecordBatch] = []
     has_rows = has_size = 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""What Python workers do on a stream: pack events, take turns at the state of buckets, unpack answers."""
+"""The work of Python workers on a stream: pack events, take turns at the state of buckets, unpack answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def open_names(steps: int) -> tuple[str, ...]:
 
 
 def found_schema(steps: int) -> str:
-    """What a turn gives: in its last row counts, what is open and since when; and blobs."""
+    """The columns of a turn's rows: blobs and, in its last row, counts, what is open and since when."""
     numbers = [f"{name} BIGINT" for name in (*COUNTS, *open_names(steps), OLDEST)]
     return ", ".join([*numbers, *(f"{name} BINARY" for name in _BLOBS)])
 
@@ -77,7 +77,7 @@ class Stages:
         return turn
 
     def unpack(self, late: Sequence[str] | None = None) -> Callable[[Batches], Batches]:
-        """The function for ``mapInArrow`` over what turns found: the answers.
+        """The function for ``mapInArrow`` from the rows of turns to the answers.
 
         With `late`, the names of their columns, also the late events, in a column beside that of the answers.
         """
@@ -97,7 +97,7 @@ class Stages:
         return unpack
 
     def _guard(self, held: Held | None, state: GroupState) -> Frames:
-        """Keeps what the state is of, also while nothing else is kept."""
+        """Keeps the header of the state, also while nothing else is kept."""
         if held is None:
             state.update(Held(self.duty.header))
         else:
@@ -152,7 +152,7 @@ class Stages:
         late_events: bytes | None = None,
         times: int = 1,
     ) -> pd.DataFrame:
-        """A row of what a turn gives, so many times."""
+        """A row of a turn, `times` times."""
         import pandas as pd
 
         names = (*COUNTS, *open_names(self.duty.steps), OLDEST)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 BUCKETS = 16
-"""How many buckets share the keys by default: a power of two, so that tasks get equally many."""
+"""The number of buckets that share the keys by default: a power of two, so that tasks get equally many."""
 
 MOST_BUCKETS = 4096
 """No more: each has a row in each micro-batch and, where it holds something, one of state."""
