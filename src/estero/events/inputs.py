@@ -172,7 +172,7 @@ def _refuse_misplaced(events: object) -> None:
 
 
 def _scanned(events: Any, module: str) -> LazyFrame | Dataset | Relation | None:
-    """A table that is run or scanned when it is read, if `events` are one; `module` is that of their class."""
+    """A table that is run or scanned when it is read, if `events` are one of a `module`."""
     if module == "polars" and hasattr(events, "collect"):
         return LazyFrame(events)
     if module == "pyarrow" and hasattr(events, "scanner"):
