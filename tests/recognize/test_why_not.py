@@ -166,7 +166,7 @@ def test_it_is_asked_of_whole_answers() -> None:
     query = estero.query("SELECT * WHERE a ; b WITHIN 1 MINUTE")
     stream = events(STREAM)
     answer = query.run(stream, type="type", time="time")
-    with pytest.raises(ValueError, match="not of a part"):
+    with pytest.raises(ValueError, match="not a part"):
         answer[:1].why_not()
     with pytest.raises(ValueError, match="ask the answer that these partial matches are of"):
         answer.partials().why_not()

@@ -62,7 +62,7 @@ def test_an_empty_text_is_an_empty_stream() -> None:
     ("text", "said"),
     [
         ("A(k=)", "this is not how an event is written:\nA(k=)\n    ^"),
-        ("A(k=1", "no event is written so"),
+        ("A(k=1", "this is not how an event is written"),
         ("A@5s B@3s", "row 2: the time 3s is before 5s"),
         ("A@5s B", "row 2: the event has no time, but the one before it has 5s"),
         ("A@5 B@5s", "row 2: the event has 5s, but the one before it has 5"),

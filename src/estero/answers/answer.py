@@ -157,12 +157,12 @@ class Answer:
         return max(0, end - self._start)
 
     def undecided(self) -> Undecided:
-        """The complex events that would be in the answer if nothing came any more, and are not decided yet.
+        """The complex events that are not decided yet, and would be in the answer if no more events came.
 
-        They end less than the deadline of ``NOT(…) FOR d``, at the end of the query, before the last event
-        or before ``until``. Their columns are those of the answer: ``decided_time`` says until when each one
-        waits. None for queries that do not end so. As of any answer, nothing runs before something is asked;
-        it equals its count, ``answer.undecided() == 2``. ValueError for a part of an answer.
+        For a query that ends with ``NOT(…) FOR d``, they end less than `d` before the last event, or before
+        ``until``; other queries have none. Their columns are those of the answer, and ``decided_time`` says
+        until when each one waits. As with any answer, nothing runs before a question is asked. It equals its
+        count, ``answer.undecided() == 2``. ValueError for a part of an answer.
         """
         if self._picked is not None or self._start > 0 or self._stop is not None:
             raise ValueError("undecided() needs the whole answer, not a part of it")
@@ -200,8 +200,8 @@ class Answer:
         enumerated, unless the events of the pattern are compared with each other otherwise than by PARTITION
         BY, or what is chosen or consumed is asked.
 
-        QueryError for a query without a window, or of a pattern that is no sequence; ValueError for a part of
-        an answer, and for an attribute that no event of the first step has.
+        QueryError for a query without a window, or with a pattern that is not a sequence; ValueError for a
+        part of an answer, and for an attribute that no event of the first step has.
         """
         if isinstance(by, str):
             raise TypeError(f'by is a list of attributes: write by=["{by}"]')
@@ -218,7 +218,7 @@ class Answer:
         those of this answer, and behind them ``steps`` (int64, from 1) and, where the window is one of time,
         ``expired_time``; labels of later steps are empty, and what SELECT computes is NULL where it asks for
         these. The order is that of the ends. They are held in memory; their number is known without listing
-        them. Raises `QueryError` for a query without a window, or of a pattern that is no sequence.
+        them. Raises `QueryError` for a query without a window, or with a pattern that is not a sequence.
         Source: semantics-2, "How far it came".
         """
         return Answer(self._run.partials(chosen=chosen))
@@ -280,7 +280,7 @@ class Answer:
     def to_arrow(self) -> pa.Table:
         """The whole answer in memory, as an Arrow table.
 
-        `LimitExceeded` if it would fill the memory; an answer with a limit is held whatever its size.
+        `LimitExceeded` if it would fill the memory; an answer with a limit is held at any size.
         """
         return self._held("to_arrow()")
 

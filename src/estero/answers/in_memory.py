@@ -69,7 +69,7 @@ def _too_much(number: str, size: int, room: int, asked: str) -> LimitExceeded:
     return LimitExceeded(
         f"the answer has {number}, which take {_in_words(size)} or more in memory, and {asked} may take "
         f"at most {_in_words(room)} here: count() counts them, limit(n) and sample(k) take some, write(path) "
-        "writes them to a file; an answer with a limit is held whatever its size"
+        "writes them to a file; an answer with a limit is held at any size"
     )
 
 

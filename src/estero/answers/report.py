@@ -339,7 +339,7 @@ def _roles(schema: pa.Schema) -> Iterator[tuple[str, object]]:
 
 
 def positions_in(marked: pa.StructArray) -> pa.Array:
-    """The positions of events as answers show them: their last field, whatever it is called."""
+    """The positions of events as answers show them: their last field, under any name."""
     return marked.field(marked.type.num_fields - 1)
 
 

@@ -545,7 +545,7 @@ def open_source(
 ) -> Source:
     """A source of `events`; nothing but names and types is read yet.
 
-    `events` is a path, directory or glob (Parquet, CSV, JSON lines, Arrow), a list of these, of whatever
+    `events` is a path, directory or glob (Parquet, CSV, JSON lines, Arrow), a list of these in any
     formats, anything with the Arrow C stream interface, a pandas frame, an iterator or list of record
     batches, or a mapping of type name to any of these. `csv_options` are those of DuckDB's ``read_csv``.
     Where types are not `declared`, those of a table without rows say nothing.

@@ -164,7 +164,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
 
     The result is lazy, except that deciding what to cut or to share reads the events once where no footers
     tell, and for positions their times twice. Spark keeps what it has read while this DataFrame is held.
-    Errors in single events, such as a relevant event without a time, are raised by whatever reads them
+    Errors in single events, such as a relevant event without a time, are raised by what reads them
     first: `recognize`, or an action.
 
     The stream order is that of `time`, then `order`, then arrival: of the partitions of `df` and of the

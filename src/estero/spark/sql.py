@@ -182,7 +182,7 @@ class Recognize:
 def analyze(schema: StructType, query: Query, options: Mapping[str, Any], buckets: int) -> Analyzed:
     """The answer to Spark about a call on a table with this schema: columns, what crosses, in which order.
 
-    The keys of the query are in so many `buckets`, a power of two; each is an instance of the function.
+    The keys of the query are in `buckets` buckets, a power of two, each an instance of the function.
     Raises `QueryError` where the query does not fit the table, and `DataError` for a column that is missing
     or of a wrong kind: Spark shows their texts.
     """

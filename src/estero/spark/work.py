@@ -130,7 +130,7 @@ class Work:
             )
 
     def on_batches(self, shares: int | None = None) -> Callable[[Batches], Batches]:
-        """The function for ``mapInArrow`` over what `distribute` gives: a task, or its share of so many."""
+        """The function for ``mapInArrow`` over the result of `distribute`: a task, or its share."""
 
         def recognize(batches: Batches) -> Batches:
             for recognition, ended in self.ended(batches, shares=shares):

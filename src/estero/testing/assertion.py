@@ -1,4 +1,4 @@
-"""The assertion that a query finds what it is meant to find, whatever runs it."""
+"""The assertion that a query finds what it is meant to find, on every engine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def assert_matches(
     time: str | None = None,
     time_unit: str | None = None,
 ) -> None:
-    """Passes if `query` finds the `expected` complex events in `events`, whatever runs it.
+    """Passes if `query` finds the `expected` complex events in `events`, on every engine.
 
     `query` is a query or its text, in CEQL or conjunctive. `events` are a text, as `estero.testing.events`
     reads it, or an Arrow table in stream order, or an `estero.scan` of either. `expected` are the complex

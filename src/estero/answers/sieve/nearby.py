@@ -56,7 +56,7 @@ class _Known(NamedTuple):
 
 
 class _Forbidden:
-    """The events that one absence forbids: `store` has them, and so many are known from its first one on."""
+    """The events that one absence forbids: `store` has them, `known` their positions, times and keys."""
 
     def __init__(self, deadline: Deadline, events: pa.Schema, key_columns: Sequence[str]) -> None:
         self.deadline = deadline

@@ -92,7 +92,7 @@ class Sieve:
 
     @property
     def one_by_one(self) -> bool:
-        """Whether each complex event stays or goes whatever others have its end."""
+        """Whether each complex event stays or goes regardless of others with its end."""
         return not self._compares and self._limit is None and not self._merges
 
     @property
@@ -240,7 +240,7 @@ def _from_first_mark(matches: Matches) -> Matches:
 
 
 Find = Callable[[Roots, int], Iterable[Matches]]
-"""Finds the first so many complex events of each end of some roots."""
+"""A function that finds the first complex events, up to a number, of each end of some roots."""
 
 _FIRST: Final = 4
 """How many are looked at for each one wanted, before it is known how many pass."""

@@ -223,7 +223,7 @@ class Starts:
 
 
 def partition_columns(plan: Plan) -> tuple[str, ...]:
-    """The columns that tell partitions apart: where LIMIT … PER, DISJOINT, absences and CONSUME BY look."""
+    """The columns that identify a partition, for LIMIT … PER, DISJOINT, absences and CONSUME BY."""
     compared = any(deadline.compared for deadline in plan.deadlines)
     looks = plan.interval is not None or plan.tree.disjoint or compared
     looks = looks or plan.cut_by is Consume.PARTITION
@@ -245,7 +245,7 @@ def _told_by(matches: Matches, old: Integers, new: Integers) -> Matches:
 
 
 def _read(arrays: Arrays, prefix: str, positions: Integers, marks: int) -> Matches:
-    """Complex events out of arrays, of which it is sure that events and marks are there."""
+    """Complex events read from arrays, checked to name only events and marks that exist."""
     start, end = (array_of(arrays, f"{prefix}_{name}", np.int64, None) for name in ("start", "end"))
     event = array_of(arrays, f"{prefix}_event", np.int64, None)
     offsets = array_of(arrays, f"{prefix}_offsets", np.int64, start.size + 1)

@@ -29,7 +29,7 @@ def in_store(path: str) -> bool:
 def files_of(path: str) -> list[str]:
     """The files that a path, directory or glob names, in order.
 
-    A path that exists is itself, whatever letters it has. Raises `DataError` where there are none.
+    A path that exists stands for itself, even with letters of globs. Raises `DataError` without any file.
     """
     if not path:
         raise DataError("the path of the events is empty", hint="name a file, a directory or a glob")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LARGEST_TASK = 2_000_000
-"""More events than this are not sorted in one task just because only so many tasks run at once."""
+"""The most events that a task sorts merely because few tasks run at once."""
 MOST_SHARES = 8
 """The most tasks that are made without being asked for: each has a copy of all relevant events."""
 MATCHES_PER_EVENT = 50
@@ -46,7 +46,7 @@ MOST_CLASSES = 1_000
 class Distributed:
     """Classified rows as tasks receive them, in stream order.
 
-    With `shares` each of so many tasks has all rows. `kept` are rows that Spark keeps for the job to come,
+    With `shares`, each of that many tasks has all rows. `kept` are rows that Spark keeps for the job to come,
     because a job has read them already to decide.
     """
 
@@ -78,8 +78,8 @@ def distribute(
 
     A windowed query is cut by time: its one order, and with `split_keys` all of its keys where the footers of
     files tell how (footers.py), else the hot ones. Where the events have to be asked, relevant rows are
-    computed once and kept for the job to come: a scan costs more. With more than one of `shares`, so many
-    tasks have all events and share the enumeration instead; None asks the events how many that should be.
+    computed once and kept for the job to come: a scan costs more. With several `shares`, that many
+    tasks have all events and share the enumeration instead; with None the events decide how many.
 
     Raises what is wrong with a time or a key where a job reads it.
     """

@@ -37,7 +37,7 @@ the next. A round costs 0.1 s.
 _FILES, _GROUPS = 8, 24
 """How many files and row groups are looked at, at most, evenly spread."""
 _POINTS = 16
-"""The rows of a group are taken to be spread evenly over so many times from its first to its last."""
+"""The number of times, from first to last, over which the rows of a group are taken to be spread evenly."""
 _TICKS = {"milliseconds": 1000.0, "microseconds": 1.0, "nanoseconds": 0.001}
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
 _END = 8
@@ -147,7 +147,7 @@ def _groups(df: DataFrame, relation: Any, time: str) -> list[Group]:
 def _footer(df: DataFrame, file: str) -> pq.FileMetaData | None:
     """The content of the footer of a Parquet file; None where it is encrypted.
 
-    Raises `DataError` where it is no footer, and what Hadoop says where there is no such file.
+    Raises `DataError` where it is not a footer, and what Hadoop says where there is no such file.
     """
     import pyarrow.parquet as pq
 

@@ -31,7 +31,7 @@ _MOST = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A stream in ranges: number k > 0 begins at time `starts[k - 1]`, number 0 with whatever is before.
+    """A stream in ranges: number k > 0 begins at time `starts[k - 1]`, number 0 has what comes before.
 
     `first[k]` is the place in the stream of the first event of range k; it is empty where places do not
     matter. The stream is that of the key with these two halves, without a `key` that of all events.

@@ -49,10 +49,10 @@ def write_stream(
     ``console``. The directory `checkpoint` keeps what has been read and found: started with the same one, a
     query goes on where it was. `trigger` is an interval ("10 seconds") or "available-now", which ends when
     all that is there has been read; without it a batch begins when the last one has ended. Files, Delta and
-    PostgreSQL have each complex event once, whatever breaks in between; Kafka and the console may have those
+    PostgreSQL have each complex event once, even after failures; Kafka and the console may have those
     of the last batch twice.
 
-    Raises `DataError` for a text that is no address or no trigger, for what is not a checkpoint, for a
+    Raises `DataError` for a text that is not an address or a trigger, for what is not a checkpoint, for a
     directory that something else has written to and for a database that does not answer, and
     `EnvironmentProblem` where a connector is missing.
     """

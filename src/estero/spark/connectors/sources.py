@@ -47,8 +47,8 @@ def read_stream(source: str, *, schema: str | PathLike[str] | StructType | None 
     Spark's words ("kind STRING, time TIMESTAMP"), a file with that, or a file with events; files that are
     there already say it themselves. Uses the session that is running, else `stream_session`.
 
-    Raises `DataError` for a text that is no address or no schema, and `EnvironmentProblem` where a connector
-    is missing. A value that does not fit the schema fails the query that meets it; with the option
+    Raises `DataError` for a text that is not an address or a schema, and `EnvironmentProblem` where a
+    connector is missing. A value that does not fit the schema fails the query that meets it; with the option
     ``mode=PERMISSIVE`` it is NULL.
     """
     spark, place = stream_session(source), source_address(source)

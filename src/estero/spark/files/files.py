@@ -57,7 +57,7 @@ def read_events(
 
     A path may also be in a store that this Spark reads (``s3a://bucket/events.parquet``, ``hdfs://…``), with
     the suffix of its format or one in front (``csv:s3a://…``), or a Delta table (``delta:DIR``); Spark alone
-    reads these, and options of its reader follow a ``?``. A list of paths, of whatever formats, is read as
+    reads these, and options of its reader follow a ``?``. A list of paths, in any formats, is read as
     one. Uses the session that is running, else starts one on `master`. Names and types of columns in files
     are those that `Query.run` sees in them, with the columns that directories name (``year=2024``).
     `csv_options` mean the same, too: those of DuckDB that say how a CSV file is written: delim, header,

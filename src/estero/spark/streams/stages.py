@@ -41,7 +41,7 @@ MATCH, LATE = "match", "late"
 """The columns of a stream that has late events, too."""
 
 _ROWS, _BYTES = 1 << 16, 1 << 22
-"""A blob of answers has about so many rows, or bytes, at most."""
+"""The most rows, and the most bytes, of a blob of answers, roughly."""
 _HELD_BACK = 1 << 25
 """PySpark holds back what a worker gives until it has enough rows; this many bytes are enough, too."""
 

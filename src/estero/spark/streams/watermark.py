@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 DELAY = "spark.watermarkDelayMs"
-"""In the metadata of a column: it has a watermark, so many milliseconds behind the greatest value."""
+"""The key in a column's metadata of its watermark's delay behind the greatest value, in milliseconds."""
 
 _TOO_LARGE = "estero: a time is too large for a timestamp: say its time_unit, or another one"
 
