@@ -1,8 +1,8 @@
 """Arguments of public functions, checked against the annotations before anything is done with them.
 
 ``limit("3")`` is a TypeError that names the function, the argument, what it takes and what it was given,
-instead of whatever goes wrong later inside. What else is wrong with an argument (a negative limit, a text
-that is no query) the function says itself.
+instead of a later error inside. Other mistakes in an argument (a negative limit, a text that is not a query)
+are reported by the function itself.
 
 Libraries do this, too, and were measured: beartype takes 0.13 s to be imported, typeguard 0.41 s and pydantic
 0.49 s, where ``import estero`` takes 0.03 s; and all of them have to import the classes that are named in
@@ -37,9 +37,9 @@ def checked(what: Checked) -> Checked:
     and so do names that only type checkers know, but for those of classes that messages have a word for.
     """
     if isinstance(what, type):
-        for name, each in list(vars(what).items()):
-            if isinstance(each, FunctionType) and (name == "__init__" or not name.startswith("_")):
-                setattr(what, name, _function(each))
+        for name, member in list(vars(what).items()):
+            if isinstance(member, FunctionType) and (name == "__init__" or not name.startswith("_")):
+                setattr(what, name, _function(member))
         return what
     function: Checked = _function(what)
     return function
@@ -111,7 +111,7 @@ class _Arguments:
     def check(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         """Raises TypeError for the first argument that is not what it may be.
 
-        Where constants of its type are allowed, and it is another, that is a ValueError.
+        Raises ValueError for a value of the right type that is not among the constants allowed.
         """
         for (name, kind), value in zip(self.places, arguments, strict=False):
             if not kind.allows(value):
@@ -225,12 +225,12 @@ _PLURALS: Final = {"a string": "strings", "a path": "paths"}
 
 
 def _kind(annotation: object, names: Mapping[str, Any]) -> _Kind:
-    """What an annotation allows, in a module with these names."""
+    """The kind that an annotation allows, in a module with these names."""
     if isinstance(annotation, str):
         return _of_node(ast.parse(annotation.strip(), mode="eval").body, names)
     parts = getattr(annotation, "__args__", ())
     if type(annotation).__name__ in ("UnionType", "Union"):
-        return _one_of([_kind(each, names) for each in parts])
+        return _one_of([_kind(part, names) for part in parts])
     if annotation is type(None) or annotation is None:
         return _PLAIN["None"]
     origin = getattr(annotation, "__origin__", None)
@@ -239,7 +239,7 @@ def _kind(annotation: object, names: Mapping[str, Any]) -> _Kind:
     if origin is Callable:
         return _CALLABLE
     if origin is not None:
-        return _generic(origin.__name__, [_kind(each, names) for each in parts])
+        return _generic(origin.__name__, [_kind(part, names) for part in parts])
     if type(annotation).__name__ == "ForwardRef":
         return _kind(annotation.__forward_arg__, names)  # type: ignore[attr-defined]
     if isinstance(annotation, type):
@@ -259,7 +259,7 @@ def _of_node(node: ast.expr, names: Mapping[str, Any]) -> _Kind:
             allowed = ast.literal_eval(values)
             return _literal(allowed if isinstance(allowed, tuple) else (allowed,))
         case ast.Subscript(ast.Name(name), ast.Tuple(parts)) if name != "Callable":
-            return _generic(name, [_of_node(each, names) for each in parts])
+            return _generic(name, [_of_node(element, names) for element in parts])
         case ast.Subscript(ast.Name(name), part) if name != "Callable":
             return _generic(name, [_of_node(part, names)])
         case ast.Subscript(ast.Name("Callable")):
@@ -274,14 +274,14 @@ def _of_node(node: ast.expr, names: Mapping[str, Any]) -> _Kind:
 
 def _literal(several: tuple[Any, ...]) -> _Kind:
     return _Kind(
-        lambda value: any(type(value) is type(each) and value == each for each in several),
+        lambda value: any(type(value) is type(constant) and value == constant for constant in several),
         tuple(map(repr, several)),
         several,
     )
 
 
 def _named(name: str, names: Mapping[str, Any]) -> _Kind:
-    """What a name allows: one of Python's classes, an alias that the module knows, or a class."""
+    """The kind that a name allows: a class of Python, an alias that the module knows, or another class."""
     if name in _PLAIN:
         return _PLAIN[name]
     if name in _ANYTHING or name in _OPEN:
@@ -295,20 +295,20 @@ def _named(name: str, names: Mapping[str, Any]) -> _Kind:
     if name not in _SAID and name not in _INTERNAL:
         return _ANY
     words = () if name in _INTERNAL else (_SAID[name],)
-    return _Kind(lambda value: any(each.__name__ == name for each in type(value).__mro__), words)
+    return _Kind(lambda value: any(ancestor.__name__ == name for ancestor in type(value).__mro__), words)
 
 
 def _one_of(kinds: Collection[_Kind]) -> _Kind:
-    words = tuple(word for each in kinds for word in each.words)
-    if any(each is _ANY for each in kinds):
+    words = tuple(word for kind in kinds for word in kind.words)
+    if any(kind is _ANY for kind in kinds):
         return _ANY
-    constants = tuple(constant for each in kinds for constant in each.constants)
+    constants = tuple(constant for kind in kinds for constant in kind.constants)
     part = next((kind.part for kind in kinds if kind.part is not None), None)
-    return _Kind(lambda value: any(each.allows(value) for each in kinds), words, constants, part)
+    return _Kind(lambda value: any(kind.allows(value) for kind in kinds), words, constants, part)
 
 
 def _generic(name: str, parts: list[_Kind]) -> _Kind:
-    """What a collection of such values allows; lengths of tuples are not looked at."""
+    """The kind of a collection of such values; lengths of tuples are not checked."""
     of = " or ".join(_PLURALS.get(word, word) for word in parts[-1].words)
     if name in _PLAIN:
         return _PLAIN[name]
@@ -325,7 +325,7 @@ def _generic(name: str, parts: list[_Kind]) -> _Kind:
 
 
 def _is_of(part: _Kind, value: Any) -> bool:
-    """Whether a value is a collection of such parts; what passes once is not read for it."""
+    """Whether a value is a collection of such parts; an iterator is not read to find out."""
     if isinstance(value, str):
         return part.allows(value)
     if isinstance(value, bytes | Mapping) or not isinstance(value, Iterable) or hasattr(value, "columns"):

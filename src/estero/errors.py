@@ -203,7 +203,7 @@ def _cut(line: str, start: int, end: int) -> tuple[str, int, int]:
 
 
 def _padding(text: str) -> str:
-    return "".join("\t" if each == "\t" else " " * _columns(each) for each in text)
+    return "".join("\t" if character == "\t" else " " * _columns(character) for character in text)
 
 
 def _columns(text: str) -> int:
@@ -236,7 +236,7 @@ def legible(text: str, *, lines: bool = False) -> str:
         return text
     if lines:
         return "\n".join(map(legible, text.split("\n")))
-    return _UNPRINTED.sub(lambda found: _escaped(found[0]), text)
+    return _UNPRINTED.sub(lambda control: _escaped(control[0]), text)
 
 
 def legible_in_place(text: str) -> str:
@@ -244,7 +244,7 @@ def legible_in_place(text: str) -> str:
 
     Tabs stay; control characters become their pictures.
     """
-    return _UNPRINTED.sub(lambda found: _picture(found[0]), text)
+    return _UNPRINTED.sub(lambda control: _picture(control[0]), text)
 
 
 def _escaped(character: str) -> str:

@@ -23,9 +23,10 @@ def test_too_many_candidates_are_refused(strategy: str, monkeypatch: pytest.Monk
         rows(text)
     name = strategy.partition(" ")[0]
     assert str(error.value) == (
-        f"SELECT {name} has more than 1,000 complex events with one end to choose from, as the filter "
-        "avg(x.v) > 1 is asked of each of them: make the window shorter, let steps leave nothing out (as "
-        "A+[NOT A] does), or allow more by setting the variable ESTERO_CANDIDATES of the environment"
+        f"SELECT {name} has to choose from more than 1,000 complex events with the same end, because "
+        "the filter avg(x.v) > 1 is checked for each of them: make the window shorter, let steps leave "
+        "nothing out (as A+[NOT A] does), or allow more by setting the variable "
+        "ESTERO_CANDIDATES of the environment"
     )
     monkeypatch.setenv(VARIABLE, "1023")
     assert rows(text) > 0

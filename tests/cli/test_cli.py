@@ -247,7 +247,8 @@ def test_a_format_is_of_one_file(night: Path, given: list[str], message: str) ->
 def test_what_is_not_there_is_said_whatever_its_format(night: Path) -> None:
     given = ["--events", "nowhere.data", "--events-format", "csv", "--engine", "duckdb"]
     result = estero("run", night / "frost.ceql", *given)
-    said = "error: nowhere.data: there is no such file\n  hint: the path begins in the current directory, "
+    said = "error: nowhere.data: there is no such file\n  hint: a relative path begins in the current "
+    said += "directory, "
     assert (result.exit_code, result.stderr) == (1, f"{said}{Path.cwd()}\n")
 
 
@@ -463,7 +464,9 @@ def test_a_query_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
 def test_a_missing_file_of_events_is_one_sentence_and_exit_code_1(night: Path) -> None:
     result = estero("run", night / "frost.ceql", "--events", "nowhere.csv", "--engine", "duckdb")
     assert (result.exit_code, result.stdout) == (1, "")
-    said = "error: nowhere.csv: there is no such file\n  hint: the path begins in the current directory, "
+    said = (
+        "error: nowhere.csv: there is no such file\n  hint: a relative path begins in the current directory, "
+    )
     assert result.stderr == f"{said}{Path.cwd()}\n"
 
 
@@ -641,9 +644,7 @@ def test_what_only_spark_reads_is_not_read_in_this_process(night: Path) -> None:
         engine = ["--engine", "duckdb"] if command == "run" else []
         result = estero(command, night / "frost.ceql", *where, *engine)
         assert result.exit_code == 1
-        assert (
-            "s3a://bucket/events.parquet: this place is read by Spark, not in this process" in result.stderr
-        )
+        assert "s3a://bucket/events.parquet: only Spark reads this place" in result.stderr
 
 
 @pytest.mark.spark

@@ -105,7 +105,7 @@ def test_a_stream_that_is_cut_off_has_its_first_batches_or_is_refused(tmp_path: 
 def test_text_is_refused_before_it_is_taken_for_a_length(tmp_path: Path) -> None:
     path = tmp_path / "x.arrow"
     path.write_bytes(b"type,v\nA,1\n")
-    assert refused(path) == "it begins neither like a file nor like a stream of Arrow"
+    assert refused(path) == "it is neither an Arrow file nor an Arrow stream"
 
 
 CLAIMS = [(form, value) for form in ("<i", "<q") for value in (-1, 1 << 30, (1 << 31) - 8)] + [

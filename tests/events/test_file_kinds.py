@@ -90,7 +90,7 @@ def test_csv_options_are_for_the_csv_files_of_a_list(tmp_path: Path) -> None:
     other = written(pa.table({"kind": ["B"], "t": [2]}), tmp_path / "b.jsonl")
     answer = QUERY.run([tmp_path / "a.csv", other], csv_options={"delim": "|"}, **LAYOUT)
     assert answer.count() == 1
-    with pytest.raises(DataError, match="csv_options are for CSV files, and there is none in the list"):
+    with pytest.raises(DataError, match="csv_options are for CSV files, but there are none in the list"):
         QUERY.run([other], csv_options={"delim": "|"}, **LAYOUT)
 
 
@@ -124,7 +124,7 @@ def test_files_that_do_not_go_together(tmp_path: Path, table: dict[str, Any], me
 def test_a_list_of_files_stands_for_events_alone(tmp_path: Path) -> None:
     files = several_files(tmp_path)
     for wrong in (lambda: QUERY.run([files[0], files], **LAYOUT), lambda: QUERY.recognizer(files, **LAYOUT)):
-        with pytest.raises(DataError, match="a list of files cannot stand here: run, check"):
+        with pytest.raises(DataError, match="a list of files cannot be read here: run, check"):
             wrong()
     with pytest.raises(DataError, match="the list of events is empty, so it has no columns"):
         QUERY.run([], **LAYOUT)

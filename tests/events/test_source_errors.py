@@ -38,7 +38,7 @@ def test_what_is_no_stream_of_events_is_refused() -> None:
         open_source(pl.LazyFrame({"a": [1]}).select("nowhere"))
     with pytest.raises(DataError, match="a mapping gives each type its own table"):
         open_source({"A": TRADES}, EventLayout.of(type="kind"))
-    with pytest.raises(DataError, match="csv_options are for CSV files, and these events are not in a file"):
+    with pytest.raises(DataError, match="csv_options are for CSV files, but these events are not in a file"):
         open_source(TRADES, csv_options={"delim": ","})
 
 

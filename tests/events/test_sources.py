@@ -114,7 +114,7 @@ def test_an_iterator_passes_once(form: str, tmp_path: Path) -> None:
     assert source.one_shot
     assert source.has_type("anything")
     assert source.type_names() == ()
-    with pytest.raises(DataError, match="come from an iterator, and it has been read already"):
+    with pytest.raises(DataError, match="come from an iterator that has already been read"):
         rows(source)
 
 

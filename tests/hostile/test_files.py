@@ -216,9 +216,9 @@ def test_given_types_are_taken(tmp_path: Path) -> None:
     assert here(path, types=["BIGINT", "SMALLINT"])["v"].to_pylist() == [7, 8]
     with pytest.raises(DataError, match="there is no column 'w' to give a type to"):
         open_source(path, csv_options={"types": {"w": "BIGINT"}})
-    with pytest.raises(DataError, match="'NUMBER' is not a type of DuckDB's"):
+    with pytest.raises(DataError, match="'NUMBER' is not a type that DuckDB knows"):
         open_source(path, csv_options={"types": {"v": "NUMBER"}})
-    with pytest.raises(DataError, match="the types of CSV files cannot be 'BIGINT'"):
+    with pytest.raises(DataError, match="the types of the columns of CSV files cannot be 'BIGINT'"):
         open_source(path, csv_options={"types": "BIGINT"})
 
 

@@ -83,7 +83,7 @@ def test_paths_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert error(events=tmp_path / "zzz").hint == ""
     monkeypatch.chdir(tmp_path)
     assert error(events="evnts.parquet").hint == "did you mean events.parquet?"
-    assert error(events="zzz").hint == f"the path begins in the current directory, {tmp_path}"
+    assert error(events="zzz").hint == f"a relative path begins in the current directory, {tmp_path}"
 
 
 def test_a_float_is_no_time_of_a_text_file(tmp_path: Path) -> None:
@@ -94,9 +94,7 @@ def test_a_float_is_no_time_of_a_text_file(tmp_path: Path) -> None:
 
 
 def test_what_is_no_table_of_events() -> None:
-    assert str(error(events=pd.DataFrame)).startswith(
-        "the class DataFrame has no events\n  hint: pass a path"
-    )
+    assert str(error(events=pd.DataFrame)).startswith("DataFrame is a class, not events\n  hint: pass a path")
     columns = {"kind": ["Wind"], "at": [1]}
     assert error(events=columns).hint == (
         "leave type= out; a mapping of columns becomes a table with pyarrow.table(…)"

@@ -45,7 +45,7 @@ def test_an_answer_that_would_fill_the_memory_is_refused_with_its_number(
     assert f" GB or more in memory, and {ask}() may take at most 0.0 GB here: " in said
     assert said.endswith(
         "count() counts them, limit(n) and sample(k) take some, write(path) writes them to a file; "
-        "an answer with a limit is held whatever its size"
+        "an answer with a limit is held at any size"
     )
 
 

@@ -127,17 +127,14 @@ def test_a_scan_has_options_of_csv_and_types_and_a_unit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("beside", "said"),
     [
-        ({"type": "kind"}, "type= is given beside events that are a scan: write estero.scan(events, type=…)"),
+        ({"type": "kind"}, "type= is given beside a scan: write estero.scan(events, type=…)"),
         (
             {"time": "ts", "order": ["id"]},
-            (
-                "time= and order= are given beside events that are a scan: "
-                "write estero.scan(events, time=…, order=…)"
-            ),
+            ("time= and order= are given beside a scan: write estero.scan(events, time=…, order=…)"),
         ),
         (
             {"time_unit": "s"},
-            "time_unit= is given beside events that are a scan: write estero.scan(events, time_unit=…)",
+            "time_unit= is given beside a scan: write estero.scan(events, time_unit=…)",
         ),
     ],
 )
@@ -154,7 +151,7 @@ def test_arguments_beside_a_scan_are_refused(stream: estero.Scan, beside: dict[s
         estero.scan,
     ]
     for door in doors:
-        with pytest.raises(ValueError, match="beside events") as error:
+        with pytest.raises(ValueError, match="beside a scan") as error:
             door(stream, **beside)
         assert str(error.value) == said
 
@@ -190,7 +187,7 @@ def test_assert_matches_takes_a_scan_of_a_text_or_a_table() -> None:
     assert_matches(query, stream, expected, engines=["process"])
     with pytest.raises(AssertionError, match=r"time        0  1  9"):
         assert_matches(query, stream, [], engines=["process"])
-    with pytest.raises(ValueError, match="type= is given beside events"):
+    with pytest.raises(ValueError, match="type= is given beside a scan"):
         assert_matches(query, stream, expected, engines=["process"], type="kind")
     with pytest.raises(estero.DataError, match="takes a text or an Arrow table as events, not 5"):
         assert_matches(query, estero.scan(5), expected, engines=["process"])
@@ -222,7 +219,7 @@ def test_spark_takes_a_scan_of_its_frames(frame: DataFrame) -> None:
     assert str(explain(stream, QUERY)) == str(explain(frame, QUERY, **LAYOUT))
     assert str(why_not(stream, QUERY)) == str(why_not(frame, QUERY, **LAYOUT))
     assert check(stream, QUERY) == []
-    with pytest.raises(ValueError, match="time= is given beside events that are a scan"):
+    with pytest.raises(ValueError, match="time= is given beside a scan"):
         recognize(stream, QUERY, time="ts")
     with pytest.raises(ValueError, match="types is for events that are read in this process"):
         recognize(estero.scan(frame, types=["SELL"]), QUERY)

@@ -356,7 +356,7 @@ def test_batches_of_another_form_are_refused_and_change_nothing() -> None:
         "row 2, column 'n': not a value of type int64: "
     )
     assert message_of(recognizer, [row("A", 1), ("A", 2)]) == (
-        "row 2: the event has 2 values, and there are 4 columns\n  hint: the columns are kind, ts, n, k"
+        "row 2: the event has 2 values, but there are 4 columns\n  hint: the columns are kind, ts, n, k"
     )
     assert message_of(recognizer, 17).startswith("events of type int cannot be read\n  hint: pass a path")
     assert spans(recognizer.push(row("B", 8))) == []
@@ -369,7 +369,7 @@ def test_batches_of_another_form_are_refused_and_change_nothing() -> None:
         ({"kind": "A", "ts": "soon"}, "column 'ts': not a value of type int64: "),
         ({"kind": "A", "k": "x"}, "row 1, column 'ts': the time is NULL\n"),
         (("A", 1, 2**63, "x"), "column 'n': not a value of type int64: "),
-        (("A", 1), "row 1: the event has 2 values, and there are 4 columns\n"),
+        (("A", 1), "row 1: the event has 2 values, but there are 4 columns\n"),
         (("A", 1, 0, "\ud800"), "column 'k': not a value of type string: "),
         (table(row("A", 1)).drop_columns(["n"]), "there is no column 'n'\n"),
     ],

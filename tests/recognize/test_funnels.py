@@ -132,7 +132,7 @@ def test_a_funnel_shows_itself() -> None:
 
 def test_only_a_whole_answer_of_a_sequence_with_a_window_has_a_funnel() -> None:
     answer = estero.query(FUNNEL).run(SHOP, type="type", time="time")
-    with pytest.raises(ValueError, match="of all starts"):
+    with pytest.raises(ValueError, match="counts all starts"):
         answer.limit(1).funnel()
     with pytest.raises(QueryError, match="this query has none"):
         steps("SELECT * WHERE visit ; basket")

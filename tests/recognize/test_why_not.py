@@ -116,7 +116,7 @@ def test_conditions_that_keep_events_away_only_together() -> None:
 
 def test_events_that_come_in_another_order() -> None:
     assert lines("a ; c WITHIN 1 MINUTE", "c()@0s a()@1s")[-1] == (
-        "  no events come as a ; c, whatever else is left out"
+        "  no events come as a ; c, even without the conditions"
     )
 
 
@@ -166,7 +166,7 @@ def test_it_is_asked_of_whole_answers() -> None:
     query = estero.query("SELECT * WHERE a ; b WITHIN 1 MINUTE")
     stream = events(STREAM)
     answer = query.run(stream, type="type", time="time")
-    with pytest.raises(ValueError, match="not of a part"):
+    with pytest.raises(ValueError, match="not a part"):
         answer[:1].why_not()
     with pytest.raises(ValueError, match="ask the answer that these partial matches are of"):
         answer.partials().why_not()

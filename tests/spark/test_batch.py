@@ -248,7 +248,7 @@ def test_no_tasks_are_refused(spark: SparkSession) -> None:
 
 def test_a_streaming_frame_is_not_counted(spark: SparkSession) -> None:
     df = spark.readStream.format("rate").load()
-    with pytest.raises(DataError, match="only batch DataFrames can be counted, and this one is streaming"):
+    with pytest.raises(DataError, match="only batch DataFrames can be counted, but this one is streaming"):
         count(df, "SELECT * WHERE Event AS e", time="timestamp")
 
 

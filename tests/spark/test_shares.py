@@ -173,8 +173,9 @@ def test_what_cannot_be_shared_is_refused_with_the_reason(spark: SparkSession) -
     text = "SELECT * WHERE A AS a ; B AS b FILTER a.k * b.k > 9 CONSUME BY ANY"
     with pytest.raises(QueryError) as caught:
         recognize(df, text, type="type", time="t", share=2)
-    assert "the enumeration of this query is not shared: what CONSUME BY forgets depends on filters" in str(
-        caught.value
+    assert (
+        "the enumeration of this query cannot be shared: what CONSUME BY forgets depends on filters"
+        in str(caught.value)
     )
     assert "leave out share, or CONSUME BY" in str(caught.value)
     assert recognize(df, text, type="type", time="t", share=1).count() > 0

@@ -347,7 +347,7 @@ def test_one_watermark_is_enough(ticking: DataFrame) -> None:
     how: dict[str, Any] = {"type": "type"}
     assert recognize(own, "SELECT a WHERE A AS a", time="ts", **how).isStreaming
     with pytest.raises(
-        DataError, match=r"column 'ts': the time column already has a watermark, so that a lateness"
+        DataError, match=r"column 'ts': the time column already has a watermark, so no lateness"
     ):
         recognize(own, "SELECT a WHERE A AS a", time="ts", lateness="1 second", **how)
     with pytest.raises(DataError, match=r"column 't': the watermark is on another column: ts"):

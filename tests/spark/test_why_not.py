@@ -40,7 +40,7 @@ def test_the_first_events_are_looked_at(spark: SparkSession) -> None:
 
 def test_what_it_cannot_be_asked_of(spark: SparkSession) -> None:
     stream = spark.readStream.format("rate").load()
-    with pytest.raises(DataError, match="this is a stream"):
+    with pytest.raises(DataError, match="this one is streaming"):
         why_not(stream, "SELECT * WHERE Event", time="timestamp")
     with pytest.raises(QueryError, match="no attribute w"):
         why_not(spark.createDataFrame(events(STREAM)), "SELECT * WHERE a FILTER a.w > 1", **HOW)

@@ -108,7 +108,7 @@ def test_a_way_that_finds_something_else_is_named(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_cannot_be_expected_is_an_error() -> None:
-    with pytest.raises(ValueError, match="B is expected at 7, and positions are 0 to 1"):
+    with pytest.raises(ValueError, match="B is expected at 7, but positions are 0 to 1"):
         assert_matches("SELECT * WHERE A ; B", "A B", [{"A": 0, "B": 7}])
     with pytest.raises(ValueError, match="the engines are 'process' and 'spark', not 'flink'"):
         on_all_engines("SELECT * WHERE A", "A", 1, engines=["flink"])
@@ -178,12 +178,12 @@ def test_where_nothing_is_shown_that_is_said() -> None:
             [{"x": 0}],
             "the query shows k, total, tries, lasted and who; it shows no label, so positions",
         ),
-        ("SELECT NONE WHERE A", [{"A": 0}], "A is expected, and the query shows nothing: say how many"),
-        ("SELECT A WHERE A", [{"a": 0}], "a is expected, and the query shows A"),
-        ("SELECT A WHERE A", [{"A": 960.0}], "A is a label: expected are positions of its events, not 960.0"),
-        (TOTALS, [{"tries": "many"}], "'many' is expected of a column of type int64"),
-        (TOTALS, [{"lasted": 5}], r"5 is expected of a column of type duration\[us\]"),
-        (TOTALS, [{"tries": 1}, {"total": 1.0}], "total is expected of one complex event and not of"),
+        ("SELECT NONE WHERE A", [{"A": 0}], "A is expected, but the query shows nothing: give the number"),
+        ("SELECT A WHERE A", [{"a": 0}], "a is expected, but the query shows A"),
+        ("SELECT A WHERE A", [{"A": 960.0}], "A is a label: give the positions of its events, not 960.0"),
+        (TOTALS, [{"tries": "many"}], "'many' is not a value for a column of type int64"),
+        (TOTALS, [{"lasted": 5}], r"5 is not a value for a column of type duration\[us\]"),
+        (TOTALS, [{"tries": 1}, {"total": 1.0}], "total is expected of one complex event but not of"),
     ],
 )
 def test_what_no_answer_can_have_is_an_error(query: str, expected: list[Expected], message: str) -> None:

@@ -61,17 +61,17 @@ def test_an_empty_text_is_an_empty_stream() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("A(k=)", "no event is written so:\nA(k=)\n    ^"),
-        ("A(k=1", "no event is written so"),
-        ("A@5s B@3s", "row 2: its time 3s is before 5s"),
-        ("A@5s B", "row 2: it has no time, and the event before has 5s"),
-        ("A@5 B@5s", "row 2: it has 5s, and the event before has 5"),
-        ("A@5q", "row 1: '5q' is no time"),
+        ("A(k=)", "this is not how an event is written:\nA(k=)\n    ^"),
+        ("A(k=1", "this is not how an event is written"),
+        ("A@5s B@3s", "row 2: the time 3s is before 5s"),
+        ("A@5s B", "row 2: the event has no time, but the one before it has 5s"),
+        ("A@5 B@5s", "row 2: the event has 5s, but the one before it has 5"),
+        ("A@5q", "row 1: '5q' is not a time"),
         ("A(k=1) B(k='x')", "column 'k': values of several kinds: 'x', 1"),
         ("A(k=99999999999999999999)", "column 'k'"),
-        ("A(type=3)", "an attribute has the name of the type: type"),
-        ("kind | k\nA | 1", "the first row names no column type: kind | k"),
-        ("type | k\nA | 1 | 2", "row 1: 3 cells in 2 columns"),
+        ("A(type=3)", "an attribute has the same name as the type: type"),
+        ("kind | k\nA | 1", "the first row has no column type: kind | k"),
+        ("type | k\nA | 1 | 2", "row 1: the row has 3 cells, but there are 2 columns"),
     ],
 )
 def test_what_cannot_be_read_is_named(text: str, said: str) -> None:

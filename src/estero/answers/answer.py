@@ -108,15 +108,15 @@ class Answer:
         return max(0, end - self._start)
 
     def undecided(self) -> Undecided:
-        """The complex events that would be in the answer if nothing came any more, and are not decided yet.
+        """The complex events that are not decided yet, and would be in the answer if no more events came.
 
-        They end less than the deadline of ``NOT(…) FOR d``, at the end of the query, before the last event
-        or before ``until``. Their columns are those of the answer: ``decided_time`` says until when each one
-        waits. None for queries that do not end so. As of any answer, nothing runs before something is asked;
-        it equals its count, ``answer.undecided() == 2``. ValueError for a part of an answer.
+        For a query that ends with ``NOT(…) FOR d``, they end less than `d` before the last event, or before
+        ``until``; other queries have none. Their columns are those of the answer, and ``decided_time`` says
+        until when each one waits. As with any answer, nothing runs before a question is asked. It equals its
+        count, ``answer.undecided() == 2``. ValueError for a part of an answer.
         """
         if self._picked is not None or self._start > 0 or self._stop is not None:
-            raise ValueError("undecided() is of the whole answer, not of a part of it")
+            raise ValueError("undecided() needs the whole answer, not a part of it")
         if isinstance(self._run, KnownLater):
             return Undecided(self._run.undecided())
         raise ValueError("an answer of a recognizer is decided; what is not yet comes with later pushes")
@@ -142,7 +142,7 @@ class Answer:
         return self._pick(drawn)
 
     def funnel(self, *, by_partition: bool = False, by: Sequence[str] = (), chosen: bool = False) -> Funnel:
-        """How many starts come how far: one row for each part of the sequence that must be there.
+        """How many starts come how far, in one row for each part of the sequence that must be there.
 
         These rows are there for each partition, or for each value of the attributes `by` of the first event,
         such as ``variant`` or ``page.variant``, if that is asked for.
@@ -153,18 +153,18 @@ class Answer:
         enumerated, unless the events of the pattern are compared with each other otherwise than by PARTITION
         BY, or what is chosen or consumed is asked.
 
-        QueryError for a query without a window, or of a pattern that is no sequence; ValueError for a part of
-        an answer, and for an attribute that no event of the first step has.
+        QueryError for a query without a window, or with a pattern that is not a sequence; ValueError for a
+        part of an answer, and for an attribute that no event of the first step has.
         """
         if isinstance(by, str):
             raise TypeError(f'by is a list of attributes: write by=["{by}"]')
         if self._picked is not None or self._start > 0 or self._stop is not None:
-            raise ValueError("a funnel is of all starts: ask the whole answer, not a part of it")
+            raise ValueError("a funnel counts all starts: ask the whole answer, not a part of it")
         run = whole_stream(self._run, "a funnel is")
         return Funnel(run.funnel(by_partition=by_partition, by=by, chosen=chosen))
 
     def partials(self, *, chosen: bool = False) -> Answer:
-        """The partial matches: of each start that came some steps of a sequence and not all, one.
+        """The partial matches: one for each start that came some steps of a sequence, but not all of them.
 
         It is what NEXT would choose among the complex events of as many steps as that start came, inside its
         window, and given when the window has passed. A start at which a complex event begins has none,
@@ -172,7 +172,7 @@ class Answer:
         those of this answer, and behind them ``steps`` (int64, from 1) and, where the window is one of time,
         ``expired_time``; labels of later steps are empty, and what SELECT computes is NULL where it asks for
         these. The order is that of the ends. They are held in memory; their number is known without listing
-        them. Raises `QueryError` for a query without a window, or of a pattern that is no sequence.
+        them. Raises `QueryError` for a query without a window, or with a pattern that is not a sequence.
         Source: semantics-2, "How far it came".
         """
         return Answer(whole_stream(self._run, "partial matches are").partials(chosen=chosen))
@@ -193,7 +193,7 @@ class Answer:
         Raises ValueError for a part of an answer, and of the answer of a push.
         """
         if self._picked is not None or self._start > 0 or self._stop is not None:
-            raise ValueError("why not more is asked of the whole answer, not of a part of it")
+            raise ValueError("why_not() needs the whole answer, not a part of it")
         return whole_stream(self._run, "why not more is asked").why_not(sample, seconds)
 
     def share(self, number: int, of: int) -> Answer:
@@ -228,15 +228,15 @@ class Answer:
             )
         index = int(index)
         place = index + self.count() if index < 0 else index
-        found = next(iter(self._pick([place])), None) if self._has(place) else None
-        if found is None:
+        complex_event = next(iter(self._pick([place])), None) if self._has(place) else None
+        if complex_event is None:
             raise IndexError(f"there is no complex event {index}: the answer has {self.count()}")
-        return found
+        return complex_event
 
     def to_arrow(self) -> pa.Table:
         """The whole answer in memory, as an Arrow table.
 
-        `LimitExceeded` if it would fill the memory; an answer with a limit is held whatever its size.
+        `LimitExceeded` if it would fill the memory; an answer with a limit is held at any size.
         """
         return self._held("to_arrow()")
 
@@ -263,7 +263,7 @@ class Answer:
 
     @property
     def quick_count(self) -> Callable[[], int] | None:
-        """What counts the complex events without enumerating them, if that can be asked of a whole answer."""
+        """A function that counts the complex events without enumerating them, if a whole answer has one."""
         whole = self._stop is None and self._picked is None
         return self.count if whole and self._run.counts_quickly else None
 
@@ -279,7 +279,7 @@ class Answer:
     def write(
         self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None, positions: bool = False
     ) -> int:
-        """Write the answer, batch by batch, to a path or an open binary file; how many complex events it has.
+        """Writes the answer, batch by batch, to a path or an open binary file, and returns its count.
 
         `format` is parquet, csv, jsonl or arrow; a path says it by its suffix. `positions` writes the
         positions of events in place of their attributes. A file is replaced at the end, so it never holds
@@ -323,14 +323,14 @@ class Answer:
         return preview(self.limit(11), shown=10)
 
     def _held(self, asked: str, factor: int = 1) -> pa.Table:
-        """All batches; what is made of them takes `factor` times the memory of Arrow's own."""
+        """All batches, whose conversion takes `factor` times the memory of Arrow's own."""
         batches = self.batches()
         if self._stop is None and self._picked is None:
             batches = within(batches, self.quick_count, asked=asked, factor=factor)
         return pa.Table.from_batches(batches, self.schema)
 
     def _has(self, place: int) -> bool:
-        """Whether `place` can be in this part; for an open end only reading will tell."""
+        """Whether `place` can be in this part; for an open end only reading shows it."""
         if self._picked is not None:
             return 0 <= place < len(self._picked)
         return place >= 0 and (self._stop is None or self._start + place < self._stop)
@@ -344,19 +344,19 @@ class Answer:
 
     def _slice(self, wanted: slice) -> Answer:
         if wanted.step not in (None, 1):
-            raise ValueError("a slice of an answer has step 1")
+            raise ValueError("a slice of an answer takes no step: write answer[i:j]")
         if self._picked is not None:
             return Answer(self._run, picked=self._picked[wanted], whole=self._whole)
         for end in (wanted.start, wanted.stop):
             if end is not None and not _is_place(end):
-                raise TypeError(f"a slice of an answer goes from one number to another, not {shown(end)}")
+                raise TypeError(f"a slice of an answer is between two whole numbers, not {shown(end)}")
         start, stop = wanted.start or 0, wanted.stop
         if start < 0 or (stop is not None and stop < 0):
             count = self.count()
             start = max(0, start + count) if start < 0 else start
             stop = max(0, stop + count) if stop is not None and stop < 0 else stop
         ends = [
-            each for each in (self._stop, None if stop is None else self._start + stop) if each is not None
+            bound for bound in (self._stop, None if stop is None else self._start + stop) if bound is not None
         ]
         return Answer(self._run, start=self._start + start, stop=min(ends, default=None), whole=self._whole)
 
@@ -369,7 +369,7 @@ def _is_place(number: object) -> bool:
 class Undecided(Answer):
     """Complex events that wait for a deadline (`Answer.undecided`): an answer that equals its count.
 
-    What was a number before goes on being compared with numbers.
+    It compares with numbers, too, as its count does.
     """
 
     def __eq__(self, other: object) -> bool:

@@ -232,7 +232,7 @@ def preview(complex_events: Iterable[ComplexEvent], *, shown: int) -> str:
 def table_preview(names: Iterable[str], batches: Iterable[pa.RecordBatch], *, shown: int) -> str:
     """The first `shown` rows of a table as an HTML table, and whether there are more of them."""
     rows = list(islice((row for batch in batches for row in shown_rows(batch)), shown + 1))
-    body = "".join(_cells([legible(_value(each)) for each in row.values()], "td") for row in rows[:shown])
+    body = "".join(_cells([legible(_value(value)) for value in row.values()], "td") for row in rows[:shown])
     note = f"<p>The first {shown}; there are more.</p>" if len(rows) > shown else ""
     return f"<table><thead>{_cells(map(legible, names), 'th')}</thead><tbody>{body}</tbody></table>{note}"
 
@@ -241,9 +241,11 @@ def _value(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _row(each: ComplexEvent) -> str:
-    values = [legible(str(value)) for value in each.places_shown().values()]
-    return _cells([*values, *(_events(each.events_shown(label)) for label in each.labels)], "td")
+def _row(complex_event: ComplexEvent) -> str:
+    values = [legible(str(value)) for value in complex_event.places_shown().values()]
+    return _cells(
+        [*values, *(_events(complex_event.events_shown(label)) for label in complex_event.labels)], "td"
+    )
 
 
 def _events(events: Events) -> str:

@@ -17,9 +17,9 @@ from estero.classify.rows.classified import ClassifiedRow
 from estero.events.tables.shown_types import plain, plain_type
 
 _MANY, _FEW = 32, 2048
-"""Beyond so many batches, those of at most so many events are joined: events may be appended one by one."""
+"""The number of batches beyond which small ones are joined, and the most events of a small one."""
 _TOGETHER = 256
-"""So many single events become one batch."""
+"""The number of single events that become one batch."""
 
 Single = tuple[int, ClassifiedRow]
 """A classified event that came alone, with its position."""
@@ -68,7 +68,7 @@ class EventStore:
             self._keep(self._as_batch(single), self.next - len(single))
 
     def _keep(self, batch: pa.RecordBatch, first: int) -> None:
-        """Keeps the events of a batch, of which the first has this number."""
+        """Keeps the events of a batch whose first event has this number."""
         self._chunks.append(_without_views(batch.select(self._names)))
         self._starts.append(first)
         while len(self._chunks) > _MANY and self._are_small(*self._chunks[-2:]):
@@ -115,7 +115,7 @@ class EventStore:
     def excerpt(
         self, sequences: Sequence[NDArray[np.int64]]
     ) -> tuple[pa.RecordBatch, list[NDArray[np.int64]]]:
-        """One batch that holds the events of all `sequences`, and the rows of each sequence in it.
+        """A batch with the events of all `sequences`, and the rows of each sequence in it.
 
         A batch that was appended is used as it is. Where several are needed, what lies between the
         first and the last event is joined if that is dense, and else the distinct events are taken
@@ -125,7 +125,7 @@ class EventStore:
         asked = [sequence for sequence in sequences if len(sequence)]
         if not asked:
             return empty_batch(self.schema), list(sequences)
-        low, high = min(int(each.min()) for each in asked), max(int(each.max()) for each in asked)
+        low, high = min(int(rows.min()) for rows in asked), max(int(rows.max()) for rows in asked)
         if low < self.first or high >= self.next:
             kept = f"{self.first} to {self.next - 1}"
             raise IndexError(f"events {low} to {high} were asked for, but {kept} are kept")

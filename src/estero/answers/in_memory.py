@@ -23,9 +23,9 @@ OBJECTS_TO_ARROW = 12
 _UNASKED = 256 << 20
 """Bytes that are fetched before complex events are counted: about a second's work, to which counting adds."""
 _LITTLE = 1 << 20
-"""Bytes that are always held: to ask how much memory there is takes longer than to fetch them."""
+"""Bytes that are always held: asking how much memory there is takes longer than fetching them."""
 _UNKNOWN = 8 << 30
-"""The memory that is assumed of a machine that does not say how much it has."""
+"""The memory of a machine that does not say how much it has."""
 _OF_A_CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
@@ -69,7 +69,7 @@ def _too_much(number: str, size: int, room: int, asked: str) -> LimitExceeded:
     return LimitExceeded(
         f"the answer has {number}, which take {_in_words(size)} or more in memory, and {asked} may take "
         f"at most {_in_words(room)} here: count() counts them, limit(n) and sample(k) take some, write(path) "
-        "writes them to a file; an answer with a limit is held whatever its size"
+        "writes them to a file; an answer with a limit is held at any size"
     )
 
 
@@ -109,7 +109,9 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     frame = table.to_pandas()
     for place, field in enumerate(table.schema):
         if pa.types.is_list(field.type) and pa.types.is_struct(field.type.value_type):
-            for name in [each.name for each in field.type.value_type if has_within(each.type, _nanoseconds)]:
+            for name in [
+                member.name for member in field.type.value_type if has_within(member.type, _nanoseconds)
+            ]:
                 values = _values(table.column(place), name)
                 for event in (event for events in frame.iloc[:, place] for event in events):
                     event[name] = next(values)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _AS_OPENED = os.access in os.supports_effective_ids
-"""Whether the system can tell what the process may open now, rather than the user who started it."""
+"""Whether the system can check what the process, rather than the user who started it, may open."""
 _NAME_KEPT = 40
 """Letters of a file's name that its temporary file keeps: names may be as long as file systems allow."""
 
@@ -39,7 +39,9 @@ def output_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
-        raise ValueError(f"{legible(str(path))} is no name of a file: it has half a surrogate pair") from None
+        raise ValueError(
+            f"{legible(str(path))} is not the name of a file: it contains half a surrogate pair"
+        ) from None
     before = _status(path)
     descriptor = _own_descriptor(path)
     if descriptor is not None:
@@ -100,7 +102,7 @@ class _Counting(RawIOBase):
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """What is at the path, behind all links; None if nothing is."""
+    """The status of the file at the path, behind all links; None where there is none."""
     try:
         return path.stat()
     except (FileNotFoundError, NotADirectoryError):

@@ -52,7 +52,7 @@ _ROLES: Final = {
     SUPPRESSED_KEY: "suppressed",
     PARTIAL_KEY: "partial",
 }
-"""What a column shows that has such a key in its metadata."""
+"""What a column with such a key in its metadata shows."""
 MATCH_KEY = b"estero:match"
 """In the metadata of a column that says to which complex event a row belongs."""
 
@@ -96,16 +96,18 @@ class Reporter:
         self._places = (POSITION,) if positions else ()
         self.marks = sets = len(label_sets)
         lookups = [
-            np.fromiter((each.label in labels for labels in label_sets), np.bool_, sets) for each in shown
+            np.fromiter((item.label in labels for labels in label_sets), np.bool_, sets) for item in shown
         ]
-        found: dict[tuple[bytes, tuple[str, ...]], int] = {}
+        distinct: dict[tuple[bytes, tuple[str, ...]], int] = {}
         self._same = [
-            found.setdefault((lookup.tobytes(), each.attributes), len(found))
-            for lookup, each in zip(lookups, shown, strict=True)
+            distinct.setdefault((lookup.tobytes(), item.attributes), len(distinct))
+            for lookup, item in zip(lookups, shown, strict=True)
         ]
         """For each label its column: a type and its variable often show the same, which is made once."""
-        self._lookup = np.array([lookups[self._same.index(column)] for column in range(len(found))], np.bool_)
-        self._lookup = self._lookup.reshape(len(found), sets)
+        self._lookup = np.array(
+            [lookups[self._same.index(column)] for column in range(len(distinct))], np.bool_
+        )
+        self._lookup = self._lookup.reshape(len(distinct), sets)
         self._measures = _measures(measures, events, keys, time) if measures else None
         if self._measures is not None:
             asked = [[label in labels for labels in label_sets] for label in self._measures.variables]
@@ -208,7 +210,7 @@ def _schema(
     fields = [pa.field(name, pa.int64(), nullable=False) for name in ends]
     if time is not None:
         fields += [pa.field(name, time, nullable=False) for name in ("start_time", "end_time")]
-    said = [named(key[0]) for key in keys], [each.label for each in shown]
+    said = [named(key[0]) for key in keys], [labelled.label for labelled in shown]
     names = iter(column_names(*said, timed=time is not None, suppressed=suppressed, waits=waits))
     for alternatives in keys:
         key_type = common_type([_shown_type(events, name) for name in alternatives])
@@ -221,13 +223,13 @@ def _schema(
     if measures:
         types = _measures(measures, events, keys, time).types
         fields += [
-            pa.field(each.name, kind, metadata={MEASURE_KEY: each.name.encode()})
-            for each, kind in zip(measures, types, strict=True)
+            pa.field(measure.name, kind, metadata={MEASURE_KEY: measure.name.encode()})
+            for measure, kind in zip(measures, types, strict=True)
         ]
-    for each in shown:
-        event = _event_type(each, events, positions=positions)
+    for labelled in shown:
+        event = _event_type(labelled, events, positions=positions)
         column = pa.list_(pa.field("item", event, nullable=False))
-        metadata = {LABEL_KEY: each.label.encode()}
+        metadata = {LABEL_KEY: labelled.label.encode()}
         fields.append(pa.field(next(names), column, nullable=False, metadata=metadata))
     return pa.schema(fields)
 
@@ -238,7 +240,7 @@ def _measures(
     keys: Sequence[Sequence[str]],
     time: pa.DataType | None,
 ) -> Measures:
-    """What computes measures, which may name the keys and the times of complex events."""
+    """The computation of measures, which may name the keys and the times of complex events."""
     from estero.answers.measures.measures import Measures  # loads DuckDB
 
     kinds = [] if time is None else [time, time]
@@ -248,7 +250,7 @@ def _measures(
 
 
 def _named(keys: Sequence[Sequence[str]], time: pa.DataType | None) -> list[str]:
-    """What measures call the columns of times and keys, in order of these."""
+    """The names that measures have for the columns of times and keys, in order."""
     times, decided = ([], []) if time is None else ([START_TIME, END_TIME], [DECIDED_TIME])
     return [*times, *(key_name(place) for place in range(len(keys))), *decided]
 
@@ -293,7 +295,7 @@ def _of_partials(name: str, kind: pa.DataType, taken: set[str]) -> pa.Field:
 
 
 def partial_of(field: pa.Field) -> str | None:
-    """What a column says of partial matches: ``steps``, ``expired_time`` or ``complete``; else None."""
+    """What a column says of a partial match: ``steps``, ``expired_time`` or ``complete``; else None."""
     name: bytes | None = (field.metadata or {}).get(PARTIAL_KEY)
     return None if name is None else name.decode()
 
@@ -322,7 +324,7 @@ def columns_alike(rows: pa.Table, schema: pa.Schema) -> dict[str, pa.ChunkedArra
 
 
 def _roles(schema: pa.Schema) -> Iterator[tuple[str, object]]:
-    """What each column shows, each another thing."""
+    """The role of each column; no two columns have the same."""
     keys = 0
     for field in schema:
         said: dict[bytes, bytes] = field.metadata or {}
@@ -337,7 +339,7 @@ def _roles(schema: pa.Schema) -> Iterator[tuple[str, object]]:
 
 
 def positions_in(marked: pa.StructArray) -> pa.Array:
-    """The positions of events as answers show them: their last field, whatever it is called."""
+    """The positions of events as answers show them: their last field, under any name."""
     return marked.field(marked.type.num_fields - 1)
 
 
@@ -409,5 +411,5 @@ def key_column(events: pa.RecordBatch, alternatives: Sequence[str], rows: NDArra
         raise DataError(
             f"a key cannot be shown exactly in its column, which is of type {wanted}: {error}",
             column=named(alternatives[0]),
-            hint=f"give {' and '.join(map(named, alternatives))} one type",
+            hint=f"give {' and '.join(map(named, alternatives))} the same type",
         ) from error

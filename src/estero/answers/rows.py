@@ -54,7 +54,7 @@ class Tables(Protocol):
 
     @property
     def quick_count(self) -> Callable[[], int] | None:
-        """What counts the complex events without enumerating them, if there is such a way."""
+        """A function that counts the complex events without enumerating them, if there is one."""
 
 
 class RowsLayout:
@@ -73,7 +73,7 @@ class RowsLayout:
         """Whether events have positions: the last field of their structs."""
         self.ends = range(fixed)
         """The columns of the answer that say where a complex event starts and ends."""
-        self.labels = [(label, place) for place, each in enumerate(answer) if (label := label_of(each))]
+        self.labels = [(label, place) for place, field in enumerate(answer) if (label := label_of(field))]
         self.keys = [place for place in range(fixed, len(answer)) if not _is_other(answer.field(place))]
         self._answer = answer
         types: dict[str, list[pa.DataType]] = {}
@@ -154,7 +154,7 @@ class RowsLayout:
 
 
 def _is_other(field: pa.Field) -> bool:
-    """Whether a column shows a label, or something of the whole complex event, and not a partition."""
+    """Whether a column shows a label or a value of the whole complex event, rather than a partition key."""
     others = (LABEL_KEY, MEASURE_KEY, SUPPRESSED_KEY, DECIDED_KEY, PARTIAL_KEY)
     return any(key in (field.metadata or {}) for key in others)
 
@@ -214,7 +214,7 @@ class Rows:
         return polars_of(self._held("to_polars()"))
 
     def write(self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None) -> int:
-        """Writes the rows, batch by batch, as `Answer.write` does; how many there are."""
+        """Writes the rows, batch by batch, as `Answer.write` does, and returns their number."""
         return write_answer(target, self.schema, self.batches(), format=format)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

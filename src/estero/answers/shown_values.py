@@ -86,7 +86,7 @@ def shown_values(array: pa.Array) -> list[Any]:
 
 
 def _has_durations(kind: pa.DataType) -> bool:
-    """Whether there are durations in values of a type, which Arrow makes what pandas prints, if it can."""
+    """Whether values of a type hold durations, which Arrow makes objects of pandas where it can."""
     if pa.types.is_duration(kind):
         return True
     return any(_has_durations(kind.field(i).type) for i in range(kind.num_fields))
@@ -114,7 +114,7 @@ def _one_by_one(array: pa.Array) -> list[Any]:
         ]
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         encoded = array.cast(pa.binary()).to_pylist()
-        return [None if each is None else each.decode(errors="surrogateescape") for each in encoded]
+        return [None if text is None else text.decode(errors="surrogateescape") for text in encoded]
     return [_one(value) for value in array]
 
 

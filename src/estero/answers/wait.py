@@ -12,7 +12,7 @@ from estero.engine.int64 import GREATEST, added
 
 
 class Wait(NamedTuple):
-    """A wait of so many ticks behind the end of a complex event; `time` is the type that shows times."""
+    """A wait of `ticks` after the end of a complex event; `time` is the type that shows times."""
 
     ticks: int
     time: pa.DataType
@@ -23,7 +23,7 @@ class Wait(NamedTuple):
 
 
 def times_after(ticks: NDArray[np.int64], length: int, kind: pa.DataType) -> pa.Array:
-    """Times of a type, so many ticks after others: the latest one that there is, where it is later still."""
+    """Times of a type, `length` ticks after others, and no later than the latest one of the type."""
     times = np.minimum(added(ticks, length), latest_time(kind))
     return in_type(pa.array(times), kind)
 

@@ -70,8 +70,8 @@ class WhyNot:
             said.append(f"{self.undecided:,} more wait for a deadline: until= says how far events are known")
         width = max((len(step.part) for step in self.steps), default=0)
         said += [
-            f"step {number}  {each.part:<{width}}  {_some(each.events, 'event')}"
-            for number, each in enumerate(self.steps, 1)
+            f"step {number}  {step.part:<{width}}  {_some(step.events, 'event')}"
+            for number, step in enumerate(self.steps, 1)
         ]
         came = f"{_some(self.came, 'event')} {'comes' if self.came in (0, 1) else 'come'} to it"
         if self.came and self.passed is not None:
@@ -83,8 +83,8 @@ class WhyNot:
         ]
         if self.unanswered:
             said.append("not looked at to the end, as it takes longer than seconds= allows:")
-            said += [f"  {each}" for each in self.unanswered]
-        return [legible(each) for each in said]
+            said += [f"  {unread}" for unread in self.unanswered]
+        return [legible(line) for line in said]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -108,7 +108,7 @@ def _in_words(reason: Reason) -> str:
         case "type":
             return f"there are no events of type {reason.condition}"
         case "order":
-            return f"no events come as {reason.condition}, whatever else is left out"
+            return f"no events come as {reason.condition}, even without the conditions"
         case "condition":
             return f"{reason.condition} rejects {reason.events:,}"
         case "choice":

@@ -37,7 +37,7 @@ def format_in_name(path: Path, *, or_give: str = "format=") -> str:
     """The format that the suffix of `path` names; ValueError, with what else to give, where it names none."""
     suffix = path.suffix.lower().lstrip(".")
     if suffix not in SUFFIXES:
-        known = ", ".join(f".{each}" for each in SUFFIXES)
+        known = ", ".join(f".{ending}" for ending in SUFFIXES)
         raise ValueError(f"{path.name} does not say its format: use one of {known}, or give {or_give}")
     return SUFFIXES[suffix]
 
@@ -196,8 +196,8 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    return [_finite(each) for each in value] if isinstance(value, list) else value
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list) else value
 
 
 def _as_json(value: Any) -> str:

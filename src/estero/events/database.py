@@ -1,4 +1,4 @@
-"""DuckDB in this process, set up the same way wherever it is asked."""
+"""DuckDB in this process, set up in one way for all its users."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Database:
             return self.connection.cursor()
 
     def use_threads(self, *, alone: bool) -> None:
-        """Has it use one thread (`alone`) or all; that takes 2 ms, and is left out where nothing changes."""
+        """Sets it to one thread (`alone`) or all, which takes 2 ms and is skipped where nothing changes."""
         with self.lock:
             if alone != self._alone:
                 self.connection.execute("SET threads = 1" if alone else "RESET threads")
@@ -77,7 +77,7 @@ _MOST_IDLE = 4
 
 
 def lent_to(owner: object) -> Database:
-    """A database for as long as `owner` lives: one that is idle, because to open one takes 15 ms.
+    """An idle database for as long as `owner` lives, because opening one takes 15 ms.
 
     Views and tables belong to the cursors of a connection, and are gone with them.
     """
@@ -115,7 +115,7 @@ def keep_when_forked(connection: Connection) -> None:
 def may_be_changed(names: Sequence[str]) -> bool:
     """Whether one of the names may be what DuckDB made of a name that it takes for another one."""
     known = {name.lower() for name in names}
-    changed = [found[1] for name in names if (found := _CHANGED.fullmatch(name))]
+    changed = [changed_name[1] for name in names if (changed_name := _CHANGED.fullmatch(name))]
     return any(name.lower() in known for name in changed)
 
 

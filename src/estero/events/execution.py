@@ -30,7 +30,7 @@ _PATIENCE_S = 5.0
 
 
 class AbandonedError(Exception):
-    """Raised inside a stream that nobody reads any more."""
+    """An error inside a stream that nobody reads any more."""
 
 
 class Execution:
@@ -67,8 +67,8 @@ class Execution:
     def __enter__(self) -> Self:
         self._cursor.execute("SET TimeZone = 'UTC'")
         with self._opening:  # relations run here, which may be of one connection
-            for place, each in enumerate(self._inputs):
-                self._attach(EVENTS if self._view is None else f"{EVENTS}{place}", each)
+            for place, source in enumerate(self._inputs):
+                self._attach(EVENTS if self._view is None else f"{EVENTS}{place}", source)
         if self._view is not None:
             self._cursor.execute(f"CREATE OR REPLACE TEMP VIEW {EVENTS} AS {self._view}")
         return self
@@ -82,7 +82,7 @@ class Execution:
         return self._cursor.sql(f"{sql} LIMIT 0").to_arrow_table().schema
 
     def batches(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
-        """The answer in batches of at most so many `rows`; what a stream raises comes out as it is."""
+        """The answer in batches of at most `rows` rows; errors of a stream come out as they are."""
         try:
             yield from _fetched(
                 lambda: self._cursor.sql(sql).to_arrow_reader(rows), self._cursor.interrupt, self._stopped
@@ -93,30 +93,30 @@ class Execution:
         if self._failure is not None:  # a stream that broke off can look like one that ended
             raise self._failure
 
-    def _attach(self, name: str, each: Input) -> None:
-        if each.query is not None:
-            with reading(each.file):
-                self._cursor.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {each.query}")
+    def _attach(self, name: str, source: Input) -> None:
+        if source.query is not None:
+            with reading(source.file):
+                self._cursor.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {source.query}")
         elif self._screen is not None:
-            passed = self._screen.passed(self._checked(_asked_by(self._screen, each)))
+            passed = self._screen.passed(self._checked(_asked_by(self._screen, source)))
             self._cursor.register(name, self._watched(self._screen.schema, passed))
-        elif each.stream is not None:
-            stream = each.stream(self._named(each))
+        elif source.stream is not None:
+            stream = source.stream(self._named(source))
             batches, schema = self._checked(stream), stream.schema
-            if self._view is not None and each.schema is not None and len(schema) < len(each.schema):
-                batches, schema = _widened(batches, each.schema), each.schema
+            if self._view is not None and source.schema is not None and len(schema) < len(source.schema):
+                batches, schema = _widened(batches, source.schema), source.schema
             self._cursor.register(name, self._watched(schema, batches))
         else:
-            self._cursor.register(name, each.table)
+            self._cursor.register(name, source.table)
 
-    def _named(self, each: Input) -> list[str] | None:
+    def _named(self, source: Input) -> list[str] | None:
         """The columns that the statement names, or more; None for all."""
-        if self._sql is None or each.schema is None:
+        if self._sql is None or source.schema is None:
             return None
-        if self._view is not None and not all(map(_may_be_missing, each.schema)):
+        if self._view is not None and not all(map(_may_be_missing, source.schema)):
             return None
         # Rows are counted even where nothing of them is asked.
-        return named_in(self._sql, each.schema.names) or each.schema.names[:1]
+        return named_in(self._sql, source.schema.names) or source.schema.names[:1]
 
     def _checked(self, stream: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches of a stream; an event out of order is a `DataError`."""
@@ -149,11 +149,11 @@ class Execution:
         return pa.RecordBatchReader.from_batches(schema, watched())
 
 
-def _asked_by(screen: Screen, each: Input) -> pa.RecordBatchReader:
+def _asked_by(screen: Screen, source: Input) -> pa.RecordBatchReader:
     """The batches of an input that are screened; numbered where rows that cannot pass are missing."""
-    if isinstance(each.stream, LazyFrame | Relation) and screen.pushed:
-        return each.stream.numbered(screen.columns, screen.pushed)
-    return each.reader(screen.columns)
+    if isinstance(source.stream, LazyFrame | Relation) and screen.pushed:
+        return source.stream.numbered(screen.columns, screen.pushed)
+    return source.reader(screen.columns)
 
 
 def named_in(sql: str, columns: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Whatever users have → a relation that DuckDB reads, streaming wherever the thing itself does."""
+"""Events as users have them → a relation that DuckDB reads, streaming where they do."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def open_input(events: object, csv_options: Mapping[str, object] | None = None) 
     if isinstance(events, str | os.PathLike):
         return _open_path(os.fspath(events), csv_options)
     if csv_options:
-        raise DataError("csv_options are for CSV files, and these events are not in a file")
+        raise DataError("csv_options are for CSV files, but these events are not in a file")
     if isinstance(events, pa.Table):
         return _of_table(events)
     if isinstance(events, pa.RecordBatch):
@@ -162,7 +162,7 @@ def _refuse_misplaced(events: object) -> None:
             hint="scan a mapping as a whole, estero.scan({'A': a, 'B': b}, time=…); push events as they are",
         )
     if isinstance(events, type):
-        raise DataError(f"the class {events.__name__} has no events", hint=f"pass {_ACCEPTED}")
+        raise DataError(f"{events.__name__} is a class, not events", hint=f"pass {_ACCEPTED}")
     if is_of_spark(events):
         raise DataError(
             "a DataFrame of Spark cannot be read in this process",
@@ -172,7 +172,7 @@ def _refuse_misplaced(events: object) -> None:
 
 
 def _scanned(events: Any, module: str) -> LazyFrame | Dataset | Relation | None:
-    """What is run or scanned when it is read, if `events` are such; `module` is where they come from."""
+    """A table that is run or scanned when it is read, if `events` are one of a `module`."""
     if module == "polars" and hasattr(events, "collect"):
         return LazyFrame(events)
     if module == "pyarrow" and hasattr(events, "scanner"):
@@ -204,7 +204,9 @@ def _of_list(events: list[Any] | tuple[Any, ...]) -> Input:
     if all(isinstance(event, Mapping) for event in events):
         return _of_dicts(events)
     if all(isinstance(event, str | os.PathLike) for event in events):
-        raise DataError("a list of files cannot stand here: run, check and explain take one, not nested")
+        raise DataError(
+            "a list of files cannot be read here: run, check and explain take one that is not nested"
+        )
     batches = list(_batches(events, "list"))
     if not batches:
         raise DataError("the list of record batches is empty, so it has no schema")
@@ -274,7 +276,7 @@ def _listed(schema: pa.Schema) -> str:
 def read_twice() -> DataError:
     """The error for a second reading of a stream that passes once."""
     return DataError(
-        "these events come from an iterator, and it has been read already",
+        "these events come from an iterator that has already been read",
         hint="collect it into a table first (pyarrow.Table.from_batches), or write it to a Parquet file",
     )
 
@@ -300,7 +302,7 @@ class _Files:
     partitions: Partitions | None
 
     def followed_by(self, other: _Files) -> _Files | None:
-        """Both as one; None where they are of different formats or lie in directories that name columns."""
+        """Both as one; None if their formats differ or if they lie in directories that name columns."""
         if self.form != other.form or self.partitions is not None or other.partitions is not None:
             return None
         return replace(self, files=self.files + other.files)
@@ -312,35 +314,35 @@ def _files_at(path: str, csv_options: Mapping[str, object] | None) -> _Files:
     formats = {format_of(file, csv_options) for file in files}
     if len(formats) > 1:
         raise DataError(
-            f"files of several formats: {', '.join(sorted(formats))}",
+            f"the files have several formats: {', '.join(sorted(formats))}",
             file=path,
             hint="to read them all, name them in a list, such as ['a/*.csv', 'a/*.parquet']",
         )
     for file in files:
         if _is_blank(file):
             raise DataError("the file is empty: it has not even a header", file=file)
-    found = None if files == [place] else partitions_of(place, files)
-    return _Files(path, formats.pop(), tuple(files), found)
+    partitions = None if files == [place] else partitions_of(place, files)
+    return _Files(path, formats.pop(), tuple(files), partitions)
 
 
 def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
-    found = _files_at(path, csv_options)
-    if csv_options and found.form != "csv":
+    named = _files_at(path, csv_options)
+    if csv_options and named.form != "csv":
         raise DataError(
-            f"csv_options are for CSV files, and this is {found.form}", file=path, hint=_OF_CSV_FILES
+            f"csv_options are for CSV files, but this file is {named.form}", file=path, hint=_OF_CSV_FILES
         )
-    return _open_files(found, csv_options)
+    return _open_files(named, csv_options)
 
 
-def _open_files(found: _Files, csv_options: Mapping[str, object] | None) -> Input:
+def _open_files(named: _Files, csv_options: Mapping[str, object] | None) -> Input:
     """The relation that files of one format are."""
-    path, files, partitions = found.path, found.files, found.partitions
-    if found.form == "arrow":
+    path, files, partitions = named.path, named.files, named.partitions
+    if named.form == "arrow":
         with reading(path):
             schema = _with_partitions(arrow_schema(files[0]), partitions)
         stream = functools.partial(arrow_stream, files, schema, partitions)
         return Input(stream=stream, schema=schema, file=path, files=files, partitions=partitions)
-    if found.form == "parquet":
+    if named.form == "parquet":
         written, has_rows = schema_in_footers(files)
         if written is not None:
             written = _with_partitions(written, partitions)
@@ -348,9 +350,9 @@ def _open_files(found: _Files, csv_options: Mapping[str, object] | None) -> Inpu
             return Input(table=written.empty_table(), schema=written, file=path, files=files)
         query = _of_parquet(files, partitions)
         return Input(query=query, file=path, files=files, written=written, partitions=partitions)
-    options = (csv_options or {}) if found.form == "csv" else {}
+    options = (csv_options or {}) if named.form == "csv" else {}
     with reading(path):
-        layout = text_layout(found.form, files, options).partitioned(partitions)
+        layout = text_layout(named.form, files, options).partitioned(partitions)
     return Input(query=layout.query, file=path, files=files, layout=layout, partitions=partitions)
 
 
@@ -382,22 +384,22 @@ def open_inputs(
     """
     if not _names_files(events):
         return {str(of_type): replace(open_input(events, csv_options), type_name=of_type)}
-    found: list[_Files | Input] = []
-    for each in events:
-        here = _files_at(fspath(each), csv_options) if _is_path(each) else open_input(each)
-        last = found[-1] if found else None
+    sources: list[_Files | Input] = []
+    for item in events:
+        here = _files_at(fspath(item), csv_options) if _is_path(item) else open_input(item)
+        last = sources[-1] if sources else None
         both = last.followed_by(here) if isinstance(last, _Files) and isinstance(here, _Files) else None
         if both is None:
-            found.append(here)
+            sources.append(here)
         else:
-            found[-1] = both
-    if csv_options and not any(isinstance(each, _Files) and each.form == "csv" for each in found):
-        raise DataError("csv_options are for CSV files, and there is none in the list", hint=_OF_CSV_FILES)
+            sources[-1] = both
+    if csv_options and not any(isinstance(source, _Files) and source.form == "csv" for source in sources):
+        raise DataError("csv_options are for CSV files, but there are none in the list", hint=_OF_CSV_FILES)
     inputs: dict[str, Input] = {}
-    for place, each in enumerate(found, 1):
-        name = each.path if isinstance(each, _Files) else f"number {place} of the list"
+    for place, source in enumerate(sources, 1):
+        name = source.path if isinstance(source, _Files) else f"number {place} of the list"
         called = name if of_type is None else f"{of_type}, {name}"
-        opened = _open_files(each, csv_options) if isinstance(each, _Files) else each
+        opened = _open_files(source, csv_options) if isinstance(source, _Files) else source
         inputs[called if called not in inputs else f"{called} ({place})"] = replace(opened, type_name=of_type)
     return inputs
 
@@ -407,8 +409,8 @@ def _names_files(events: object) -> TypeGuard[list[object] | tuple[object, ...]]
     return isinstance(events, list | tuple) and any(map(_is_path, events))
 
 
-def _is_path(each: object) -> TypeGuard[str | os.PathLike[str]]:
-    return isinstance(each, str | os.PathLike)
+def _is_path(item: object) -> TypeGuard[str | os.PathLike[str]]:
+    return isinstance(item, str | os.PathLike)
 
 
 def _is_blank(file: str) -> bool:

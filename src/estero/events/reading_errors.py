@@ -1,4 +1,4 @@
-"""What DuckDB, Arrow and the file system say when reading fails → one `DataError` a user can act on."""
+"""Errors of DuckDB, Arrow and the file system when reading fails → one `DataError` a user can act on."""
 
 from __future__ import annotations
 
@@ -70,19 +70,19 @@ def data_error(error: BaseException, what: str | None = None) -> DataError:
     text = str(error)
     if "CSV Error on Line" in text:
         return _of_csv(text, what)
-    if found := _JSON.search(text):
+    if match := _JSON.search(text):
         return DataError(
-            f"the line is not JSON, or does not fit the others: {found[3].splitlines()[0].strip()}",
-            file=found[1],
-            line=_line_of_json(found[1], int(found[2])),
+            f"the line is not JSON, or does not fit the others: {match[3].splitlines()[0].strip()}",
+            file=match[1],
+            line=_line_of_json(match[1], int(match[2])),
         )
-    if found := _OWN.search(text):
-        message, _, hint = found[1].partition("\n")
+    if match := _OWN.search(text):
+        message, _, hint = match[1].partition("\n")
         return DataError(message.strip(), file=what, hint=hint.strip())
     if isinstance(error, duckdb.OutOfRangeException) or "out of range" in text.lower():
         return TooLargeError(f"a number does not fit into 64 bits: {_first_sentence(text)}", file=what)
     if NOT_IN_NANOSECONDS in text:
-        beyond = "a timestamp before 1677 or after 2262 stands beside times in nanoseconds"
+        beyond = "a timestamp before 1677 or after 2262 cannot be combined with times in nanoseconds"
         return TooLargeError(beyond, file=what, hint="convert one of them")
     if isinstance(error, PermissionError):
         return DataError("the file cannot be read: permission denied", file=what)
@@ -109,10 +109,10 @@ def _of_csv(text: str, what: str | None) -> DataError:
     file = _CSV_FILE.search(text)
     column = None
     message = _first_sentence("\n".join(text.splitlines()[2:]))
-    if found := _CSV_COLUMN.search(text):
-        column, message = found[1], found[2].strip()
-    elif found := _CSV_COUNT.search(text):
-        message = f"the row has {found[2]} columns, not {found[1]}"
+    if match := _CSV_COLUMN.search(text):
+        column, message = match[1], match[2].strip()
+    elif match := _CSV_COUNT.search(text):
+        message = f"the row has {match[2]} columns, not {match[1]}"
     elif "unterminated quote" in text:
         message = "a quoted value is not closed"
     return DataError(
@@ -130,7 +130,7 @@ def _first_sentence(text: str) -> str:
 
 
 def how_to_have_timestamps(file: str | None, column: str, kind: Kind, *, nested: bool = False) -> str:
-    """The hint for a time column that holds none: for what the events are in, a `file` or a frame.
+    """The hint for a time column without times: for events in a `file` or in a frame.
 
     `nested`: what is called so is a field inside of a column.
     """

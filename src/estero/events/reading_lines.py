@@ -1,4 +1,4 @@
-"""What is read of events, in words: which columns, and which rows are left out where they come from."""
+"""Reading in words: which columns are read, and which rows the source itself leaves out."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from estero.events.tables.lazy_tables import LazyFrame
 from estero.events.tables.relations import Relation
 
 _MOST = 6
-"""So many strings, or alternatives, are named; the others are counted."""
+"""The number of strings, or alternatives, that are named; the others are counted."""
 
 
-def reading_line(sql: str, screen: Screen | None, each: Input, columns: Sequence[str]) -> str:
-    """What the statement `sql` reads of an input with these columns; `screen` is what it is screened by."""
+def reading_line(sql: str, screen: Screen | None, source: Input, columns: Sequence[str]) -> str:
+    """The columns and rows that the statement `sql` reads of an input, screened by `screen`, in words."""
     names = named_in(sql, columns)
     shown = f"{_few(names)} ({len(names)} of {len(columns)} columns)" if names else "no column"
     if screen is None or not screen.pushed:
         return f"{shown}; all rows, because each has a position"
-    by, kept = _who(screen, each), _said(screen.pushed)
+    by, kept = _who(screen, source), _said(screen.pushed)
     return f"{shown}; {by} numbers the rows and leaves out all but those with {kept}"
 
 
-def _who(screen: Screen, each: Input) -> str:
-    """What leaves rows out."""
-    if isinstance(each.stream, LazyFrame):
+def _who(screen: Screen, source: Input) -> str:
+    """The name of the part that leaves rows out."""
+    if isinstance(source.stream, LazyFrame):
         return "the lazy frame"
-    numbered = each.stream.in_order() if isinstance(each.stream, Relation) else None
+    numbered = source.stream.in_order() if isinstance(source.stream, Relation) else None
     known = numbered is not None and numbered.has(screen.columns, screen.pushed)
     return "the relation" if known else "a first look"
 
@@ -36,8 +36,8 @@ def _who(screen: Screen, each: Input) -> str:
 def _said(one_of: Iterable[Mapping[str, frozenset[str]]]) -> str:
     """The alternatives, as a condition."""
     parts = [
-        " AND ".join(f"{name} = {_few(map(repr, sorted(texts)), ' | ')}" for name, texts in each.items())
-        for each in one_of
+        " AND ".join(f"{name} = {_few(map(repr, sorted(texts)), ' | ')}" for name, texts in strings.items())
+        for strings in one_of
     ]
     return _few(parts, " or ")
 

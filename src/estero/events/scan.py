@@ -15,8 +15,8 @@ from estero.language.tree.schema import UNITS_OF_TIME, EventLayout
 class Scan:
     """Events and what their columns mean (`estero.scan` makes one). Nothing is read or copied.
 
-    `events` are whatever `Query.run` takes or, for a recognizer, a schema; `layout` says which columns hold
-    the type, the time and what breaks ties, and `csv_options` are for the reader of CSV files.
+    `events` are anything that `Query.run` takes or, for a recognizer, a schema; `layout` says which columns
+    hold the type, the time and what breaks ties, and `csv_options` are for the reader of CSV files.
     """
 
     events: Any
@@ -48,7 +48,7 @@ class Scan:
         if twice := [f"{name}=" for name, value in given.items() if value not in (None, [], {})]:
             verb = "is" if len(twice) == 1 else "are"
             raise ValueError(
-                f"{some(twice, word='and')} {verb} given beside events that are a scan: "
+                f"{some(twice, word='and')} {verb} given beside a scan: "
                 f"write estero.scan(events, {', '.join(f'{name}…' for name in twice)})"
             )
         return replace(events, layout=replace(events.layout, only_type=only_type))
@@ -97,11 +97,11 @@ def scan(
 ) -> Scan:
     """Events with the columns that matter named once; taken wherever events are, instead of both.
 
-    `events` are whatever `Query.run` takes, a DataFrame of Spark, or the schema of a recognizer. `type` is
-    the column with the event type (without it there is one type, named after FROM, or ``Event``), `time` the
-    time column, `order` columns that break ties of time, `time_unit` the length of a tick of an integer time
-    column ("ns", "us", "ms", "s", "min", "h", "d"), `types` the types there may be beside those that occur.
-    `csv_options` are passed to the reader of CSV files. Nothing is read.
+    `events` are anything that `Query.run` takes, a DataFrame of Spark, or the schema of a recognizer. `type`
+    is the column with the event type (without it there is one type, named after FROM, or ``Event``), `time`
+    the time column, `order` columns that break ties of time, `time_unit` the length of a tick of an integer
+    time column ("ns", "us", "ms", "s", "min", "h", "d"), `types` the types there may be beside those that
+    occur. `csv_options` are passed to the reader of CSV files. Nothing is read.
 
     Raises `DataError` for an unknown unit of time, and ValueError for arguments beside a scan.
 

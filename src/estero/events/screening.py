@@ -72,8 +72,8 @@ class Screen:
     def __init__(self, classification: Classification, events: pa.Schema) -> None:
         strings = {field.name for field in events if _is_string(field.type)}
         splits = [self._split(predicate, classification, strings) for predicate in classification.predicates]
-        asked = list(dict.fromkeys(name for each in splits for name in each.one_of))
-        self.rests = [each.rest for each in splits]
+        asked = list(dict.fromkeys(name for division in splits for name in division.one_of))
+        self.rests = [division.rest for division in splits]
         self._kept = [
             name for name in dict.fromkeys(columns_needed(classification, self.rests)) if name in events.names
         ]
@@ -93,10 +93,10 @@ class Screen:
 
     @staticmethod
     def _split(predicate: EventPredicate, classification: Classification, strings: Collection[str]) -> Split:
-        found = split(predicate, classification.type_column, strings)
+        divided = split(predicate, classification.type_column, strings)
         if classification.type_column is None and classification.only_type not in predicate.types:
-            return Split(dict.fromkeys(found.one_of, frozenset()), Literal(False))
-        return found
+            return Split(dict.fromkeys(divided.one_of, frozenset()), Literal(False))
+        return divided
 
     def passed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The events that may be relevant, with their positions and masks; `batches` are the whole stream.
@@ -108,9 +108,9 @@ class Screen:
         if not self._threaded:
             look = self._look_at_indices if self._encoded else self._look
             for batch, base in _slices(batches, ENCODED_ROWS):
-                found = look(batch, base)
-                if found is not None:
-                    yield found
+                looked = look(batch, base)
+                if looked is not None:
+                    yield looked
             return
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="estero-screen") as threads:
             ahead: deque[Future[pa.RecordBatch | None]] = deque()
@@ -146,7 +146,9 @@ class Screen:
 
     def _rank(self, batch: pa.RecordBatch) -> None:
         """Puts those columns first that let few events of `batch` pass."""
-        passing = [np.count_nonzero(each.groups(batch.column(each.name), None)) for each in self._telling]
+        passing = [
+            np.count_nonzero(column.groups(batch.column(column.name), None)) for column in self._telling
+        ]
         self._telling = [self._telling[place] for place in np.argsort(passing, kind="stable")]
         self._ranked = True
 
@@ -191,15 +193,18 @@ def _positions(batch: pa.RecordBatch, rows: NDArray[np.int64], base: int) -> pa.
 
 
 def _pushed(splits: Sequence[Split]) -> tuple[Mapping[str, frozenset[str]], ...]:
-    """The strings that predicates ask for, those of one predicate together; empty if one asks for none."""
-    asked = {tuple(sorted((name, texts) for name, texts in each.one_of.items())) for each in splits}
+    """The strings that each predicate asks for; empty if some predicate asks for none."""
+    asked = {tuple(sorted((name, texts) for name, texts in division.one_of.items())) for division in splits}
     if not asked or () in asked:
         return ()
-    return tuple(dict(each) for each in sorted(asked, key=lambda each: [(n, sorted(t)) for n, t in each]))
+    return tuple(
+        dict(conjunction)
+        for conjunction in sorted(asked, key=lambda conjunction: [(n, sorted(t)) for n, t in conjunction])
+    )
 
 
 def _slices(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Slices of at most so many rows, each with the position of its first event."""
+    """Slices with a bounded number of rows, each with the position of its first event."""
     base = 0
     for whole in batches:
         for start in range(0, whole.num_rows, rows):
@@ -231,7 +236,7 @@ class _ScreenedColumn:
 
     def __init__(self, name: str, splits: Sequence[Split]) -> None:
         self.name = name
-        literals = sorted({text for each in splits for text in each.one_of.get(name, ())})
+        literals = sorted({text for division in splits for text in division.one_of.get(name, ())})
         self._literals = texts_of(literals, pa.string())
         self._other = len(literals)
         values: list[str | None] = [*literals, None]
@@ -249,7 +254,7 @@ class _ScreenedColumn:
 
     @property
     def tells_apart(self) -> bool:
-        """Whether some value rules some group of predicates out."""
+        """Whether some value excludes some group of predicates."""
         return bool((self._group_masks != self._group_masks[0]).any()) or self._group_masks[0] == 0
 
     def groups(self, values: pa.Array, rows: NDArray[np.int64] | None) -> NDArray[np.uint8]:
@@ -270,7 +275,7 @@ class _ScreenedColumn:
         return self._look_up(values)
 
     def _learn(self, values: pa.DictionaryArray) -> _Learned:
-        """What is known of the dictionary of these values, looked up once while it stays the same.
+        """The codes and masks of the dictionary of these values, looked up once while it stays the same.
 
         Kept as one value, because several threads ask.
         """
@@ -282,8 +287,8 @@ class _ScreenedColumn:
         return learned
 
     def _look_up(self, values: pa.Array) -> NDArray[np.int32]:
-        found = pc.index_in(values, value_set=self._literals.cast(values.type))
-        return numbers_in(pc.fill_null(found, *array_of(np.array([self._other], np.int32))))
+        numbers = pc.index_in(values, value_set=self._literals.cast(values.type))
+        return numbers_in(pc.fill_null(numbers, *array_of(np.array([self._other], np.int32))))
 
     def _hashed(self, literals: Sequence[str]) -> NDArray[np.uint8]:
         """Masks of groups by hash; values that share a slot share their masks."""
@@ -295,17 +300,19 @@ class _ScreenedColumn:
 
 def _bits(value: str | None, name: str, splits: Sequence[Split]) -> int:
     return sum(
-        1 << bit for bit, each in enumerate(splits) if name not in each.one_of or value in each.one_of[name]
+        1 << bit
+        for bit, division in enumerate(splits)
+        if name not in division.one_of or value in division.one_of[name]
     )
 
 
 def _groups(value: str | None, name: str, splits: Sequence[Split]) -> int:
     """Predicates with the same strings for their first column, the type, are in the same group."""
-    firsts = [frozenset(next(iter(each.one_of.values()), frozenset())) for each in splits]
+    firsts = [frozenset(next(iter(division.one_of.values()), frozenset())) for division in splits]
     group = {first: number % _GROUPS for number, first in enumerate(dict.fromkeys(firsts))}
     mask = 0
-    for first, each in zip(firsts, splits, strict=True):
-        if name not in each.one_of or value in each.one_of[name]:
+    for first, division in zip(firsts, splits, strict=True):
+        if name not in division.one_of or value in division.one_of[name]:
             mask |= 1 << group[first]
     return mask
 

@@ -1,4 +1,4 @@
-"""The columns of a source, put together from its inputs and checked for what they have to be.
+"""The columns of a source, put together from its inputs and checked.
 
 Nothing is read here but the descriptions of the inputs.
 """
@@ -77,12 +77,12 @@ class SourceColumns:
         return [list(columns) for columns in self._tables.values()]
 
     def is_nested(self, name: str) -> bool:
-        """Whether what is called so is a field of a struct in a file, and no column of it."""
+        """Whether a name is that of a field of a struct in a file, and not of a column."""
         return any(name in source.made for source in self._inputs.values())
 
     @property
     def zone(self) -> str | None:
-        """The zone of the time column, None where it has none or there is no time."""
+        """The zone of the time column; None without a zone or a time."""
         time = self._layout.time
         came = None if time is None else self._came.get(event_column(time))
         return None if came is None else zone_of(came)
@@ -119,7 +119,7 @@ class SourceColumns:
             )
         if unit is not None:
             raise DataError(
-                "time_unit is for integer time columns, and this one holds timestamps", column=time
+                "time_unit is for integer time columns, but this one holds timestamps", column=time
             )
         return 1 if column.tick == "ns" else 1000
 
@@ -138,7 +138,7 @@ class SourceColumns:
 
     def _no_such_column(self, role: str, name: str, names: Collection[str], where: str = "") -> DataError:
         near = difflib.get_close_matches(name, names, 3, 0.5) or [
-            each for each in names if each.lower() == name.lower()
+            candidate for candidate in names if candidate.lower() == name.lower()
         ]
         hint = f"did you mean {' or '.join(near)}?" if near else f"the columns are {', '.join(names)}"
         hint += "".join(f"; {source.hint}" for source in self._inputs.values() if source.hint)
@@ -186,22 +186,22 @@ class SourceColumns:
         if not self.mapped:
             return Schema(shared=together, time=time, time_unit=time_unit, nested=nested)
         types: dict[str, dict[str, Kind]] = {}
-        for each, table in zip(self._inputs.values(), self._tables.values(), strict=True):
-            types.setdefault(str(each.type_name), {}).update({name: together[name] for name in table})
+        for source, table in zip(self._inputs.values(), self._tables.values(), strict=True):
+            types.setdefault(str(source.type_name), {}).update({name: together[name] for name in table})
         return Schema(types, closed=True, time=time, time_unit=time_unit, nested=nested)
 
     def _types_as_they_came(self) -> dict[str, pa.DataType]:
-        """For each column the type that says in which zones its values are shown."""
+        """The type of each column that has the zones in which its values are shown."""
         came: dict[str, list[pa.DataType]] = {}
-        for each, columns in zip(self._inputs.values(), self._tables.values(), strict=True):
+        for source, columns in zip(self._inputs.values(), self._tables.values(), strict=True):
             for name, column in columns.items():
                 known = pa.timestamp("us", zone_in(column.engine_type))
-                said = each.written if each.schema is None else each.schema
+                said = source.written if source.schema is None else source.schema
                 if said is not None and said.get_field_index(name) >= 0:
                     known = plain_type(said.field(name).type)
                 came.setdefault(name, []).append(known)
-        found = {event_column(name): common_zone(types) for name, types in came.items()}
-        return {name: each for name, each in found.items() if each is not None}
+        common = {event_column(name): common_zone(types) for name, types in came.items()}
+        return {name: zoned for name, zoned in common.items() if zoned is not None}
 
     def _types_of_nothing(self) -> dict[str, pa.DataType] | None:
         """The types in which columns came where no table has a row; None where one may have."""

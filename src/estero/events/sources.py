@@ -71,7 +71,7 @@ class Source:
         self._databases: dict[int, Database] = {}
         self._described: tuple[Classification, pa.Schema] | None = None
         self._screening: set[object] = set()
-        tables = {name: self._describe(name, each, layout.type) for name, each in inputs.items()}
+        tables = {name: self._describe(name, source, layout.type) for name, source in inputs.items()}
         self._columns = SourceColumns(inputs, tables, layout, mapped=mapped)
         self.file = self._columns.file
         self.zone = self._columns.zone
@@ -108,15 +108,15 @@ class Source:
         return self._databases[process]
 
     def size(self) -> int | None:
-        """How many events there are, as far as it is known without reading them."""
+        """The number of events, if it is known without reading them."""
         rows = [source.rows for source in self._inputs.values()]
         return None if None in rows else sum(row for row in rows if row is not None)
 
     def event_count(self) -> int:
-        """How many events there are; they are read where nothing else tells."""
+        """The number of events; they are read where that is the only way to know."""
         known = self.size()
-        if known is None and (found := self._in_order()) is not None:
-            return found.rows
+        if known is None and (in_order := self._in_order()) is not None:
+            return in_order.rows
         if known is None:
             ((known,),) = self._rows(f"SELECT count(*) AS events FROM {EVENTS}")
         return int(known)
@@ -132,10 +132,10 @@ class Source:
             if source.layout is None:
                 continue
             with self._database.cursor() as cursor:
-                found = odd_text(cursor, source.layout, column)
-            if found is not None:
-                shown = found.text if len(found.text) <= _LETTERS else f"{found.text[:_LETTERS]}…"
-                where = f"{found.file}, row {found.row}, column {column!r}"
+                odd = odd_text(cursor, source.layout, column)
+            if odd is not None:
+                shown = odd.text if len(odd.text) <= _LETTERS else f"{odd.text[:_LETTERS]}…"
+                where = f"{odd.file}, row {odd.row}, column {column!r}"
                 return f"fix the value {shown!r} ({where}): it is of another kind than those above it"
         return ""
 
@@ -147,7 +147,7 @@ class Source:
         return any(isinstance(source.stream, Relation) for source in self._inputs.values())
 
     def expect(self, classification: Classification) -> None:
-        """Says for which columns and rows it will be read; to be called before it is."""
+        """Announces the columns and rows for which it will be read; to be called before reading."""
         sql = classify_sql(classification, EVENTS, columns=self.column_types, ordered=False)
         also = {self.type_column, *self._columns.order}
         for source in self._inputs.values():
@@ -212,11 +212,11 @@ class Source:
     def _hold(self) -> None:
         """Brings the inputs that can be read once into memory."""
         with self._database.lock:
-            for name, each in self._inputs.items():
-                if each.one_shot and each.stream is not None:
-                    with reading(each.file):
-                        table = whole_table(each.stream(None).read_all())
-                    self._inputs[name] = dataclasses.replace(each, table=table, stream=None, one_shot=False)
+            for name, source in self._inputs.items():
+                if source.one_shot and source.stream is not None:
+                    with reading(source.file):
+                        table = whole_table(source.stream(None).read_all())
+                    self._inputs[name] = dataclasses.replace(source, table=table, stream=None, one_shot=False)
             if self.one_shot:
                 self.one_shot = False
                 self._sorted = None
@@ -226,7 +226,7 @@ class Source:
         return self._sql(classification)
 
     def reading_lines(self, classification: Classification) -> list[str]:
-        """What `read` reads of each input, in words."""
+        """The columns and rows that `read` reads of each input, in words."""
         sql = self.sql(classification)
         screen = None if self._small_table() is not None else self._screen(classification)
         if screen is not None:
@@ -235,8 +235,8 @@ class Source:
         several = len(self._inputs) > 1
         return [
             f"{name}: {line}" if several else line
-            for (name, each), columns in zip(self._inputs.items(), self._columns.of_inputs, strict=True)
-            for line in [reading_line(sql, screen, each, columns)]
+            for (name, source), columns in zip(self._inputs.items(), self._columns.of_inputs, strict=True)
+            for line in [reading_line(sql, screen, source, columns)]
         ]
 
     def _sql(self, classification: Classification, *, in_memory: bool = False) -> str:
@@ -298,9 +298,9 @@ class Source:
         if time is None or ticks is None:
             return None
         if not self.one_shot:
-            found = self._in_order()
-            if found is not None and found.last is not None:
-                known = self._ticks_of(ticks, found.last.column(time), time)
+            in_order = self._in_order()
+            if in_order is not None and in_order.last is not None:
+                known = self._ticks_of(ticks, in_order.last.column(time), time)
                 if known is not None:  # an infinite time has no ticks
                     return known
             ((last,),) = self._rows(f"SELECT max({ticks}) AS last FROM {EVENTS}")
@@ -325,9 +325,9 @@ class Source:
             return True
         if len(self._inputs) == 1:
             (only,) = self._inputs.values()
-            found = None if only.table is None else occurs(only.table.column(self.type_column), name)
-            if found is not None:
-                return found
+            known = None if only.table is None else occurs(only.table.column(self.type_column), name)
+            if known is not None:
+                return known
             if (numbered := self._in_order()) is not None and isinstance(only.stream, Relation):
                 kept = numbered.kept.rows([self.type_column])
                 return any(_occurs(batch, name) for batch in kept) or only.stream.has(self.type_column, name)
@@ -350,32 +350,32 @@ class Source:
 
     # --------------------------------------------------------------------------------- opening
 
-    def _describe(self, type_name: str, each: Input, type_column: str | None) -> dict[str, TableColumn]:
+    def _describe(self, type_name: str, source: Input, type_column: str | None) -> dict[str, TableColumn]:
         """The columns of one input."""
-        if each.schema is None:
-            rows = self._described_by_duckdb(each)
+        if source.schema is None:
+            rows = self._described_by_duckdb(source)
         else:
-            check_names(each.schema.names, each.file)
-            rows = _types.of(Columns.of(each.schema), lambda: self._described_by_duckdb(each))
-        names = [row[0] for row in rows] if each.schema is None else each.schema.names
+            check_names(source.schema.names, source.file)
+            rows = _types.of(Columns.of(source.schema), lambda: self._described_by_duckdb(source))
+        names = [row[0] for row in rows] if source.schema is None else source.schema.names
         kinds = {name: DUCKDB.column_type(row[1]) for name, row in zip(names, rows, strict=True)}
-        if type_column in kinds and kinds[type_column].kind is Kind.NULL and each.may_be_empty:
+        if type_column in kinds and kinds[type_column].kind is Kind.NULL and source.may_be_empty:
             kinds[type_column] = ColumnType(Kind.STRING, "VARCHAR")
         return {
             name: TableColumn(type_name, row[1], kinds[name]) for name, row in zip(names, rows, strict=True)
         }
 
-    def _described_by_duckdb(self, each: Input) -> list[tuple[str, str]]:
+    def _described_by_duckdb(self, source: Input) -> list[tuple[str, str]]:
         """The names of the columns of an input and their types, as DuckDB calls them."""
-        with self._asked_for_types().cursor() as connection, reading(each.file):
-            if each.query is None:
-                connection.register(EVENTS, empty_table(each.schema) if each.schema else each.table)
-            rows = connection.execute(f"DESCRIBE {each.query or f'FROM {EVENTS}'}").fetchall()
-            check_names(each.names(connection, [row[0] for row in rows]), each.file)
+        with self._asked_for_types().cursor() as connection, reading(source.file):
+            if source.query is None:
+                connection.register(EVENTS, empty_table(source.schema) if source.schema else source.table)
+            rows = connection.execute(f"DESCRIBE {source.query or f'FROM {EVENTS}'}").fetchall()
+            check_names(source.names(connection, [row[0] for row in rows]), source.file)
         return [(row[0], row[1]) for row in rows]
 
     def _asked_for_types(self) -> Database:
-        """What says how DuckDB reads columns: the database that reads them, where that will be opened."""
+        """The database that says how DuckDB reads columns: the one that reads them, if it will be opened."""
         is_read_at_once = all(
             source.table is not None and is_small(source.table) for source in self._inputs.values()
         )
@@ -408,7 +408,7 @@ class Source:
         return table if self.view is None and table is not None and is_small(table) else None
 
     def _screen(self, classification: Classification) -> Screen | None:
-        """What the events are screened by, where they are one Arrow table or stream in order."""
+        """The screen of the events, where they are one Arrow table or stream in order."""
         schema = next(iter(self._inputs.values())).schema
         if self.view is not None or schema is None or not self.is_sorted():
             return None
@@ -427,10 +427,10 @@ class Source:
         time = self.schema.time
         if time is None:
             return
-        for type_name, each in self._inputs.items():
-            if each.of_pandas and each.table is not None:
+        for type_name, source in self._inputs.items():
+            if source.of_pandas and source.table is not None:
                 where = f" in the table of {type_name}" if len(self._inputs) > 1 else ""
-                refuse_nat(each.table.column(time), time, where)
+                refuse_nat(source.table.column(time), time, where)
 
     def _check_order(self) -> bool:
         if self._in_order() is not None:
@@ -453,14 +453,14 @@ class Source:
         here, before = ", ".join(values), ", ".join(f"lag({value}) OVER ()" for value in values)
         back = f"lag(true) OVER () AND ({here}) < ({before})"  # the first event is after none
         steps = f"SELECT {is_null} AS missing, {back} AS back FROM {EVENTS}"
-        found = self._rows(
+        wrong = self._rows(
             f"SELECT missing FROM ({steps}) WHERE missing OR back ORDER BY missing DESC LIMIT 1"
         )
-        if found and found[0][0]:
+        if wrong and wrong[0][0]:
             numbered = f"SELECT {is_null} AS missing, row_number() OVER () AS row FROM {EVENTS}"
             row = self._rows(f"SELECT min(row) FROM ({numbered}) WHERE missing")[0][0]
             raise null_time(str(time), row, self.file)
-        return not found
+        return not wrong
 
     def _run(self, sql: str, screen: Screen | None = None) -> Iterator[pa.RecordBatch]:
         """The answer to a query over ``events``."""
@@ -485,7 +485,7 @@ class Source:
 
     @contextmanager
     def _threads(self, *, alone: bool) -> Iterator[None]:
-        """Has DuckDB use one thread (`alone`), or all, unless another query of this source needs one.
+        """Sets DuckDB to one thread (`alone`), or to all, unless another query of this source needs one.
 
         What is screened has its positions, and threads would change the order. They are those of the whole
         database, and one more database would take 20 ms.
@@ -545,7 +545,7 @@ def open_source(
 ) -> Source:
     """A source of `events`; nothing but names and types is read yet.
 
-    `events` is a path, directory or glob (Parquet, CSV, JSON lines, Arrow), a list of these, of whatever
+    `events` is a path, directory or glob (Parquet, CSV, JSON lines, Arrow), a list of these in any
     formats, anything with the Arrow C stream interface, a pandas frame, an iterator or list of record
     batches, or a mapping of type name to any of these. `csv_options` are those of DuckDB's ``read_csv``.
     Where types are not `declared`, those of a table without rows say nothing.
@@ -563,11 +563,11 @@ def open_source(
         raise DataError("the mapping of types to their events is empty")
     named = events if isinstance(events, Mapping) else {columns.only_type: events}
     inputs: dict[str, Input] = {}
-    for name, each in named.items():
-        inputs |= open_inputs(each, csv_options, of_type=str(name) if mapped else None)
-    inputs = {name: with_nested_columns(each, columns, _schema_of_files) for name, each in inputs.items()}
+    for name, table in named.items():
+        inputs |= open_inputs(table, csv_options, of_type=str(name) if mapped else None)
+    inputs = {name: with_nested_columns(source, columns, _schema_of_files) for name, source in inputs.items()}
     if not declared:
-        inputs = {name: each.without_types(columns.type, columns.time) for name, each in inputs.items()}
+        inputs = {name: source.without_types(columns.type, columns.time) for name, source in inputs.items()}
     return Source(inputs, columns, mapped=mapped)
 
 

@@ -1,4 +1,4 @@
-"""Whether events come in stream order, told batch by batch in one pass over the columns concerned.
+"""A check of whether events come in stream order, batch by batch in one pass over the columns concerned.
 
 Values compare here as everything sorts them: NULL is after all others, NaN before it and after all numbers,
 -0.0 is 0.0, and strings are in the order of their code points.

@@ -72,21 +72,23 @@ def _texts(cea: CEA) -> tuple[dict[Arc, list[_Text]], list[str]]:
     spelled = [str(_without_streams(predicate)) for predicate in cea.predicates]
     names = [text if len(text) <= LONGEST else f"p{i}" for i, text in enumerate(spelled)]
     texts: dict[Arc, list[_Text]] = {}
-    visible = dict.fromkeys(replace(each, hidden=NO_HIDDEN) for each in cea.transitions)
-    for transition in sorted(visible, key=lambda each: (not each.labels, sorted(each.labels))):
+    visible = dict.fromkeys(replace(transition, hidden=NO_HIDDEN) for transition in cea.transitions)
+    for transition in sorted(visible, key=lambda arrow: (not arrow.labels, sorted(arrow.labels))):
         lines = texts.setdefault((transition.source, transition.target), [])
         lines.append(_Text(_guard(transition.guard, names), INK if transition.labels else FAINT))
         if transition.labels:
             lines.append(_Text("• " + ", ".join(sorted(transition.labels)), MARK))
-    used = {bit for each in cea.transitions for bit in each.guard.present | each.guard.absent}
+    used = {
+        bit for transition in cea.transitions for bit in transition.guard.present | transition.guard.absent
+    }
     legend = [f"{names[bit]}  {spelled[bit]}" for bit in sorted(used) if names[bit] != spelled[bit]]
-    if any(each.hidden for each in cea.transitions):
+    if any(transition.hidden for transition in cea.transitions):
         legend.append("Hidden labels, which group events for filters, are not drawn.")
     return dict(sorted(texts.items())), legend
 
 
 def _without_streams(predicate: EventPredicate) -> EventPredicate:
-    """Without ``S>R`` beside ``R``: that an event of R may say its stream is no news in a picture."""
+    """The predicates without ``S>R`` beside ``R``: the stream of an event is no news in a picture."""
     types = [
         kind for kind in predicate.types if kind.rpartition(">")[2] not in predicate.types or ">" not in kind
     ]
@@ -183,7 +185,7 @@ def _draw_states(axes: Axes, cea: CEA, places: Layout) -> None:
 
 
 def _fit(axes: Axes, places: Layout, texts: Texts, title: str | None, legend: Sequence[str]) -> None:
-    """Frame what was drawn, one unit to the inch; the title above and the long predicates below."""
+    """Frames the drawing, one unit to the inch, with the title above and the long predicates below."""
     loops = {
         source: LOOP + len(lines) * LINE + 0.08
         for (source, target), lines in texts.items()
@@ -223,22 +225,24 @@ def _curve(way: Sequence[Point]) -> list[Point]:
 def _labels_apart(places: Layout, texts: Texts) -> dict[Arc, Point]:
     """Where the labels stand: each at its place, or elsewhere on its arc if another one is in the way."""
     sizes = {arc: (_width(lines), len(lines) * LINE) for arc, lines in texts.items()}
-    found: dict[Arc, Point] = {}
+    placed: dict[Arc, Point] = {}
     for arc in sorted(texts, key=lambda arc: (arc[0] != arc[1], arc[0] > arc[1])):
         if arc[0] == arc[1]:
             x, y = places.states[arc[0]]
-            found[arc] = (x, y + LOOP + len(texts[arc]) * LINE / 2)
+            placed[arc] = (x, y + LOOP + len(texts[arc]) * LINE / 2)
             continue
         curve = _curve(places.ways[arc])
-        others = [(place, sizes[other]) for other, place in found.items()]
+        others = [(place, sizes[other]) for other, place in placed.items()]
         circles = [(place, (2 * RADIUS, 2 * RADIUS)) for place in places.states.values()]
         place = _label_place(places, arc, curve)
         if _overlap(place, sizes[arc], others):
             fractions = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)
             candidates = [place, *(curve[round((len(curve) - 1) * fraction)] for fraction in fractions)]
-            place = min(candidates, key=lambda each: _overlap(each, sizes[arc], [*others, *circles]))
-        found[arc] = place
-    return found
+            place = min(
+                candidates, key=lambda candidate: _overlap(candidate, sizes[arc], [*others, *circles])
+            )
+        placed[arc] = place
+    return placed
 
 
 def _overlap(place: Point, size: Point, others: Sequence[tuple[Point, Point]]) -> float:

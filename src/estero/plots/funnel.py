@@ -27,7 +27,7 @@ def plot_funnel(funnel: pa.Table) -> Picture:
 
     lacking = [name for name in _NEEDED if name not in funnel.column_names]
     if lacking:
-        raise ValueError(f"the table of a funnel, as answer.funnel() gives it, has {', '.join(lacking)}")
+        raise ValueError(f"the table lacks {', '.join(lacking)}: draw one that answer.funnel() gives")
 
     rows = [row for batch in funnel.to_batches() for row in shown_rows(batch)]
     most = max((row["starts"] for row in rows), default=0) or 1

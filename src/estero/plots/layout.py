@@ -48,15 +48,15 @@ def columns(states: int, initial: Sequence[int], arcs: Sequence[Arc]) -> list[in
             following[source].append(target)
     # Depth first, without recursion: an arc leads back where its target is on the way to its source.
     todo = [(state, False) for state in reversed([*sorted(initial), *range(states)])]
-    found, way, done = set[int](), set[int](), list[int]()
+    seen, way, done = set[int](), set[int](), list[int]()
     forward: dict[int, list[int]] = {}
     while todo:
         state, through = todo.pop()
         if through:
             way.remove(state)
             done.append(state)
-        elif state not in found:
-            found.add(state)
+        elif state not in seen:
+            seen.add(state)
             way.add(state)
             forward[state] = [target for target in following[state] if target not in way]
             todo += [(state, True), *((target, False) for target in reversed(forward[state]))]
@@ -129,7 +129,7 @@ def _crossings(layers: Sequence[Sequence[_Stop]], links: Sequence[tuple[_Stop, _
 
 
 def _heights(layers: Sequence[Sequence[_Stop]], near: Mapping[_Stop, list[_Stop]]) -> dict[_Stop, float]:
-    """Each stop drawn to its neighbours, never nearer to those beside it than their rooms allow."""
+    """Each stop drawn to its neighbours, never nearer to those beside it than they have space for."""
     height = {stop: -float(i) for layer in layers for i, stop in enumerate(layer)}
     for _ in range(30):
         for layer in layers:
@@ -139,7 +139,7 @@ def _heights(layers: Sequence[Sequence[_Stop]], near: Mapping[_Stop, list[_Stop]
 
 
 def _apart(wanted: Sequence[float], rooms: Sequence[float]) -> list[float]:
-    """Descending places as near to the wanted ones as the rooms allow (least squares, by pooling)."""
+    """Descending places as near to the wanted ones as the spaces allow (least squares, by pooling)."""
     below = [0.0]
     for above, here in pairwise(rooms):
         below.append(below[-1] + above + here)

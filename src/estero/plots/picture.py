@@ -22,7 +22,7 @@ INK, FAINT, GRID, SHADE, BAR = "#22262e", "#8a919e", "#e4e7ec", "#f5f6f8", "#c3c
 WIDTH = 9.6
 """Inches that a picture is wide, unless what it shows says otherwise."""
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#5c6b73")
-"""Okabe and Ito's colours, which readers with any colour vision tell apart, and two more."""
+"""Okabe and Ito's colours, which readers with any colour vision can distinguish, and two more."""
 
 _STYLE: Any = {
     "svg.hashsalt": "estero",
@@ -36,14 +36,14 @@ _STYLE: Any = {
 
 
 def styled() -> AbstractContextManager[None]:
-    """Inside it Matplotlib draws in the house's style, whatever style the user has set."""
+    """Has Matplotlib draw in the house's style inside the block, whichever style the user has set."""
     from matplotlib import style
 
     return style.context(["default", _STYLE])
 
 
 _MOST_DRAWN = 1_000_000
-"""Complex events in a picture: more are no picture."""
+"""The most complex events in a picture."""
 
 
 @checked
@@ -54,7 +54,7 @@ class Picture:
     figure: Figure
 
     def save(self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None) -> None:
-        """Write it to a path, by its suffix (svg, png, pdf), or to an open binary file as `format`.
+        """Writes it to a path, by its suffix (svg, png, pdf), or to an open binary file as `format`.
 
         ValueError for an unknown format, OSError where the path cannot be written (`output_file`).
         """

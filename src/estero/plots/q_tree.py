@@ -38,7 +38,7 @@ def plot_q_tree(tree: Node, atoms: Sequence[str]) -> Picture:
 
 
 def _place(node: Node, atoms: Sequence[str], left: float, y: float, places: dict[int, Point]) -> float:
-    """Gives a node and all below it their places, and says how wide they are together."""
+    """Places a node and all below it, and returns their width together."""
     if isinstance(node, Leaf):
         width = len(atoms[node.atom]) * LETTER
         places[id(node)] = left + width / 2, y

@@ -26,7 +26,7 @@ HEIGHT = 9.0
 
 
 class ShownEvent(Protocol):
-    """What a picture reads of a complex event; `estero.Answer` gives such."""
+    """The part of a complex event that a picture reads; those of an `estero.Answer` have it."""
 
     start: int
     end: int
@@ -56,7 +56,7 @@ class ShownEvent(Protocol):
 
 
 class ShownAnswer(Protocol):
-    """What a picture reads of an answer."""
+    """The part of an answer that a picture reads."""
 
     def __iter__(self) -> Iterator[ShownEvent]: ...
 
@@ -122,7 +122,7 @@ def plot_answer(
 
 
 def _timeline(shown: Sequence[ShownEvent], axis: str | None) -> _Timeline:
-    marked = [_marked(each) for each in shown]
+    marked = [_marked(complex_event) for complex_event in shown]
     times = None if axis == "position" else _times(shown)
     if axis == "time" and times is None:
         raise ValueError(
@@ -132,12 +132,12 @@ def _timeline(shown: Sequence[ShownEvent], axis: str | None) -> _Timeline:
     frequency = Counter(label for events in marked for labels in events.values() for label in labels)
     rows = [
         _Row(
-            ", ".join(map(str, each.partition.values())),
-            place.get(each.start, each.start),
-            place.get(each.end, each.end),
+            ", ".join(map(str, complex_event.partition.values())),
+            place.get(complex_event.start, complex_event.start),
+            place.get(complex_event.end, complex_event.end),
             tuple((place.get(p, p), _most_specific(labels, frequency)) for p, labels in events.items()),
         )
-        for each, events in zip(shown, marked, strict=True)
+        for complex_event, events in zip(shown, marked, strict=True)
     ]
     used = {label for row in rows for _, label in row.marks}
     labels = tuple(label for label in (shown[0].labels if shown else ()) if label in used)
@@ -146,10 +146,10 @@ def _timeline(shown: Sequence[ShownEvent], axis: str | None) -> _Timeline:
     return _Timeline(lanes, groups, labels, dates, "position" if times is None else "time")
 
 
-def _marked(each: ShownEvent) -> dict[int, list[str]]:
+def _marked(complex_event: ShownEvent) -> dict[int, list[str]]:
     """The labels of each marked position, in the order of the selection."""
     marked: dict[int, list[str]] = {}
-    for label, positions in each.positions.items():
+    for label, positions in complex_event.positions.items():
         for position in positions:
             marked.setdefault(position, []).append(label)
     return marked
@@ -167,14 +167,17 @@ def _times(shown: Sequence[ShownEvent]) -> dict[int, float] | None:
     """
     ends = {
         position: _number(time)
-        for each in shown
-        for position, time in ((each.start, each.start_time), (each.end, each.end_time))
+        for complex_event in shown
+        for position, time in (
+            (complex_event.start, complex_event.start_time),
+            (complex_event.end, complex_event.end_time),
+        )
     }
     events = {
         position: event
-        for each in shown
-        for label, positions in each.positions.items()
-        for position, event in zip(positions, each[label], strict=True)
+        for complex_event in shown
+        for label, positions in complex_event.positions.items()
+        for position, event in zip(positions, complex_event[label], strict=True)
     }
     names = dict.fromkeys(name for event in events.values() for name in list(event)[:-1])
     columns = [{}, *({p: _number(event.get(name)) for p, event in events.items()} for name in names)]
@@ -235,7 +238,7 @@ def _draw_rows(axes: Axes, timeline: _Timeline, lane_height: float) -> None:
 
 
 def _spacing(rows: Sequence[_Row]) -> float:
-    """The room that a marked event has on its bar, in points: the median over the rows."""
+    """The space that a marked event has on its bar, in points: the median over the rows."""
     span = max((row.last for row in rows), default=0) - min((row.first for row in rows), default=0)
     rooms = [(row.last - row.first) / max(len(row.marks), 1) for row in rows]
     return median(rooms) / span * WIDTH * 72 if span else math.inf

@@ -55,21 +55,21 @@ def plot_values(
     before and after, and the picture says how many are not. `clock` is the type of times, None where there
     are only positions.
 
-    Raises ValueError for an attribute that there is not, or that is not one of numbers.
+    Raises ValueError for an attribute that is missing or not numeric.
     """
     from matplotlib.figure import Figure
 
     limit = drawable(limit)
     shown = list(islice(iter(answer), limit + 1))
     drawn = shown[:limit]
-    low = min((each.start for each in drawn), default=0)
-    high = max((each.end for each in drawn), default=0)
+    low = min((complex_event.start for complex_event in drawn), default=0)
+    high = max((complex_event.end for complex_event in drawn), default=0)
     around = max(10, (high - low) // 12)
     table = values(y, max(0, low - around), high + around)
     panels = _panels(drawn, table)
     count = sum(len(panel.matches) for panel in panels)
     hidden = answer.count() - count if len(shown) > count else 0
-    labels = list(dict.fromkeys(label for each in drawn for label in each.labels))
+    labels = list(dict.fromkeys(label for complex_event in drawn for label in complex_event.labels))
     with styled():
         figure = Figure(figsize=(WIDTH, 0.8 + 2.1 * max(1, len(panels))), layout="constrained")
         all_axes = figure.subplots(max(1, len(panels)), sharex=True, squeeze=False)[:, 0]
@@ -101,12 +101,14 @@ def _panels(drawn: Sequence[ShownEvent], table: pa.Table) -> list[_Panel]:
     for number, members in enumerate(lists):
         group_of[members] = number
     positions = table["position"].to_numpy()
-    found: dict[int, list[ShownEvent]] = {}
-    for each in drawn:
-        found.setdefault(int(group_of[np.searchsorted(positions, each.end)]), []).append(each)
+    together: dict[int, list[ShownEvent]] = {}
+    for complex_event in drawn:
+        together.setdefault(int(group_of[np.searchsorted(positions, complex_event.end)]), []).append(
+            complex_event
+        )
     return [
         _Panel(", ".join(map(str, matches[0].partition.values())), np.sort(lists[number]), tuple(matches))
-        for number, matches in islice(found.items(), MOST_PANELS)
+        for number, matches in islice(together.items(), MOST_PANELS)
     ]
 
 
@@ -135,8 +137,10 @@ def _draw(axes: Axes, panel: _Panel, table: pa.Table, places: Floats, labels: Se
             axes.plot(*_thinned(x[here], y[here]), color=FAINT, lw=0.9, ls=line, zorder=1)
             number += 1
     points: dict[str, list[int]] = {label: [] for label in labels}
-    for each in panel.matches:
-        marked = {position: label for label in each.labels for position in each.positions[label]}
+    for complex_event in panel.matches:
+        marked = {
+            position: label for label in complex_event.labels for position in complex_event.positions[label]
+        }
         rows = _rows_of(positions, sorted(marked))
         known = [row for row in rows if not np.isnan(y[row])]
         for kind in np.unique(types[known]):
@@ -161,7 +165,7 @@ def _draw(axes: Axes, panel: _Panel, table: pa.Table, places: Floats, labels: Se
 
 
 def _rows_of(positions: NDArray[np.int64], wanted: Sequence[int]) -> list[int]:
-    """The rows of these positions, of those that there are."""
+    """The rows of those of these positions that occur."""
     rows = np.searchsorted(positions, wanted)
     return [
         row

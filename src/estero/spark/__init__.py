@@ -164,7 +164,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
 
     The result is lazy, except that deciding what to cut or to share reads the events once where no footers
     tell, and for positions their times twice. Spark keeps what it has read while this DataFrame is held.
-    Errors in single events, such as a relevant event without a time, are raised by whatever reads them
+    Errors in single events, such as a relevant event without a time, are raised by what reads them
     first: `recognize`, or an action.
 
     The stream order is that of `time`, then `order`, then arrival: of the partitions of `df` and of the
@@ -252,7 +252,7 @@ def count(  # noqa: PLR0913 (as `recognize`)
     _check_number("partitions", partitions, _MOST_TASKS)
     if df.isStreaming:
         raise DataError(
-            "only batch DataFrames can be counted, and this one is streaming",
+            "only batch DataFrames can be counted, but this one is streaming",
             hint="recognize it, and count the rows in its sink",
         )
     asked = _query(query, distinct)
@@ -347,7 +347,7 @@ def why_not(
     _check_number("sample", sample, _MOST_ROWS)
     if df.isStreaming:
         raise DataError(
-            "why not more is asked of a batch, and this is a stream",
+            "why_not is for a batch DataFrame, but this one is streaming",
             hint="read what the stream reads with spark.read",
         )
     asked = _query(query)

@@ -1,4 +1,4 @@
-"""What Spark says when a job fails → one error of Estero's that a user can act on."""
+"""Spark's messages when a job fails → one error of Estero's that a user can act on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from estero import errors
 from estero.errors import DataError, EnvironmentProblem, EsteroError
 
 NULL_TIME = "estero: the time is NULL"
-"""What classification raises in the JVM for a relevant event without a time."""
+"""The message of classification in the JVM for a relevant event without a time."""
 _IN_WORKER = re.compile(
     r"^estero\.errors\.(\w+): (.*?)(?:\s*SQLSTATE: \w+|^\s+at |\Z)", re.MULTILINE | re.DOTALL
 )
@@ -22,7 +22,7 @@ _CONDITION = re.compile(r"^\[[\w.]+\] ")
 _PLAN_OF_STREAM = "=== Streaming Query ==="
 """Behind this stands the whole query, which quotes the messages that it might have raised."""
 ILLEGAL_NANOSECONDS = "Illegal Parquet type: INT64 (TIMESTAMP(NANOS"
-"""How Spark says that a file has timestamps in nanoseconds."""
+"""Spark's words for a file with timestamps in nanoseconds."""
 NANOS_AS_INTEGERS = "spark.sql.legacy.parquet.nanosAsLong"
 NO_PARQUET = "this is not a Parquet file, or it is damaged"
 _FILE = r"[^\n]*? file (?P<file>file:.+?|\S+?)\. ?(?=Could|\s)"
@@ -65,7 +65,7 @@ _KNOWN = (
         "the option mode=PERMISSIVE of Spark's reader makes it NULL",
     ),
 )
-"""What Spark says, what that means, and what to do about it."""
+"""Messages of Spark, what they mean, and what to do about them."""
 _OF_STREAM = re.compile(r"(?s).*?\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
 _SQL_STATE = re.compile(r" SQLSTATE: \w+.*", re.DOTALL)
 _MESSAGES = {
@@ -109,16 +109,16 @@ def readable(error: BaseException) -> EsteroError | None:
     is a `DataError`, and so is everything else that Spark says, in Spark's own first sentence.
     """
     text = str(error).partition(_PLAN_OF_STREAM)[0]
-    if found := _IN_WORKER.search(text):
-        kind = getattr(errors, found[1], DataError)
-        return kind(found[2].strip()) if issubclass(kind, EsteroError) else DataError(found[2].strip())
+    if match := _IN_WORKER.search(text):
+        kind = getattr(errors, match[1], DataError)
+        return kind(match[2].strip()) if issubclass(kind, EsteroError) else DataError(match[2].strip())
     for pattern, message, hint in _KNOWN:
-        if found := re.search(pattern, text):
-            named = found.groupdict()
+        if match := re.search(pattern, text):
+            named = match.groupdict()
             file, column = named.get("file"), named.get("column")
             return DataError(message.format(**named), file=file, column=column, hint=hint)
-    if found := _IN_JVM.search(text):
-        return DataError(_MESSAGES.get(found[1], found[1].removeprefix("estero: ")))
+    if match := _IN_JVM.search(text):
+        return DataError(_MESSAGES.get(match[1], match[1].removeprefix("estero: ")))
     if "No module named 'estero'" in text:
         return EnvironmentProblem(
             "The Python workers of this Spark session do not have Estero: install it on every node, or "
@@ -128,7 +128,7 @@ def readable(error: BaseException) -> EsteroError | None:
 
 
 def first_sentence(text: str) -> str:
-    """What Java says in the text of an error, without names of classes and calls."""
+    """The first sentence of Java in the text of an error, without names of classes and calls."""
     text = _OF_STREAM.sub("", text, count=1)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # What py4j says first is only which call failed; the second line is Java's.

@@ -110,8 +110,8 @@ def with_nested_fields(df: DataFrame, layout: EventLayout) -> DataFrame:
         return df
     for name, (first, *rest) in paths_in(names, to_arrow_schema(df.schema)).items():
         column = F.col(quoted(first))
-        for each in rest:
-            column = column.getField(each)
+        for step in rest:
+            column = column.getField(step)
         df = df.withColumn(name, column)
     return df
 
@@ -140,7 +140,7 @@ class Crossing(Clauses):
         super().__init__(classification, SPARK, columns)
 
     def texts(self) -> dict[str, str]:
-        """What crosses of each event, by name: what is computed, then the payload."""
+        """The columns of an event that cross, by name: what is computed, then the payload."""
         texts, time = self.computed(), self.classification.schema.time
         if time is not None:
             failure = f"CAST(raise_error('{NULL_TIME}') AS BIGINT)"
@@ -153,7 +153,7 @@ class Crossing(Clauses):
         return f"coalesce({self.relevance()}, false)"
 
     def ordering(self) -> dict[str, str]:
-        """What the stream is sorted by, by name: ``__order0`` is the time."""
+        """The columns that the stream is sorted by, by name: ``__order0`` is the time."""
         return {f"{ORDER}{place}": text for place, text in enumerate(self.order())}
 
     def as_it_is(self, name: str) -> str:
@@ -223,7 +223,7 @@ def _is_in_utc(df: DataFrame) -> bool:
 
 
 def relevant_only(rows: DataFrame) -> DataFrame:
-    """What recognition has to see of rows that were laid out with `every`."""
+    """The relevant rows of those that were laid out with `every`."""
     from pyspark.sql import functions as F  # noqa: N812
 
     return rows.where(F.col(RELEVANT))
@@ -274,7 +274,7 @@ def quoted(name: str) -> str:
 
 
 def spared(texts: Mapping[str, str], relevant: str, *, but: Sequence[str] = (TIME,)) -> dict[str, str]:
-    """The texts, but of irrelevant events nothing is computed except for these columns."""
+    """The texts, which compute only these columns for irrelevant events."""
     return {
         name: text if name in but else f"CASE WHEN {relevant} THEN {text} END" for name, text in texts.items()
     }

@@ -1,7 +1,7 @@
 """Complex events of a DataFrame → one row for each marked event and label, as expressions of Spark.
 
-`RowsLayout` says which columns there are. ``match`` is Spark's ``xxhash64`` of what tells a complex event
-apart. With positions these are its partition columns, ``start``, ``end``, its times and, for each label, how
+`RowsLayout` says which columns there are. ``match`` is Spark's ``xxhash64`` of the identity of a complex
+event. With positions that is its partition columns, ``start``, ``end``, its times and, for each label, how
 many events it marks and their positions; without, there are only the times, and the attributes shown, with
 whether each of them is NULL, in place of positions.
 """
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from estero.events.database import Database
 
 
-def rows_of(found: DataFrame, answer: pa.Schema, *, late: str | None = None) -> DataFrame:
-    """The rows of complex events; `answer` is the schema of `found` as an `Answer` has it.
+def rows_of(matches: DataFrame, answer: pa.Schema, *, late: str | None = None) -> DataFrame:
+    """The rows of complex events; `answer` is the schema of `matches` as an `Answer` has it.
 
-    With `late`, `found` has two columns, of which one is NULL in each row: the complex event and, under that
-    name, an event that came late. So has the result, with a row of a complex event in place of the whole.
+    With `late`, `matches` has two columns: the complex event and, under that name, an event that came late;
+    one of them is NULL in each row. The result has the same two, with a row in place of a complex event.
     """
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
@@ -38,11 +38,11 @@ def rows_of(found: DataFrame, answer: pa.Schema, *, late: str | None = None) -> 
     shown = list(wanted.fields)
     # By number, as names may differ in nothing but case.
     if late is None:
-        numbered = found.toDF(*(f"c{place}" for place in range(len(answer))))
+        numbered = matches.toDF(*(f"c{place}" for place in range(len(answer))))
     else:
-        whole = F.col(next(name for name in found.columns if name != late))
+        whole = F.col(next(name for name in matches.columns if name != late))
         fields = enumerate(spark_schema(answer).names)
-        numbered = found.select(*(whole.getField(name).alias(f"c{place}") for place, name in fields), late)
+        numbered = matches.select(*(whole.getField(name).alias(f"c{place}") for place, name in fields), late)
     nulls = (F.lit(None).cast(field.dataType).alias(f"e{place}") for place, field in enumerate(shown))
     nothing = F.array(F.struct(*nulls))
     marked = [_events(numbered, label, place, layout, wanted) for label, place in layout.labels]
@@ -65,7 +65,7 @@ def rows_of(found: DataFrame, answer: pa.Schema, *, late: str | None = None) -> 
         columns.append(column.alias(field.name, metadata=field.metadata or {}))
     if late is None:
         return exploded.select(*columns)
-    of_match = F.when(F.col(late).isNull(), F.struct(*columns)).alias(found.columns[0])
+    of_match = F.when(F.col(late).isNull(), F.struct(*columns)).alias(matches.columns[0])
     return exploded.select(of_match, late)
 
 
@@ -79,21 +79,21 @@ class NumberedRows:
         self._layout = RowsLayout(answer)
         self.schema = told_apart(self._layout.schema)
 
-    def of(self, found: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def of(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The rows of a batch."""
-        if not found.num_rows:
+        if not batch.num_rows:
             return
-        numbers = _hashes(found)
-        for rows in self._layout.batches([found]):
+        numbers = _hashes(batch)
+        for rows in self._layout.batches([batch]):
             matches = numbers.take(rows.column(0))
             yield pa.RecordBatch.from_arrays([matches, *rows.columns[1:]], schema=self.schema)
 
 
-def _hashes(found: pa.RecordBatch) -> pa.Array:
+def _hashes(batch: pa.RecordBatch) -> pa.Array:
     """A hash of each row, int64."""
     with _hasher(os.getpid()).cursor() as cursor:
-        cursor.register("found", pa.Table.from_batches([found]))
-        hashes = cursor.sql("SELECT hash(found) AS hash FROM found").to_arrow_table().column("hash")
+        cursor.register("matches", pa.Table.from_batches([batch]))
+        hashes = cursor.sql("SELECT hash(matches) AS hash FROM matches").to_arrow_table().column("hash")
     return hashes.combine_chunks().view(pa.int64())
 
 
@@ -127,7 +127,7 @@ def _events(numbered: DataFrame, label: str, place: int, layout: RowsLayout, wan
 
 
 def _identity(numbered: DataFrame, layout: RowsLayout) -> Iterator[Column]:
-    """What a complex event is told apart by, in the order in which it is hashed."""
+    """The identity of a complex event, in the order in which it is hashed."""
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
     for place in (*layout.keys, *layout.ends):

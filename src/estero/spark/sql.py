@@ -94,7 +94,7 @@ def register(spark: SparkSession, *, name: str = "recognize") -> None:
 
 
 def _class_of_functions(spark: SparkSession) -> Any:
-    """What a table function is for this session: Spark Connect has a class of its own."""
+    """The class of table functions of this session: Spark Connect has one of its own."""
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         from pyspark.sql.connect.udtf import UserDefinedTableFunction as OfConnect
 
@@ -106,7 +106,7 @@ def _class_of_functions(spark: SparkSession) -> Any:
 
 @dataclass
 class Analyzed(AnalyzeResult):
-    """What `analyze` found, as each instance of the function receives it."""
+    """The result of `analyze`, as each instance of the function receives it."""
 
     work: Work | None = None
     time: str | None = None
@@ -137,7 +137,9 @@ class Recognize:
 
     def eval(self, *arguments: object, **options: object) -> Iterator[pa.RecordBatch]:
         """The complex events that end in a batch of rows."""
-        (batch,) = (each for each in (*arguments, *options.values()) if isinstance(each, pa.RecordBatch))
+        (batch,) = (
+            argument for argument in (*arguments, *options.values()) if isinstance(argument, pa.RecordBatch)
+        )
         if self._recognition is None:
             if not self._analyzed.by_query:
                 _check_shared()
@@ -158,11 +160,11 @@ class Recognize:
 
     def _shown(self, table: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Complex events as they are shown, or their rows."""
-        found = self._work.shown(table)
+        shown = self._work.shown(table)
         if self._rows is None:
-            yield found
+            yield shown
         else:
-            yield from self._rows.of(found)
+            yield from self._rows.of(shown)
 
     def _check_order(self, batch: pa.RecordBatch) -> None:
         if self._analyzed.time is None or batch.num_rows == 0:
@@ -178,9 +180,9 @@ class Recognize:
 
 
 def analyze(schema: StructType, query: Query, options: Mapping[str, Any], buckets: int) -> Analyzed:
-    """What Spark has to know of a call on a table with this schema: columns, what crosses, in which order.
+    """The answer to Spark about a call on a table with this schema: columns, what crosses, in which order.
 
-    The keys of the query are in so many `buckets`, a power of two; each is an instance of the function.
+    The keys of the query are in `buckets` buckets, a power of two, each an instance of the function.
     Raises `QueryError` where the query does not fit the table, and `DataError` for a column that is missing
     or of a wrong kind: Spark shows their texts.
     """
@@ -230,7 +232,8 @@ def _known(work: Work, until: str | None) -> int | None:
     if work.plan.wait is None:
         return None
     raise QueryError(
-        "NOT(…) FOR at the end needs to know how far the rows are known, and a table function sees only some",
+        "NOT(…) FOR at the end needs to know how far the rows are known, but a table function sees only "
+        "some of them",
         text=work.plan.tree.text,
         span=NOWHERE,
         expected="until => 'end', where nothing comes any more, or a time that is not before any row",
@@ -268,12 +271,12 @@ def _time(schema: StructType, tree: QueryTree, named: str | None) -> str | None:
     """The time column: the one that is named, else that of a length, else the only one of timestamps."""
     if named is not None:
         return named or None
-    distances = (each for node in tree.pattern.walk() for each in distances_of(node))
+    distances = (distance for node in tree.pattern.walk() for distance in distances_of(node))
     for length in (tree.window, tree.per, *(length for distance in distances for length in distance.lengths)):
         if isinstance(length, AttributeWindow):
             return length.attribute
     instants = [
-        each.name for each in schema.fields if isinstance(each.dataType, (TimestampType, TimestampNTZType))
+        field.name for field in schema.fields if isinstance(field.dataType, (TimestampType, TimestampNTZType))
     ]
     return instants[0] if len(instants) == 1 else None
 
@@ -281,14 +284,14 @@ def _time(schema: StructType, tree: QueryTree, named: str | None) -> str | None:
 def _named(
     arguments: tuple[AnalyzeArgument, ...], options: Mapping[str, AnalyzeArgument]
 ) -> tuple[StructType, str, dict[str, Any]]:
-    """The schema of the table, the text of the query, and the options, of a call in whatever order."""
-    options = {name.lower(): each for name, each in options.items()}  # as names are in SQL
+    """The schema of the table, the text of the query and the options of a call, in any order."""
+    options = {name.lower(): argument for name, argument in options.items()}  # as names are in SQL
     unknown = [name for name in options if name not in _OPTIONS]
     if unknown:
         near = difflib.get_close_matches(unknown[0], _OPTIONS, 1)
         hint = f"did you mean {near[0]}?" if near else f"the options are {', '.join(_OPTIONS[2:])}"
         raise DataError(f"recognize has no option {unknown[0]!r}", hint=hint)
-    tables = [each for each in (*arguments, *options.values()) if each.isTable]
+    tables = [argument for argument in (*arguments, *options.values()) if argument.isTable]
     queries = [argument for argument in arguments if not argument.isTable]
     queries += [options["query"]] if "query" in options else []
     if len(tables) != 1 or len(queries) != 1:
@@ -298,11 +301,11 @@ def _named(
         )
     if not isinstance(queries[0].value, str):
         raise DataError("the query must be a constant string: Spark plans by it before any row is read")
-    said = {name: each.value for name, each in options.items() if name not in ("events", "query")}
+    said = {name: argument.value for name, argument in options.items() if name not in ("events", "query")}
     for name, value in said.items():
         _check_option(name, value)
     if not isinstance(tables[0].dataType, StructType):
-        raise TypeError(f"a table has columns, and this one is a {tables[0].dataType}")
+        raise TypeError(f"a table has columns, but this one is a {tables[0].dataType}")
     return tables[0].dataType, queries[0].value, said
 
 

@@ -1,4 +1,4 @@
-"""What a task does: classified rows as they cross from Spark → rows of the answer as they go back.
+"""The work of a task: classified rows as they cross from Spark → rows of the answer as they go back.
 
 Batches, streams and the table function of SQL all do this; they differ in how rows come to a task.
 """
@@ -59,7 +59,7 @@ def layout_of_schema(events: StructType, columns: EventLayout) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one task does: the plan, how events are divided among tasks, and the shape of the answers.
+    """The work of a task: the plan, how events are divided among tasks, and the shape of the answers.
 
     `events` is the schema of classified events, `time` the type in which answers show times, `positions`
     whether they show positions, `answer` their schema, and `known` the time up to which the events of a batch
@@ -96,7 +96,7 @@ class Work:
 
         division = division_of(plan, positions=positions)
         if partials is not None:
-            asked = together([each.classification for each in partials.plans])
+            asked = together([part.classification for part in partials.plans])
             plan = replace(plan, classification=replace(asked, keys=plan.classification.keys))
             division = division_of_partials(partials, positions=positions)
         if every:
@@ -132,7 +132,7 @@ class Work:
             )
 
     def on_batches(self, shares: int | None = None) -> Callable[[Batches], Batches]:
-        """The function for ``mapInArrow`` over what `distribute` gives: a task, or its share of so many."""
+        """The function for ``mapInArrow`` over the result of `distribute`: a task, or its share."""
 
         def recognize(batches: Batches) -> Batches:
             for reader, ended in self.ended(batches, shares=shares):
@@ -183,7 +183,7 @@ class Work:
         share: Share = WHOLE,
         state: bytes | None = None,
     ) -> Recognition:
-        """What recognizes a worker's events; with `state` it goes on from a snapshot."""
+        """The recognition of a worker's events; with `state` it goes on from a snapshot."""
         from estero.recognize.recognition import Recognition  # for workers only
 
         return Recognition(
@@ -221,7 +221,7 @@ class Work:
         return self.partials is not None or self.plan.decides_later or self.plan.wait is not None
 
     def fingerprint(self, columns: Columns) -> str:
-        """What two works share if states of one are good for the other; see `Plan.fingerprint`."""
+        """A text that two works share if states of one are good for the other; see `Plan.fingerprint`."""
         own = self.plan.fingerprint(columns)
         if self.partials is None:
             return own

@@ -1,4 +1,4 @@
-"""Folders that nobody else can change: what may be believed of a disk that others write to, too.
+"""Folders that nobody else can change, on a disk to which others write too.
 
 A cache that somebody else can write holds whatever they want. So a folder is used only if it belongs to this
 user or to root and nobody else may write to it. Where the system has no owners (Windows), that is left to it.
@@ -16,7 +16,7 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder, and those that it is in; whatever the umask, only this user can write to them."""
+    """Makes a folder and its parents, to which only this user can write, whichever the umask."""
     if not folder.is_dir():
         make_folder(folder.parent)
         with suppress(FileExistsError):
@@ -30,17 +30,17 @@ def exposure(folder: Path) -> str | None:
     this user.
     """
     try:
-        link, found = folder.lstat(), folder.stat()
+        link, target = folder.lstat(), folder.stat()
     except OSError:
         return None
-    return _exposed(link, link=True) or _exposed(found)
+    return _exposed(link, link=True) or _exposed(target)
 
 
-def _exposed(found: os.stat_result, *, link: bool = False) -> str | None:
+def _exposed(status: os.stat_result, *, link: bool = False) -> str | None:
     if os.name != "posix":
         return None
-    if found.st_uid not in (os.geteuid(), 0):
-        return f"it belongs to another user ({found.st_uid})"
-    if found.st_mode & _OTHERS_WRITE and not link:
-        return f"others can write to it (mode {stat.S_IMODE(found.st_mode):o})"
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"it belongs to another user ({status.st_uid})"
+    if status.st_mode & _OTHERS_WRITE and not link:
+        return f"others can write to it (mode {stat.S_IMODE(status.st_mode):o})"
     return None

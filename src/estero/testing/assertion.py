@@ -1,4 +1,4 @@
-"""The assertion that a query finds what it is meant to find, whatever runs it."""
+"""The assertion that a query finds what it is meant to find, on every engine."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from estero.testing.short_events import events as events_of
 from estero.testing.ways import AT_ONCE, Shown, installed, ways
 
 _NOTHING_SHOWN = (
-    "the query shows no label and nothing that can be compared, so only the number of complex events tells; "
-    "SELECT * shows where they are"
+    "the query shows no label and nothing that can be compared, so only the number of complex "
+    "events is compared; SELECT * shows where they are"
 )
 
 
@@ -34,7 +34,7 @@ def assert_matches(
     time: str | None = None,
     time_unit: str | None = None,
 ) -> None:
-    """Passes if `query` finds the `expected` complex events in `events`, whatever runs it.
+    """Passes if `query` finds the `expected` complex events in `events`, on every engine.
 
     `query` is a query or its text, in CEQL or conjunctive. `events` are a text, as `estero.testing.events`
     reads it, or an Arrow table in stream order, or an `estero.scan` of either. `expected` are the complex
@@ -55,21 +55,21 @@ def assert_matches(
     asked = Query(query) if isinstance(query, str) else query
     scan = _tabled(Scan.of(events, type, time, (), time_unit))
     named = installed() if engines is None else tuple(engines)
-    unknown = [each for each in named if each not in ("process", "spark")]
+    unknown = [engine for engine in named if engine not in ("process", "spark")]
     if unknown:
         raise ValueError(f"the engines are 'process' and 'spark', not {', '.join(map(repr, unknown))}")
     schema = asked.run(scan).schema
     wanted = expected if isinstance(expected, int) else Wanted.of(expected, schema, scan.events.num_rows)
     for way in ways(asked, scan, named):
-        found = way.found() if isinstance(wanted, int) else wanted.of_found(way.found())
-        wrong, rows = _wrong(found, wanted)
+        shown = way.run() if isinstance(wanted, int) else wanted.of_shown(way.run())
+        wrong, rows = _wrong(shown, wanted)
         if wrong:
             said = f"{asked}\n{way.name}: {wrong}\n\n{picture(scan, rows)}"
             if values := "" if isinstance(wanted, int) else wanted.values_shown(rows):
                 said += f"\n\n{values}"
-            if not any(each.marks or each.values for _, each in rows):
+            if not any(row.marks or row.values for _, row in rows):
                 said += f"\n\n{_NOTHING_SHOWN}"
-            if way.name == AT_ONCE and _lacks(rows, found, wanted):
+            if way.name == AT_ONCE and _lacks(rows, shown, wanted):
                 said += f"\n\n{asked.run(scan).why_not()}"
             raise AssertionError(said)
 
@@ -92,21 +92,21 @@ def _tabled(scan: Scan) -> Scan:
     return Scan(table, replace(layout, type=kind, time=time if timed else None))
 
 
-def _wrong(found: Sequence[Shown], wanted: int | Wanted) -> tuple[str, list[tuple[str, Shown]]]:
-    """What is wrong with what was found, if anything, and what to show of it: each row with a word."""
+def _wrong(shown: Sequence[Shown], wanted: int | Wanted) -> tuple[str, list[tuple[str, Shown]]]:
+    """The difference between what is shown and wanted, if any, and the rows to show, each with a word."""
     if isinstance(wanted, int):
-        wrong = "" if len(found) == wanted else f"found {_complex_events(len(found))}, expected {wanted}"
-        return wrong, [("found", each) for each in found]
-    rows = wanted.compared(found)
+        wrong = "" if len(shown) == wanted else f"found {_complex_events(len(shown))}, expected {wanted}"
+        return wrong, [("found", row) for row in shown]
+    rows = wanted.compared(shown)
     numbers = Counter(word for word, _ in rows)
     wrong = " and ".join(f"{numbers[word]} {word}" for word in ("missing", "unexpected") if numbers[word])
-    return f"found {_complex_events(len(found))}, {wrong}" if wrong else "", rows
+    return f"found {_complex_events(len(shown))}, {wrong}" if wrong else "", rows
 
 
-def _lacks(rows: Sequence[tuple[str, Shown]], found: Sequence[Shown], wanted: int | Wanted) -> bool:
+def _lacks(rows: Sequence[tuple[str, Shown]], shown: Sequence[Shown], wanted: int | Wanted) -> bool:
     """Whether something is missing."""
     if isinstance(wanted, int):
-        return len(found) < wanted
+        return len(shown) < wanted
     return any(word == "missing" for word, _ in rows)
 
 

@@ -1,4 +1,4 @@
-"""What is expected of a query, as users write it, and whether what was found is that."""
+"""Expected complex events, as users write them, compared with those of an answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Expected = Mapping[str, Any]
 """A complex event: for each label the positions of its events, or the only one; for other names the value."""
 
 _DIGITS = 12
-"""Floats that are equal in so many digits are equal: sums have no one order."""
+"""The digits in which floats must agree to be equal: sums have no one order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,47 +36,47 @@ class Wanted:
 
     @staticmethod
     def of(expected: Iterable[Expected], schema: pa.Schema, events: int) -> Wanted:
-        """What is expected of an answer with this schema, over so many events.
+        """The complex events expected of an answer with this schema, over this number of events.
 
         Values that nobody names are not compared, and where all that is named are values, marks are not.
         ValueError for what no answer of these columns can have.
         """
         columns = AnswerColumns.of(schema)
         places = {**columns.partition, **columns.measures}
-        given = [dict(each) for each in expected]
-        labels = {name for each in given for name in each if name not in places or name in columns.labels}
+        given = [dict(row) for row in expected]
+        labels = {name for row in given for name in row if name not in places or name in columns.labels}
         for name in sorted(labels - set(columns.labels)):
             raise _not_shown(name, columns)
-        names = frozenset(name for each in given for name in each) - labels
-        for each in given:
-            if missing := sorted(names - set(each)):
+        names = frozenset(name for row in given for name in row) - labels
+        for row in given:
+            if missing := sorted(names - set(row)):
                 raise ValueError(
-                    f"{missing[0]} is expected of one complex event and not of {each}: name it in all"
+                    f"{missing[0]} is expected of one complex event but not of {row}: name it in all"
                 )
         types = {name: schema.field(places[name]).type for name in names}
         rows = tuple(
             Shown(
-                _marks({name: value for name, value in each.items() if name in labels}, events),
-                tuple((name, _value(each[name], types[name])) for name in sorted(names)),
+                _marks({name: value for name, value in row.items() if name in labels}, events),
+                tuple((name, _value(row[name], types[name])) for name in sorted(names)),
             )
-            for each in given
+            for row in given
         )
         durations = frozenset(name for name, kind in types.items() if pa.types.is_duration(kind))
         return Wanted(rows, bool(labels) or not names, names, durations)
 
-    def of_found(self, found: Iterable[Shown]) -> list[Shown]:
-        """What was found, as far as it is compared."""
+    def of_shown(self, shown: Iterable[Shown]) -> list[Shown]:
+        """The complex events of an answer, reduced to what is compared."""
         return [
             Shown(
-                each.marks if self.labels else (),
-                tuple((name, _comparable(value)) for name, value in each.values if name in self.names),
+                row.marks if self.labels else (),
+                tuple((name, _comparable(value)) for name, value in row.values if name in self.names),
             )
-            for each in found
+            for row in shown
         ]
 
-    def compared(self, found: Sequence[Shown]) -> list[tuple[str, Shown]]:
+    def compared(self, shown: Sequence[Shown]) -> list[tuple[str, Shown]]:
         """The complex events that are missing, unexpected and as expected, each with that word."""
-        there, asked = Counter(found), Counter(self.rows)
+        there, asked = Counter(shown), Counter(self.rows)
         kinds = {"missing": asked - there, "unexpected": there - asked, "as expected": there & asked}
         return [
             (kind, element) for kind, which in kinds.items() for element in sorted(which.elements(), key=repr)
@@ -84,8 +84,8 @@ class Wanted:
 
     def values_shown(self, rows: Sequence[tuple[str, Shown]]) -> str:
         """The values of complex events, a line for each, behind the word that stands before it."""
-        width = max((len(word) for word, each in rows if each.values), default=0)
-        return "\n".join(f"{word:<{width}}  {self._text(each)}" for word, each in rows if each.values)
+        width = max((len(word) for word, row in rows if row.values), default=0)
+        return "\n".join(f"{word:<{width}}  {self._text(row)}" for word, row in rows if row.values)
 
     def _text(self, row: Shown) -> str:
         shown = {
@@ -99,10 +99,10 @@ def _not_shown(name: str, columns: AnswerColumns) -> ValueError:
     shown = [*columns.labels, *columns.partition, *columns.measures]
     if not shown:
         return ValueError(
-            f"{name} is expected, and the query shows nothing: say how many complex events there are"
+            f"{name} is expected, but the query shows nothing: give the number of complex events instead"
         )
     advice = "" if columns.labels else "; it shows no label, so positions cannot be compared"
-    return ValueError(f"{name} is expected, and the query shows {some(shown, word='and')}{advice}")
+    return ValueError(f"{name} is expected, but the query shows {some(shown, word='and')}{advice}")
 
 
 def _marks(expected: Mapping[str, Any], events: int) -> Marked:
@@ -112,16 +112,18 @@ def _marks(expected: Mapping[str, Any], events: int) -> Marked:
             (given,) if isinstance(given, int) else tuple(given) if isinstance(given, Iterable) else (None,)
         )
         if not all(type(place) is int for place in places):
-            raise ValueError(f"{label} is a label: expected are positions of its events, not {given!r}")
+            raise ValueError(f"{label} is a label: give the positions of its events, not {given!r}")
         for place in places:
             if not 0 <= place < events:
-                raise ValueError(f"{label} is expected at {place}, and positions are 0 to {events - 1}")
+                raise ValueError(f"{label} is expected at {place}, but positions are 0 to {events - 1}")
         marked[label] = places
-    return tuple(sorted((label, tuple(sorted(each))) for label, each in marked.items() if each))
+    return tuple(
+        sorted((label, tuple(sorted(positions))) for label, positions in marked.items() if positions)
+    )
 
 
 def _value(given: Any, kind: pa.DataType) -> Any:
-    """An expected value of a column of this type, in the form in which it is found."""
+    """An expected value of a column of this type, in the form that answers have."""
     if given is None:
         return None
     try:
@@ -138,7 +140,7 @@ def _value(given: Any, kind: pa.DataType) -> Any:
         if isinstance(given, int | float | Decimal) != _is_number(kind) and not pa.types.is_nested(kind):
             _refuse()
     except (ValueError, TypeError, AttributeError, DataError):
-        raise ValueError(f"{given!r} is expected of a column of type {kind}") from None
+        raise ValueError(f"{given!r} is not a value for a column of type {kind}") from None
     return _comparable(given)
 
 
@@ -152,7 +154,7 @@ def _refuse() -> Any:
 
 
 def _comparable(value: Any) -> Any:
-    """A value that equals what people take for the same: NaN too, and floats in all digits that matter."""
+    """A value that compares as people expect: NaN equals itself, and floats agree in their first digits."""
     if isinstance(value, float):
         return "NaN" if value != value else float(f"{value:.{_DIGITS}g}")  # noqa: PLR0124  (NaN)
     if isinstance(value, Decimal):
@@ -162,5 +164,5 @@ def _comparable(value: Any) -> Any:
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(UTC)
     if isinstance(value, dict):
-        return tuple((name, _comparable(each)) for name, each in value.items())
+        return tuple((name, _comparable(item)) for name, item in value.items())
     return value if isinstance(value, date | str | int | timedelta | bytes) or value is None else str(value)

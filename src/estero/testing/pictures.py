@@ -22,7 +22,7 @@ def picture(scan: Scan, rows: Sequence[tuple[str, Shown]]) -> str:
     """
     events: pa.Table = scan.events
     kind, time = scan.layout.type, scan.layout.time
-    marked = {place for _, each in rows for _, places in each.marks for place in places}
+    marked = {place for _, row in rows for _, places in row.marks for place in places}
     shown = sorted(marked) if events.num_rows > MOST_EVENTS else list(range(events.num_rows))
     lines = [["position", *map(str, shown)], ["type", *(str(events[kind][place]) for place in shown)]]
     if time is not None:

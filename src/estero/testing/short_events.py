@@ -72,18 +72,20 @@ def events(text: str, *, type: str = "type", time: str = "time") -> pa.Table:
     >>> events("A(k=1)@0s B(k=1, v=2.5)@1m30s").to_pylist()[1]
     {'type': 'B', 'time': datetime.datetime(1970, 1, 1, 0, 1, 30), 'k': 1, 'v': 2.5}
     """
-    for each in (text, type, time):
-        if not each.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in each):
-            raise DataError(f"half of a surrogate pair is no character: {each!r}")
-    found = list(_rows(text, type, time) if "|" in text else _written(text))
-    columns = {type: pa.array([each.type for each in found], pa.string())}
-    times = _times(found)
+    for string in (text, type, time):
+        if not string.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in string):
+            raise DataError(f"half of a surrogate pair is not a character: {string!r}")
+    written = list(_rows(text, type, time) if "|" in text else _written(text))
+    columns = {type: pa.array([event.type for event in written], pa.string())}
+    times = _times(written)
     if any(time_ is not None for time_ in times):
         columns[time] = pa.array(times, pa.int64() if isinstance(times[0], int) else pa.timestamp("us"))
-    for name in dict.fromkeys(name for each in found for name in each.attributes):
+    for name in dict.fromkeys(name for event in written for name in event.attributes):
         if name in (type, time):
-            raise DataError(f"an attribute has the name of the {'type' if name == type else 'time'}: {name}")
-        columns[name] = _column(name, [each.attributes.get(name) for each in found])
+            raise DataError(
+                f"an attribute has the same name as the {'type' if name == type else 'time'}: {name}"
+            )
+        columns[name] = _column(name, [event.attributes.get(name) for event in written])
     return pa.table(columns)
 
 
@@ -95,7 +97,7 @@ def _written(text: str) -> list[_Event]:
         return _Reader().transform(_PARSER.parse(text))
     except UnexpectedInput as error:
         where = error.get_context(text).rstrip()
-        raise DataError(f"no event is written so:\n{where}", hint=_FORM) from None
+        raise DataError(f"this is not how an event is written:\n{where}", hint=_FORM) from None
 
 
 @v_args(inline=True)
@@ -123,10 +125,13 @@ def _rows(text: str, type: str, time: str) -> Iterator[_Event]:
     lines = [line.strip().strip("|") for line in text.splitlines() if line.strip(" |-:\n")]
     header, *rows = [[cell.strip() for cell in line.split("|")] for line in lines]
     if type not in header:
-        raise DataError(f"the first row names no column {type}: {' | '.join(header)}")
+        raise DataError(f"the first row has no column {type}: {' | '.join(header)}")
     for number, row in enumerate(rows, 1):
         if len(row) != len(header):
-            raise DataError(f"{len(row)} cells in {len(header)} columns: {' | '.join(row)}", row=number)
+            raise DataError(
+                f"the row has {len(row)} cells, but there are {len(header)} columns: {' | '.join(row)}",
+                row=number,
+            )
         cells = dict(zip(header, row, strict=True))
         name, when = cells.pop(type), cells.pop(time, "")
         yield _Event(_text(name), {key: _value(cell) for key, cell in cells.items()}, _text(when))
@@ -159,20 +164,22 @@ def _column(name: str, values: Sequence[Value]) -> pa.Array:
         raise DataError(f"values of several kinds: {said}", column=name) from None
 
 
-def _times(found: Sequence[_Event]) -> list[Time]:
-    """The times of events that all have one, or none of which has."""
-    times = [_time(each.time, number) for number, each in enumerate(found, 1)]
-    for number, (before, each) in enumerate(pairwise(times), 2):
-        here, earlier = (found[place].time or "no time" for place in (number - 1, number - 2))
-        if type(before) is not type(each):
+def _times(written: Sequence[_Event]) -> list[Time]:
+    """The times of events: all of them have one, or none has."""
+    times = [_time(event.time, number) for number, event in enumerate(written, 1)]
+    for number, (before, later) in enumerate(pairwise(times), 2):
+        here, earlier = (written[place].time or "no time" for place in (number - 1, number - 2))
+        if type(before) is not type(later):
             raise DataError(
-                f"it has {here}, and the event before has {earlier}",
+                f"the event has {here}, but the one before it has {earlier}",
                 row=number,
-                hint="give all events a duration or a time, or all of them a number of ticks, or none a time",
+                hint="give every event a duration or a time, or all a number of ticks, or none a time",
             )
-        if before is not None and each < before:  # type: ignore[operator]  # both are of one type
+        if before is not None and later < before:  # type: ignore[operator]  # both are of one type
             hint = "write events in the order of their times"
-            raise DataError(f"its time {here} is before {earlier}", row=number, hint=hint)
+            raise DataError(
+                f"the time {here} is before {earlier}, the time of the event before it", row=number, hint=hint
+            )
     return times
 
 
@@ -184,11 +191,11 @@ def _time(text: str, number: int) -> Time:
     try:
         return _BEGIN + duration_in(text) if _DURATION.fullmatch(text) else datetime.fromisoformat(text)
     except (ValueError, OverflowError):
-        raise DataError(f"{text!r} is no time", row=number, hint=_TIMES) from None
+        raise DataError(f"{text!r} is not a time", row=number, hint=_TIMES) from None
 
 
 def duration_in(text: str) -> timedelta:
-    """A duration such as ``1m30s``; raises ValueError where a unit is none."""
+    """A duration such as ``1m30s``; raises ValueError for an unknown unit."""
     text = text.replace(" ", "")
     if not _DURATION.fullmatch(text):
         raise ValueError(text)

@@ -18,7 +18,7 @@ from estero.queries.query import Query
 from estero.queries.texts import restore
 
 AT_ONCE: Final = "in this process"
-"""The way in which all events are there at once."""
+"""The name of the way that runs over all events at once."""
 PLACE: Final = "place_in_stream"
 """The column that breaks ties of time on Spark, which knows no order of rows."""
 
@@ -28,7 +28,7 @@ Marked = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 class Shown(NamedTuple):
-    """What is shown of a complex event: its marks, and by name the values of its keys and of SELECT.
+    """A complex event as it is shown: its marks, and by name the values of its keys and of SELECT.
 
     Of durations the values are their nanoseconds.
     """
@@ -38,10 +38,10 @@ class Shown(NamedTuple):
 
 
 class Way(NamedTuple):
-    """A way to run a query: what it is called in a sentence, and what it finds."""
+    """A way to run a query: its name in a sentence, and a function that gives the complex events."""
 
     name: str
-    found: Callable[[], list[Shown]]
+    run: Callable[[], list[Shown]]
 
 
 def ways(query: Query, scan: Scan, engines: Sequence[str]) -> Iterator[Way]:
@@ -66,13 +66,13 @@ def installed() -> tuple[str, ...]:
 
 
 def _pushed(query: Query, scan: Scan, places: Sequence[int]) -> list[Shown]:
-    """What a recognizer finds that is pushed the events up to each of the `places`, and resumed there."""
+    """The answer of a recognizer that is pushed the events up to each of the `places`, and resumed there."""
     recognizer = query.recognizer(scan)
-    found: list[Shown] = []
+    matches: list[Shown] = []
     for first, last in pairwise(places):
-        found += _matches(recognizer.push(scan.events.slice(first, last - first)).to_arrow())
+        matches += _matches(recognizer.push(scan.events.slice(first, last - first)).to_arrow())
         recognizer = restore(query, recognizer.snapshot())
-    return found + _matches(recognizer.close().to_arrow())
+    return matches + _matches(recognizer.close().to_arrow())
 
 
 def _on_spark(query: Query, scan: Scan) -> list[Shown]:
@@ -94,9 +94,11 @@ def _matches(answer: pa.Table) -> list[Shown]:
     return [
         Shown(
             tuple(
-                (name, found) for name, place in labels if (found := _positions(answer.column(place)[row]))
+                (name, positions)
+                for name, place in labels
+                if (positions := _positions(answer.column(place)[row]))
             ),
-            tuple((name, each[row]) for name, each in values.items()),
+            tuple((name, column_values[row]) for name, column_values in values.items()),
         )
         for row in range(answer.num_rows)
     ]
@@ -105,8 +107,8 @@ def _matches(answer: pa.Table) -> list[Shown]:
 def _values(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_duration(column.type):
         column = column.cast(pa.duration("ns")).cast(pa.int64())
-    found: list[Any] = column.to_pylist()
-    return found
+    values: list[Any] = column.to_pylist()
+    return values
 
 
 def _positions(marked: pa.ListScalar) -> tuple[int, ...]:

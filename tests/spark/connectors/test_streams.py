@@ -102,7 +102,7 @@ def test_what_is_no_schema_is_said(spark: SparkSession, schema: str, reason: str
 def test_an_empty_directory_needs_a_schema(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(DataError) as error:
         read_stream(f"json:{tmp_path}")
-    hint = f"name a schema, with which files can come later; {HINT}"
+    hint = f"name a schema, and the files can come later; {HINT}"
     assert str(error.value) == f"{tmp_path}: the directory holds no files\n  hint: {hint}"
     assert read_stream(f"json:{tmp_path}", schema=SCHEMA).columns == ["kind", "time", "n"]
 
@@ -218,7 +218,7 @@ def test_a_key_that_is_no_column_is_said(spark: SparkSession, events: Path, tmp_
     frame = read_stream(f"json:{events}", schema=SCHEMA)
     with pytest.raises(DataError) as error:
         write_stream(frame, "kafka://h:9092/t?key=farm", checkpoint=tmp_path)
-    there = "there is no column 'farm' to be the key; there are kind, time, n"
+    there = "there is no column 'farm' to use as the key; the columns are kind, time, n"
     assert str(error.value) == f"kafka://h:9092/t: {there}"
 
 

@@ -56,7 +56,7 @@ def aggregate(node: Aggregate, marked: Marked, events: EventsAtHand, evaluator: 
 def _of_known(
     node: Aggregate, values: pa.Array, marked: Marked, column: ColumnType, evaluator: Evaluator
 ) -> pa.Array:
-    """An aggregate of the values that are not NULL, which `marked` has of each instance."""
+    """An aggregate of the values that are not NULL; `marked` has those of each instance."""
     match node.function:
         case "count" if node.distinct:
             return pa.array(_different(evaluator.read(values, column), marked))
@@ -94,8 +94,8 @@ def _lists(values: pa.Array, marked: Marked) -> pa.Array:
 def _over(reduced: np.ufunc, items: NDArray[np.generic], marked: Marked) -> NDArray[np.generic]:
     """One value for each instance that has events, in order."""
     begins = marked.offsets[:-1][marked.sizes > 0]
-    found: NDArray[np.generic] = reduced.reduceat(items, begins) if len(begins) else items[:0]
-    return found
+    values: NDArray[np.generic] = reduced.reduceat(items, begins) if len(begins) else items[:0]
+    return values
 
 
 def _spread(values: NDArray[np.generic], marked: Marked, data_type: pa.DataType) -> pa.Array:
@@ -132,8 +132,8 @@ def _different(values: pa.Array, marked: Marked) -> Integers:
         values = pa.array(as_integers(values)[0])
     codes = values.dictionary_encode().indices.fill_null(0).to_numpy(zero_copy_only=False)
     many = len(codes) + 1
-    found = np.unique(marked.owners * many + codes[marked.rows])
-    return np.bincount(found // many, minlength=len(sizes)).astype(np.int64)
+    pairs = np.unique(marked.owners * many + codes[marked.rows])
+    return np.bincount(pairs // many, minlength=len(sizes)).astype(np.int64)
 
 
 def _sums(numbers: _Numbers, marked: Marked) -> NDArray[np.generic]:
@@ -148,7 +148,7 @@ def _sums(numbers: _Numbers, marked: Marked) -> NDArray[np.generic]:
 
 
 def _perhaps_too_large(numbers: _Numbers, marked: Marked) -> list[int]:
-    """The instances of which some sum of integers might not fit in 64 bits."""
+    """The instances with a sum of integers that might not fit in 64 bits."""
     largest = max(abs(int(numbers.max(initial=0))), abs(int(numbers.min(initial=0))))
     if largest * int(marked.sizes.max(initial=0)) <= _SAFE:
         return []

@@ -33,14 +33,14 @@ def sums_of_decimals(values: pa.Array, marked: Marked) -> pa.Array:
         sums[:, place + 1] += sums[:, place] >> _BITS
         sums[:, place] &= _LOW
     _check_digits(sums)
-    found = np.zeros((len(there), _PARTS), np.uint32)
-    found[there] = sums.astype(np.uint32)
+    digits = np.zeros((len(there), _PARTS), np.uint32)
+    digits[there] = sums.astype(np.uint32)
     valid = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little").tobytes())
-    return pa.Array.from_buffers(wide, len(there), [valid, pa.py_buffer(found.tobytes())])
+    return pa.Array.from_buffers(wide, len(there), [valid, pa.py_buffer(digits.tobytes())])
 
 
 def _parts(values: pa.Array) -> NDArray[np.int64]:
-    """The 128 bits of each in four parts, the lowest first and the highest with the sign; int64[n, 4]."""
+    """The 128 bits of values in four parts, the lowest first and the highest with the sign; int64[n, 4]."""
     (_, data) = values.buffers()
     if data is None:
         return np.empty((0, _PARTS), np.int64)

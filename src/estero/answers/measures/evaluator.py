@@ -52,7 +52,7 @@ class Question:
 
 
 def before(variable: str) -> str:
-    """What stands for the variable of an event in columns of the event before it."""
+    """The name of a variable in the columns of the event before its own."""
     return f"prev({variable})"
 
 
@@ -84,8 +84,8 @@ class Evaluator:
     @cached_property
     def columns(self) -> Mapping[str, ColumnType]:
         """How expressions read each attribute (columns.py)."""
-        found = self.described(self._schema)
-        return {attribute_in(name): column for name, column in found.items()}
+        described = self.described(self._schema)
+        return {attribute_in(name): column for name, column in described.items()}
 
     def described(self, schema: pa.Schema) -> dict[str, ColumnType]:
         """How expressions read columns of these types."""
@@ -118,16 +118,16 @@ class Evaluator:
 
         flat = substituted(condition, as_column)
         types = {column: self.type_of(name) for (_, name), column in attributes.items()}
-        types.update({column: self.type_of_aggregate(each) for each, column in aggregates.items()})
+        types.update({column: self.type_of_aggregate(aggregate) for aggregate, column in aggregates.items()})
         truth = DUCKDB.text(ExpressionWriter(types, DUCKDB).condition(flat))
         sql = f"SELECT CAST(coalesce(CAST(({truth}) AS TINYINT) * 2, {UNKNOWN}) AS TINYINT) AS {_TRUTH}"
-        own = (each for each, _ in attributes if each not in map(before, previous))
+        own = (label for label, _ in attributes if label not in map(before, previous))
         spoken_of = dict.fromkeys((*own, *previous))
         return Question(
             f"{sql} FROM {TABLE}",
             tuple(spoken_of) if variable is None else (variable,),
-            tuple((column, each, name) for (each, name), column in attributes.items()),
-            tuple((column, each) for each, column in aggregates.items()),
+            tuple((column, label, name) for (label, name), column in attributes.items()),
+            tuple((column, aggregate) for aggregate, column in aggregates.items()),
             tuple(previous),
         )
 
@@ -177,7 +177,7 @@ class Evaluator:
         return self._formulas[expression]
 
     def values(self, expression: Node, events: EventsAtHand, rows: Integers) -> tuple[pa.Array, Integers]:
-        """The values of an expression, and for each of these rows which is that of its event."""
+        """The values of an expression, and for each of these rows the place of its event's value."""
         if isinstance(expression, Attribute):
             column = self.columns.get(expression.name)
             if column is None:
@@ -189,8 +189,8 @@ class Evaluator:
             return events.values(expression.name, asked), places
         formula = self.formula(expression)
         columns = {column: events.values(name, asked) for column, name in formula.columns}
-        (found,) = self.computed(formula.sql, columns, len(asked))
-        return found, places
+        (values,) = self.computed(formula.sql, columns, len(asked))
+        return values, places
 
     def type_of_operand(self, expression: Node) -> ColumnType:
         """How the values of an expression over one event are read."""
@@ -218,24 +218,25 @@ class Evaluator:
                 return column
 
     def computed(self, sql: str, columns: Mapping[str, pa.Array], count: int) -> list[pa.Array]:
-        """The columns of a statement over these columns; without any, over as many rows."""
+        """The columns of a statement over these columns; without columns, over `count` rows."""
         given = dict(columns) or {"none": np.zeros(count, np.int8)}
         self._connection.register(TABLE, pa.table(given))
         try:
             with interruptible():
-                found = self._connection.sql(sql).to_arrow_table()
+                computed = self._connection.sql(sql).to_arrow_table()
         except (duckdb.OutOfRangeException, duckdb.ConversionException) as error:
             if NOT_IN_NANOSECONDS in str(error):
                 raise DataError(
                     f"a timestamp in {self._place} is before 1677 or after 2262, "
-                    "and stands beside times in nanoseconds",
+                    "and cannot be combined with times in nanoseconds",
                     hint="convert one of them",
                 ) from error
             raise DataError(f"a number in {self._place} does not fit into 64 bits") from error
         finally:
             self._connection.unregister(TABLE)
         return [
-            column.combine_chunks() if column.num_chunks != 1 else column.chunk(0) for column in found.columns
+            column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+            for column in computed.columns
         ]
 
 

@@ -35,7 +35,7 @@ def fold(values: NDArray[Number], owners: Integers, into: NDArray[Number]) -> No
 
 
 def distinct(rows: Integers, count: int) -> tuple[Integers, Integers]:
-    """Which of so many rows occur, ascending, and the place of each item's row among them."""
+    """The rows that occur, ascending, and the place of each item's row among them."""
     present = np.zeros(max(1, count), np.bool_)
     present[rows] = True
     return np.flatnonzero(present), (np.cumsum(present) - 1)[rows]
@@ -83,14 +83,14 @@ class Marked(NamedTuple):
         return np.repeat(np.arange(len(self.offsets) - 1), self.sizes)
 
     def followed(self) -> Followed:
-        """The events that come after another one of their instance, and for each of them that one."""
+        """The events that come after another one in their instance, each with the one before it."""
         owners = self.owners
         follows = np.zeros(len(owners), np.bool_)
         follows[1:] = owners[1:] == owners[:-1]
         return Followed(self.only(follows), self.rows[np.flatnonzero(follows) - 1])
 
     def only(self, wanted: Mask) -> Marked:
-        """Those events of each instance that are wanted; `wanted` has one element for each of `rows`."""
+        """The wanted events of each instance; `wanted` has one element for each of `rows`."""
         before = np.zeros(len(wanted) + 1, np.int64)
         np.cumsum(wanted, out=before[1:])
         return Marked(before[self.offsets], self.rows[wanted])
@@ -128,7 +128,7 @@ class EventsAtHand:
         self._columns: dict[str, pa.Array] = {}
 
     def keep(self, items: Integers, matches: Integers) -> None:
-        """From now on only these matches are left, with these items."""
+        """Keeps only these matches, with these items."""
         self.rows = self.rows[items]
         if self.starts.size:
             self.starts, self.ends = self.starts[matches], self.ends[matches]

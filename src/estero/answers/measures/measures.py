@@ -57,8 +57,8 @@ class Measures:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The labels of whose events something is asked, each once."""
-        return tuple(dict.fromkeys(each.variable for each in self._aggregates))
+        """The labels whose events are aggregated, each once."""
+        return tuple(dict.fromkeys(aggregate.variable for aggregate in self._aggregates))
 
     @cached_property
     def types(self) -> tuple[pa.DataType, ...]:
@@ -71,17 +71,19 @@ class Measures:
     def columns(
         self, marked: Mapping[str, Marked], events: EventsAtHand, named: Mapping[str, pa.Array], count: int
     ) -> list[pa.Array]:
-        """The columns of `count` complex events, of which `marked` has the events of each label.
+        """The columns of `count` complex events; `marked` has the events of each label.
 
         `named` are the columns of the answer. Raises `DataError` for an overflow.
         """
-        found = {
+        inputs = {
             column: aggregate(node, marked[node.variable], events, self._evaluator)
             for node, column in self._aggregates.items()
         }
-        found.update({column: named[name] for name, column in self._named.items()})
-        computed = iter(self._evaluator.computed(self._sql, found, count) if self._sql else ())
-        columns = [found[flat.name] if isinstance(flat, Attribute) else next(computed) for flat in self._flat]
+        inputs.update({column: named[name] for name, column in self._named.items()})
+        computed = iter(self._evaluator.computed(self._sql, inputs, count) if self._sql else ())
+        columns = [
+            inputs[flat.name] if isinstance(flat, Attribute) else next(computed) for flat in self._flat
+        ]
         return [_in_type(column, wanted) for column, wanted in zip(columns, self.types, strict=True)]
 
     # ------------------------------------------------------------------------- what is computed
@@ -117,7 +119,7 @@ class Measures:
         return self._type_of(self._evaluator.type_of_aggregate(node))
 
     def _type_of_operand(self, operand: Node) -> pa.DataType:
-        """As the events show an attribute, and one type for each kind of what is computed."""
+        """The type of an attribute as the events show it, or one type for each kind of computed value."""
         if isinstance(operand, Attribute):
             place = self._events.get_field_index(event_column(operand.name))
             return pa.int64() if place < 0 else plain_type(self._events.field(place).type)
@@ -143,7 +145,7 @@ class Measures:
 
 
 def _in_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Ticks as timestamps and durations, NULLs in the type of their column; what has its type stays."""
+    """The column with ticks as timestamps and durations, and NULLs in the type of their column."""
     if column.type == wanted:
         return column
     if pa.types.is_null(wanted):  # which Arrow casts nothing to

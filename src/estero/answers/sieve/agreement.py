@@ -68,8 +68,10 @@ def _has_type(
 ) -> Mask:
     if types is None or type_column is None:
         return np.ones(len(rows), np.bool_)
-    found = events.values(type_column, rows)
-    has: Mask = pc.is_in(found, pa.array(sorted(types), found.type)).to_numpy(zero_copy_only=False)
+    event_types = events.values(type_column, rows)
+    has: Mask = pc.is_in(event_types, pa.array(sorted(types), event_types.type)).to_numpy(
+        zero_copy_only=False
+    )
     return has
 
 
@@ -84,12 +86,12 @@ def _numbered_values(
     exact = any(evaluator.type_of(values.attribute).kind is Kind.DECIMAL for values in asked)
     for values in asked:
         column = evaluator.type_of(values.attribute)
-        found = events.values(values.attribute, values.rows) if column.kind in _GROUPS else None
-        known = np.zeros(len(values.rows), np.bool_) if found is None else _is_valid(found)
+        column_values = events.values(values.attribute, values.rows) if column.kind in _GROUPS else None
+        known = np.zeros(len(values.rows), np.bool_) if column_values is None else _is_valid(column_values)
         result[values.owners[~known]] = FALSE
-        if found is not None and known.any():
+        if column_values is not None and known.any():
             form = _text if exact and _GROUPS[column.kind] == 1 else _form
-            halves = form(found.filter(pa.array(known)), column, evaluator)
+            halves = form(column_values.filter(pa.array(known)), column, evaluator)
             groups.setdefault(_GROUPS[column.kind], []).append((*halves, values.owners[known]))
     before = 0
     for members in groups.values():

@@ -1,4 +1,4 @@
-"""``[<= 5 MINUTES, …]`` of a step: whether what follows is so far from what is before."""
+"""``[<= 5 MINUTES, …]`` of a step: whether the next part is at that distance from the one before it."""
 
 from __future__ import annotations
 

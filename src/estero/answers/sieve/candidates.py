@@ -1,4 +1,4 @@
-"""How many complex events with one end a strategy may have to choose from, where each is checked."""
+"""The bound on complex events with the same end among which a strategy chooses, where each is checked."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from estero.errors import EnvironmentProblem, LimitExceeded
 from estero.language.tree.query import Strategy
 
 VARIABLE: Final = "ESTERO_CANDIDATES"
-"""The variable of the environment that says how many there may be."""
+"""The environment variable that sets the bound."""
 ORDINARY: Final = 10_000_000
-"""So many are checked in some 20 seconds."""
+"""The bound by default: checking so many takes about 20 seconds."""
 
 
 def most_candidates() -> int:
-    """How many complex events with one end are checked before a strategy gives up choosing."""
+    """The number of complex events with the same end after which a strategy gives up choosing."""
     text = os.environ.get(VARIABLE, "")
     if not text:
         return ORDINARY
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise EnvironmentProblem(f"{VARIABLE} is {text!r}: set it to a number from 1 on, or not at all")
+        raise EnvironmentProblem(
+            f"{VARIABLE} is {text!r}: set it to a number of at least 1, or leave it unset"
+        )
     return int(text)
 
 
 def bounded(chunks: Iterable[Matches], most: int, strategy: Strategy, asked: str | None) -> Iterator[Matches]:
     """The same chunks; raises `LimitExceeded` where an end has more than `most` complex events.
 
-    `asked` is the text of a filter that is asked of each of them.
+    `asked` is the text of a filter that is checked for each of them.
     """
     end, before = -1, 0
     for chunk in chunks:
@@ -41,8 +43,8 @@ def bounded(chunks: Iterable[Matches], most: int, strategy: Strategy, asked: str
         end = last
         if before > most:
             raise LimitExceeded(
-                f"SELECT {strategy.value} has more than {most:,} complex events with one end to choose from"
-                f"{_because(asked)}: make the window shorter, let steps leave nothing out "
+                f"SELECT {strategy.value} has to choose from more than {most:,} complex events with the same "
+                f"end{_because(asked)}: make the window shorter, let steps leave nothing out "
                 "(as A+[NOT A] does), or allow more by setting the variable "
                 f"{VARIABLE} of the environment"
             )
@@ -50,4 +52,4 @@ def bounded(chunks: Iterable[Matches], most: int, strategy: Strategy, asked: str
 
 
 def _because(asked: str | None) -> str:
-    return "" if asked is None else f", as the filter {asked} is asked of each of them"
+    return "" if asked is None else f", because the filter {asked} is checked for each of them"

@@ -35,7 +35,7 @@ BLOCK: Final = 1 << 18
 _MOST = 2.0**62
 
 _LONGEST: Final = 60
-"""So much of an argument is shown of a call that failed."""
+"""The number of characters that are shown of an argument of a failed call."""
 
 
 def check_of(
@@ -98,12 +98,12 @@ def _of_tuples(evaluator: Evaluator, question: Question, at: Instances) -> Truth
         for variable in question.variables
     ]
     aggregates = {
-        column: aggregate(each, at.of(each.variable), at.events, evaluator)
-        for column, each in question.aggregates
+        column: aggregate(asked, at.of(asked.variable), at.events, evaluator)
+        for column, asked in question.aggregates
     }
-    for instance, places in tuples([each.sizes for each in marked], len(at)):
-        at_rows = [each.offsets[instance] + place for each, place in zip(marked, places, strict=True)]
-        rows = [each.rows[row] for each, row in zip(marked, at_rows, strict=True)]
+    for instance, places in tuples([events.sizes for events in marked], len(at)):
+        at_rows = [events.offsets[instance] + place for events, place in zip(marked, places, strict=True)]
+        rows = [events.rows[row] for events, row in zip(marked, at_rows, strict=True)]
         rows += [
             followed[variable].earlier[at_rows[question.variables.index(variable)]]
             for variable in question.previous
@@ -205,7 +205,7 @@ def _called(
 
     An exception in the predicate is a `DataError`.
     """
-    arguments = [_argument(each, at, attributes) for each in node.arguments]
+    arguments = [_argument(term, at, attributes) for term in node.arguments]
     result = np.empty(len(at), np.int8)
     for instance in range(len(at)):
         given = [argument(instance) for argument in arguments]
@@ -215,19 +215,19 @@ def _called(
             return DataError(f"the predicate {predicate.name} {what}; {where}")
 
         try:
-            found = predicate.function(*given)
+            answered = predicate.function(*given)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise failure(f"raised {reason}") from error
-        truth = found.as_py() if isinstance(found, pa.BooleanScalar) else found
+        truth = answered.as_py() if isinstance(answered, pa.BooleanScalar) else answered
         if truth is not None and not isinstance(truth, bool | np.bool_):
-            raise failure(f"returned {found!r}, and not True, False or None")
+            raise failure(f"returned {answered!r}, and not True, False or None")
         result[instance] = UNKNOWN if truth is None else TRUE if truth else FALSE
     return result
 
 
 def _argument(node: object, at: Instances, attributes: Sequence[str]) -> Callable[[int], Any]:
-    """What a predicate is called with for an instance."""
+    """A function from an instance to the argument with which a predicate is called."""
     match node:
         case e.VariableReference(variable):
             marked = at.of(variable)
@@ -260,7 +260,7 @@ def _marked(at: Instances, instance: int) -> str:
 
 
 def _given(arguments: Sequence[object]) -> str:
-    """What a predicate was called with, where events have no positions that anybody knows."""
+    """The arguments of a call, for events whose positions nobody knows."""
     texts = [
         repr(argument.to_pylist() if isinstance(argument, pa.Array) else argument) for argument in arguments
     ]

@@ -14,7 +14,7 @@ _SALTS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 
 
 class Duplicates:
-    """Drops what was met before from the chunks of one run, in which one end may span several chunks."""
+    """Drops complex events seen before from the chunks of a run; an end may span several chunks."""
 
     def __init__(self) -> None:
         self._end = -1
@@ -54,22 +54,22 @@ class Seen:
 
     def has(self, hashes: Words) -> Mask:
         """Which of the hashes are there, bool [n]."""
-        found = np.zeros(hashes.shape[1], np.bool_)
+        present = np.zeros(hashes.shape[1], np.bool_)
         for first, second in self._runs:
             place = np.searchsorted(first, hashes[0])
             asked = np.flatnonzero(place < len(first))
             while len(asked):  # more than once only if first halves are equal by chance
                 at = place[asked]
                 same = first[at] == hashes[0, asked]
-                found[asked] |= same & (second[at] == hashes[1, asked])
+                present[asked] |= same & (second[at] == hashes[1, asked])
                 place[asked] += 1
-                asked = asked[same & ~found[asked] & (place[asked] < len(first))]
-        return found
+                asked = asked[same & ~present[asked] & (place[asked] < len(first))]
+        return present
 
 
 def hashes_of(matches: Matches) -> Words:
     """uint64 [2, m]: two independent hashes of start, end and marks of each match."""
-    found = np.empty((2, len(matches.start)), np.uint64)
+    hashes = np.empty((2, len(matches.start)), np.uint64)
     for half, salt in enumerate(_SALTS):
         items = _mixed(matches.event.view(np.uint64), salt) ^ matches.marks.astype(np.uint64)
         sums = np.zeros(len(items) + 1, np.uint64)
@@ -77,8 +77,8 @@ def hashes_of(matches: Matches) -> Words:
         total = sums[matches.offsets[1:]] - sums[matches.offsets[:-1]]
         start = _mixed(matches.start.view(np.uint64), salt ^ 1)
         end = _mixed(matches.end.view(np.uint64), salt ^ 2)
-        found[half] = _mixed(total ^ _mixed(start ^ end, salt), salt)
-    return found
+        hashes[half] = _mixed(total ^ _mixed(start ^ end, salt), salt)
+    return hashes
 
 
 def first_of_each(hashes: Words) -> Mask:

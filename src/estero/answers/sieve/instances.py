@@ -52,10 +52,10 @@ class MarkTable:
         """Whether an event with a mark belongs to `key`, bool [marks]."""
         if key not in self._holders:
             if isinstance(key, Hidden):
-                found = [key in hidden for hidden in self._hidden]
+                holding = [key in hidden for hidden in self._hidden]
             else:
-                found = [key in labels for labels in self._labels]
-            self._holders[key] = self.is_visible if key == ALL_MARKED else np.array(found, np.bool_)
+                holding = [key in labels for labels in self._labels]
+            self._holders[key] = self.is_visible if key == ALL_MARKED else np.array(holding, np.bool_)
         return self._holders[key]
 
 
@@ -107,8 +107,8 @@ class Instances:
         """The stream positions that the complex event around an instance shows."""
         low, high = self.matches.offsets[self.match[instance] : self.match[instance] + 2]
         shown = self._marks.is_visible[self.matches.marks[low:high]]
-        found: list[int] = self.events.positions(self.events.rows[low:high][shown]).to_pylist()
-        return found
+        positions: list[int] = self.events.positions(self.events.rows[low:high][shown]).to_pylist()
+        return positions
 
     def _find(self, key: Key) -> Marked:
         low, high = self._low, self._high

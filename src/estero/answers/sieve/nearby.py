@@ -32,7 +32,7 @@ from estero.plan.deadlines import Deadline
 from estero.plan.plan import Plan
 
 PAIRS = 1 << 18
-"""So many pairs of a complex event and an event near it are asked about at once, unless one has more."""
+"""The number of pairs of a complex event and a nearby event in one question, unless one has more."""
 
 _SIGN = np.uint64(1 << 63)
 
@@ -56,7 +56,7 @@ class _Known(NamedTuple):
 
 
 class _Forbidden:
-    """The events that one absence forbids: `store` has them, and so many are known from its first one on."""
+    """The events that one absence forbids: `store` has them, `known` their positions, times and keys."""
 
     def __init__(self, deadline: Deadline, events: pa.Schema, key_columns: Sequence[str]) -> None:
         self.deadline = deadline
@@ -81,7 +81,7 @@ class _Forbidden:
 
     @property
     def known(self) -> _Known:
-        """What is known of the events."""
+        """The positions, times and keys of the events."""
         if len(self._parts) != 1:
             parts = self._parts or [_Known.of(self.batch, self._key_columns)]
             self._parts = [_Known._make(map(np.concatenate, zip(*parts, strict=True)))]
@@ -109,7 +109,7 @@ class _Forbidden:
         self.store.trim(self._first + int(np.searchsorted(known.time, np.int64(near))))
         gone = self.store.first - self._first
         if gone:
-            self._parts = [_Known._make(each[gone:] for each in known)]
+            self._parts = [_Known._make(array[gone:] for array in known)]
             self._first = self.store.first
 
     def near(self, at: _Known) -> tuple[Integers, Integers]:
@@ -132,36 +132,38 @@ class NearbyEvents:
         compared = dict.fromkeys(
             replace(deadline, asking=()) for deadline in plan.deadlines if deadline.compared
         )
-        self._forbidden = [_Forbidden(each, events, self._key_columns) for each in compared]
+        self._forbidden = [_Forbidden(watched, events, self._key_columns) for watched in compared]
         self._now = LEAST
 
     def enter(self, classified: pa.RecordBatch) -> None:
         """Takes those of the next events that are forbidden, before anything that they are near is asked."""
-        for each in self._forbidden:
-            each.enter(classified)
+        for forbidden in self._forbidden:
+            forbidden.enter(classified)
         self._now = int(classified.column(TIME)[-1].as_py())
 
     def forget(self, oldest: int | None) -> None:
-        """Forgets what is near nothing from time `oldest` on; None: from the last event on."""
-        for each in self._forbidden:
-            each.forget(self._now if oldest is None else oldest)
+        """Forgets events that are near nothing from time `oldest` on; None: from the last event on."""
+        for forbidden in self._forbidden:
+            forbidden.forget(self._now if oldest is None else oldest)
 
     def idle(self, time: int) -> bool:
-        """Whether nothing of the past counts for what starts or ends from `time` on."""
-        before = [each for each in self._forbidden if not each.deadline.ahead]
-        return not any((each.known.time >= saturated(time - each.deadline.ticks)).any() for each in before)
+        """Whether no past event counts for starts or ends from `time` on."""
+        before = [forbidden for forbidden in self._forbidden if not forbidden.deadline.ahead]
+        return not any(
+            (forbidden.known.time >= saturated(time - forbidden.deadline.ticks)).any() for forbidden in before
+        )
 
     @property
     def batches(self) -> list[pa.RecordBatch]:
         """The events, for `restart`."""
-        return [each.batch for each in self._forbidden]
+        return [forbidden.batch for forbidden in self._forbidden]
 
     def restart(self, batches: Sequence[pa.RecordBatch]) -> None:
         """Takes what `batches` gave; raises ValueError for others."""
-        for each, batch in zip(self._forbidden, batches, strict=True):
-            if not batch.schema.equals(each.store.schema):
+        for forbidden, batch in zip(self._forbidden, batches, strict=True):
+            if not batch.schema.equals(forbidden.store.schema):
                 raise ValueError("forbidden events have other columns")
-            each.restart(batch)
+            forbidden.restart(batch)
 
     def refuted(
         self,
@@ -172,14 +174,14 @@ class NearbyEvents:
         store: EventStore,
         marks: MarkTable,
     ) -> Mask:
-        """Of which matches some event nearby makes the condition true; `events` are those that they mark."""
+        """The matches for which a nearby event makes the condition true; `events` are those they mark."""
         nearby = residual.nearby
         if nearby is None:
             raise TypeError("a filter of what is nearby")
         (forbidden,) = (
-            each
-            for each in self._forbidden
-            if (each.deadline.said, each.deadline.ahead) == (nearby.said, nearby.ahead)
+            candidate
+            for candidate in self._forbidden
+            if (candidate.deadline.said, candidate.deadline.ahead) == (nearby.said, nearby.ahead)
         )
         result = np.zeros(matches.start.size, np.bool_)
         ends = matches.end if nearby.ahead else matches.start
@@ -303,13 +305,13 @@ def _is_exact(kind: pa.DataType) -> bool:
 
 
 def _grouped(groups: Groups, low: Integers, high: Integers) -> tuple[Integers, Integers, Integers]:
-    """Places of events, and of each match where those that may be near begin there, and how many they are."""
+    """The places of events, and for each match the first of those that may be near, and their number."""
     of_events, of_matches = groups
     places = np.argsort(of_events, kind="stable")
     step = of_events.size + 1
     order = of_events[places] * step + places
     first, last = (
-        np.searchsorted(order, of_matches * step + np.clip(each, 0, of_events.size)) for each in (low, high)
+        np.searchsorted(order, of_matches * step + np.clip(times, 0, of_events.size)) for times in (low, high)
     )
     return places, first, np.maximum(last - first, 0)
 

@@ -35,7 +35,7 @@ class Skipping(Protocol):
     """Chunks of matches that can leave out what is left of an end."""
 
     def skip_end(self, end: int) -> None:
-        """No more matches with this end are wanted."""
+        """Leaves out the remaining matches with this end."""
 
 
 def _nothing() -> None:
@@ -92,7 +92,7 @@ class Sieve:
 
     @property
     def one_by_one(self) -> bool:
-        """Whether each complex event stays or goes whatever others have its end."""
+        """Whether each complex event stays or goes regardless of others with its end."""
         return not self._compares and self._limit is None and not self._merges
 
     @property
@@ -157,7 +157,7 @@ class Sieve:
             if len(complete.start):
                 yield self._within_limit(complete)
             held = [chosen(chosen_ones, np.flatnonzero(chosen_ones.end == last))]
-        yield from (self._within_limit(each) for each in held if len(each.start))
+        yield from (self._within_limit(matches) for matches in held if len(matches.start))
 
     def _new(self, chunk: Matches, last: int, duplicates: Duplicates, store: EventStore) -> Matches:
         """What passes the filters, as it is shown, without what was there before."""
@@ -213,7 +213,8 @@ class Sieve:
             schema = schema.append(pa.field(event_column(DEADLINE), self._wait.time))
         evaluator = Evaluator(schema)
         ordered = sorted(
-            self._residuals, key=lambda each: (each.nearby is not None, bool(predicates_called([each])))
+            self._residuals,
+            key=lambda residual: (residual.nearby is not None, bool(predicates_called([residual]))),
         )
         check = partial(
             check_of,
@@ -223,7 +224,7 @@ class Sieve:
             type_column=self._type_column,
             placed=self._placed,
         )
-        return [(each, check(each.condition)) for each in ordered]
+        return [(residual, check(residual.condition)) for residual in ordered]
 
 
 def _from_first_mark(matches: Matches) -> Matches:
@@ -239,7 +240,7 @@ def _from_first_mark(matches: Matches) -> Matches:
 
 
 Find = Callable[[Roots, int], Iterable[Matches]]
-"""Finds the first so many complex events of each end of some roots."""
+"""A function that finds the first complex events, up to a number, of each end of some roots."""
 
 _FIRST: Final = 4
 """How many are looked at for each one wanted, before it is known how many pass."""
@@ -261,9 +262,9 @@ def sifted_to_limit(
     step = max(1, _AT_ONCE // limit)
     for low in range(0, ends.size, step):
         part = roots.part(bounds[low], bounds[min(low + step, ends.size)])
-        found = list(_rounds(sieve, find, part, limit, store))
-        if found:
-            together = joined(found)
+        rounds = list(_rounds(sieve, find, part, limit, store))
+        if rounds:
+            together = joined(rounds)
             yield taken(together, np.argsort(together.end, kind="stable"))
 
 
@@ -273,11 +274,11 @@ def _rounds(sieve: Sieve, find: Find, roots: Roots, limit: int, store: EventStor
     while roots.event.size:
         ends, _ = by_end(roots)
         looked_at, passed = np.zeros(ends.size, np.int64), np.zeros(ends.size, np.int64)
-        found = _counted(find(roots, most), ends, looked_at)
-        kept = list(_counted(sieve.sift_all(found, store), ends, passed))
+        counted = _counted(find(roots, most), ends, looked_at)
+        kept = list(_counted(sieve.sift_all(counted, store), ends, passed))
         unknown = ends[(passed < limit) & (looked_at >= most)]
-        for each in kept:
-            done = chosen(each, np.flatnonzero(~np.isin(each.end, unknown)))
+        for matches in kept:
+            done = chosen(matches, np.flatnonzero(~np.isin(matches.end, unknown)))
             if len(done.start):
                 yield done
         roots = roots.chosen(np.flatnonzero(np.isin(roots.event, unknown)))

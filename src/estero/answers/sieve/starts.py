@@ -107,21 +107,21 @@ class Starts:
             self._complete(self._open.start, oldest)
         elif oldest is not None:
             passed = self._values(self._open.start, self._stamp) < oldest
-        found = self._apart(chosen(self._open, np.flatnonzero(passed)))
+        ended = self._apart(chosen(self._open, np.flatnonzero(passed)))
         self._open = chosen(self._open, np.flatnonzero(~passed))
         if self._disjoint is not None and oldest is not None:
             self._disjoint.forget(oldest)
-        found = joined([self._waiting, found])
-        ready = np.ones(found.start.size, np.bool_)
+        ended = joined([self._waiting, ended])
+        ready = np.ones(ended.start.size, np.bool_)
         if self._ordered and self._open.start.size:
-            ready = found.end < self._open.end.min()
-        self._waiting = chosen(found, np.flatnonzero(~ready))
+            ready = ended.end < self._open.end.min()
+        self._waiting = chosen(ended, np.flatnonzero(~ready))
         places = np.flatnonzero(ready)
-        found = taken(found, places[np.lexsort((found.start[places], found.end[places]))])
+        ended = taken(ended, places[np.lexsort((ended.start[places], ended.end[places]))])
         if self._limit is not None:
-            place = np.arange(found.end.size) - np.searchsorted(found.end, found.end)
-            found = chosen(found, np.flatnonzero(place < self._limit))
-        return self._given(found) if found.start.size else None
+            place = np.arange(ended.end.size) - np.searchsorted(ended.end, ended.end)
+            ended = chosen(ended, np.flatnonzero(place < self._limit))
+        return self._given(ended) if ended.start.size else None
 
     @property
     def idle(self) -> bool:
@@ -161,7 +161,9 @@ class Starts:
             self._open = self._best(joined([self._open, *self._added]))
             self._added, self._size = [], 0
         kept = (self._open, self._waiting)
-        needed = occurring(*(part for each in kept for part in (each.start, each.end, each.event)))
+        needed = occurring(
+            *(part for matches in kept for part in (matches.start, matches.end, matches.event))
+        )
         self._events = [self._rows(needed)]
 
     def _rows(self, positions: Integers) -> pa.RecordBatch:
@@ -187,12 +189,12 @@ class Starts:
         ends = np.column_stack((matches.end, self._values(matches.end, self._stamp)))
         return chosen(matches, np.flatnonzero(self._disjoint.kept(keys, matches.start, ends)))
 
-    def _given(self, found: Matches) -> Decided:
-        needed = occurring(found.start, found.end, found.event)
+    def _given(self, matches: Matches) -> Decided:
+        needed = occurring(matches.start, matches.end, matches.event)
         store = EventStore(self._store.schema, self._partition_columns)
         store.restart(self._rows(needed))
-        position = found.end
-        return Decided(_told_by(found, needed, np.arange(needed.size)), store, position)
+        position = matches.end
+        return Decided(_told_by(matches, needed, np.arange(needed.size)), store, position)
 
     # ------------------------------------------------------------------- stopping and going on
 
@@ -220,7 +222,7 @@ class Starts:
 
 
 def partition_columns(plan: Plan) -> tuple[str, ...]:
-    """The columns that tell partitions apart: where LIMIT … PER, DISJOINT, absences and CONSUME BY look."""
+    """The columns that identify a partition, for LIMIT … PER, DISJOINT, absences and CONSUME BY."""
     compared = any(deadline.compared for deadline in plan.deadlines)
     looks = plan.interval is not None or plan.tree.disjoint or compared
     looks = looks or plan.cut_by is Consume.PARTITION
@@ -236,26 +238,26 @@ def _repeated(ascending: Integers) -> Integers:
 def _told_by(matches: Matches, old: Integers, new: Integers) -> Matches:
     """The same complex events, with new numbers in place of the ascending old ones of their events."""
     start, end, event = (
-        new[np.searchsorted(old, each)] for each in (matches.start, matches.end, matches.event)
+        new[np.searchsorted(old, positions)] for positions in (matches.start, matches.end, matches.event)
     )
     return matches._replace(start=start, end=end, event=event)
 
 
 def _read(arrays: Arrays, prefix: str, positions: Integers, marks: int) -> Matches:
-    """Complex events out of arrays, of which it is sure that events and marks are there."""
+    """Complex events read from arrays, checked to name only events and marks that exist."""
     start, end = (array_of(arrays, f"{prefix}_{name}", np.int64, None) for name in ("start", "end"))
     event = array_of(arrays, f"{prefix}_event", np.int64, None)
     offsets = array_of(arrays, f"{prefix}_offsets", np.int64, start.size + 1)
-    found = array_of(arrays, f"{prefix}_marks", np.int32, event.size)
-    within(found, 0, marks, "marks")
+    event_marks = array_of(arrays, f"{prefix}_marks", np.int32, event.size)
+    within(event_marks, 0, marks, "marks")
     need(end.size == start.size, "each start has an end")
     need((offsets[0] == 0, offsets[-1] == event.size), "all marks are of some complex event")
     need(np.diff(offsets) >= 0, "marks are in order")
-    for each in (start, end, event):
-        need(np.isin(each, positions), "each event is there")
+    for stamps in (start, end, event):
+        need(np.isin(stamps, positions), "each event is there")
     for name in Matches._fields:
         del arrays[f"{prefix}_{name}"]
-    return Matches(start, end, offsets, event, found)
+    return Matches(start, end, offsets, event, event_marks)
 
 
 def _numbers(events: pa.RecordBatch | pa.Table, name: str) -> NDArray[np.int64]:

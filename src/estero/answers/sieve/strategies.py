@@ -101,11 +101,11 @@ def _maximal_of(items: NDArray[np.int64], offsets: Integers) -> list[bool]:
     holding: list[list[frozenset[int]]] = [[] for _ in events]
     maximal: set[frozenset[int]] = set()
     for support in sorted(set(sets), key=len, reverse=True):
-        rarest = min(support, key=lambda each: len(holding[each]), default=None)
+        rarest = min(support, key=lambda item: len(holding[item]), default=None)
         if rarest is not None and not _is_inside(support, holding[rarest]):
             maximal.add(support)
-            for each in support:
-                holding[each].append(support)
+            for item in support:
+                holding[item].append(support)
     return [support in maximal for support in sets]
 
 

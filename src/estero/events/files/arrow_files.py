@@ -74,7 +74,7 @@ def _with_values(
 
 @contextmanager
 def _sound(file: str) -> Iterator[None]:
-    """Says that a file is damaged where its content cannot be right; errors of the system stay."""
+    """Turns errors about the content of a file into one that calls it damaged; errors of the system stay."""
     try:
         yield
     except (ValueError, KeyError, OSError, pa.ArrowException) as error:

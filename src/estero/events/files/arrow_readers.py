@@ -43,7 +43,7 @@ def opened_reader(file: pa.NativeFile, columns: list[int] | None = None, *, thre
     file.seek(0)
     footed = first.startswith(_MAGIC)
     if not footed and not _begins_a_stream(first, file.size()):
-        raise ValueError("it begins neither like a file nor like a stream of Arrow")
+        raise ValueError("it is neither an Arrow file nor an Arrow stream")
     options = pa.ipc.IpcReadOptions(included_fields=columns, use_threads=threads)
     reader = (pa.ipc.open_file if footed else pa.ipc.open_stream)(file, options=options)
     try:

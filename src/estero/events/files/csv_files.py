@@ -36,7 +36,7 @@ _OF_TYPES = (
     *("decimal_separator", "thousands", "auto_detect", "auto_type_candidates", "all_varchar", "sample_size"),
     *("normalize_names", "union_by_name", "files_to_sniff"),
 )
-"""Options that are answered here; all others are told to DuckDB's reader."""
+"""The options that are handled here; all others go to DuckDB's reader."""
 _MOST_BYTES = 1 << 24
 _CHUNK = 1 << 16
 
@@ -111,14 +111,14 @@ def nulls_of(options: Mapping[str, object]) -> tuple[str, ...]:
 def with_dialect(file: str, options: Mapping[str, object]) -> dict[str, object]:
     """The options, with the delimiter, quotes and comments of the file where they do not say them."""
     comments, line = _beginning(file) if "comment" not in options and "skip" not in options else (0, "")
-    found: dict[str, object] = {"quote": '"', "escape": '"', "skip": comments, "comment": ""}
+    dialect: dict[str, object] = {"quote": '"', "escape": '"', "skip": comments, "comment": ""}
     if nulls := nulls_of(options):
         options = {name: value for name, value in options.items() if name != "null"}
         options["nullstr"] = [*nulls, ""]
     if not any(name in options for name in _DELIMITER_OPTIONS):
         line = line or _beginning(file)[1]
-        found["delim"] = max(_DELIMITERS, key=lambda each: _width(each, line))
-    return {**found, **options}
+        dialect["delim"] = max(_DELIMITERS, key=lambda delimiter: _width(delimiter, line))
+    return {**dialect, **options}
 
 
 def _beginning(file: str) -> tuple[int, str]:
@@ -175,9 +175,9 @@ def _names_and_dialect(
     asked = {name: value for name, value in dialect.items() if name not in _TYPE_OPTIONS}
     relation = connection.execute(f"FROM sniff_csv({literal(as_one_file(file))}{_told(asked)})")
     described = [column[0] for column in relation.description or ()]
-    found: dict[str, Any] = dict(zip(described, relation.fetchall()[0], strict=True))
-    names = tuple(column["name"] for column in found["Columns"])
-    told = {**_dialect_only(dialect), "header": bool(found["HasHeader"]), "skip": found["SkipRows"]}
+    sniffed: dict[str, Any] = dict(zip(described, relation.fetchall()[0], strict=True))
+    names = tuple(column["name"] for column in sniffed["Columns"])
+    told = {**_dialect_only(dialect), "header": bool(sniffed["HasHeader"]), "skip": sniffed["SkipRows"]}
     if told["header"] and may_be_changed(names):
         check_names(_header(connection, file, told, len(names)), file)
     return names, told
@@ -204,7 +204,7 @@ def _check_same(parts: Sequence[Part], *, by_name: bool) -> None:
                 f"the columns are {', '.join(part.names)}, and those of {first.files[0]} are "
                 f"{', '.join(first.names)}",
                 file=part.files[0],
-                hint="csv_options={'union_by_name': True} reads what a file does not have as NULL",
+                hint="csv_options={'union_by_name': True} reads missing columns as NULL",
             )
 
 
@@ -246,7 +246,8 @@ def _given_types(names: Sequence[str], options: Mapping[str, object]) -> dict[st
         types = dict(zip(names, map(str, given), strict=False))
     else:
         raise DataError(
-            f"the types of CSV files cannot be {given!r}", hint="name them by column: {'price': 'DOUBLE'}"
+            f"the types of the columns of CSV files cannot be {given!r}",
+            hint="name them by column: {'price': 'DOUBLE'}",
         )
     if unknown := [name for name in types if name not in names]:
         raise DataError(
@@ -261,7 +262,8 @@ def _plain_name(asked: str) -> str:
         return str(duckdb.sqltype(asked))
     except duckdb.Error as error:
         raise DataError(
-            f"{asked!r} is not a type of DuckDB's", hint="such as VARCHAR, BIGINT, DOUBLE, TIMESTAMPTZ"
+            f"{asked!r} is not a type that DuckDB knows",
+            hint="write one such as VARCHAR, BIGINT, DOUBLE, TIMESTAMPTZ",
         ) from error
 
 

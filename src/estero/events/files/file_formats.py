@@ -71,8 +71,8 @@ _Stamp = tuple[str, str, int, int, int, int]
 
 def _stamp(file: str) -> _Stamp:
     """A path, the directory where it begins, and what changes when the file does."""
-    found = Path(file).stat()
-    return (file, str(Path.cwd()), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    status = Path(file).stat()
+    return (file, str(Path.cwd()), status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 @functools.lru_cache(maxsize=64)
@@ -89,5 +89,5 @@ def _layout(form: str, stamps: tuple[_Stamp, ...], options: _Options) -> TextLay
             with reading(files[0]):
                 return csv_layout(connection, files, options)
         except DataError as error:
-            found = None if error.line is not None else malformed_row(connection, files, options)
-            raise found or error from error.__cause__
+            malformed = None if error.line is not None else malformed_row(connection, files, options)
+            raise malformed or error from error.__cause__

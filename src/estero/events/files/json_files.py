@@ -45,8 +45,8 @@ def json_layout(connection: Connection, files: Sequence[str]) -> TextLayout:
     as_json = dict.fromkeys(names, "JSON")
     texts = _rows([_reading(part, as_json) for part in parts])
     first, _ = _classes(connection, f"SELECT * FROM ({texts}) LIMIT {SAMPLE}", dict.fromkeys(names, NONE))
-    found, rows = _classes(connection, texts, first)
-    columns = _columns(connection, parts, texts, found)
+    classes, rows = _classes(connection, texts, first)
+    columns = _columns(connection, parts, texts, classes)
     read = {column.name: "VARCHAR" if _is_time(column) else column.type for column in columns}
     return TextLayout("json", tuple(columns), tuple(_reading(part, read) for part in parts), rows)
 
@@ -90,7 +90,7 @@ def _shape_and_keys(connection: Connection, file: str) -> tuple[str, list[str]]:
 
 def _extension(file: str) -> str:
     suffixes = [suffix.lower() for suffix in Path(file).suffixes]
-    return next((each for each in reversed(suffixes) if each in (".json", ".jsonl", ".ndjson")), "")
+    return next((suffix for suffix in reversed(suffixes) if suffix in (".json", ".jsonl", ".ndjson")), "")
 
 
 def _first_letter(file: str) -> str:
@@ -100,14 +100,14 @@ def _first_letter(file: str) -> str:
 
 def _keys(connection: Connection, file: str, shape: str) -> list[str]:
     part = Part((file,), (), "read_json_objects", _options(shape))
-    found = connection.execute(
+    kinds_and_keys = connection.execute(
         f"SELECT DISTINCT json_type(json), json_keys(json) FROM {part.relation}"
     ).fetchall()
-    if any(kind != "OBJECT" for kind, _ in found):
+    if any(kind != "OBJECT" for kind, _ in kinds_and_keys):
         raise _no_object(connection, part)
     sample = connection.execute(f"SELECT json_keys(json) FROM {part.relation} LIMIT {SAMPLE}").fetchall()
     ordered = dict.fromkeys(key for (keys,) in sample for key in keys)
-    return [*ordered, *sorted({key for _, keys in found for key in keys} - set(ordered))]
+    return [*ordered, *sorted({key for _, keys in kinds_and_keys for key in keys} - set(ordered))]
 
 
 def _no_object(connection: Connection, part: Part) -> DataError:
@@ -139,17 +139,17 @@ def _classes(connection: Connection, texts: str, first: dict[str, Text]) -> tupl
     row = connection.execute(
         f"SELECT {', '.join(asked)}, count(*) FROM (SELECT {', '.join((*values, *strings))} FROM ({texts}))"
     ).fetchall()[0]
-    return {name: Text(found or 0) for name, found in zip(first, row[:-1], strict=True)}, row[-1]
+    return {name: Text(classes or 0) for name, classes in zip(first, row[:-1], strict=True)}, row[-1]
 
 
 def _columns(
-    connection: Connection, parts: Sequence[Part], texts: str, found: dict[str, Text]
+    connection: Connection, parts: Sequence[Part], texts: str, types: dict[str, Text]
 ) -> list[TextColumn]:
-    nested = [name for name, classes in found.items() if classes & ~Text.NULL == Text.NESTED]
+    nested = [name for name, classes in types.items() if classes & ~Text.NULL == Text.NESTED]
     structures = _structures(connection, parts, texts, nested)
     return [
         TextColumn(name, structures.get(name) or _type_of(classes), classes)
-        for name, classes in found.items()
+        for name, classes in types.items()
     ]
 
 
@@ -158,8 +158,8 @@ def _type_of(classes: Text) -> str:
     if held & Text.STRING:
         strings = Text.STRING | Text.DATE | Text.TIME | Text.ZONED | Text.NANO | Text.OTHER
         return "JSON" if held & ~strings else type_of(held & ~Text.STRING) or "VARCHAR"
-    found = type_of(held) or '"NULL"'
-    return "JSON" if found == "VARCHAR" else found
+    kind = type_of(held) or '"NULL"'
+    return "JSON" if kind == "VARCHAR" else kind
 
 
 def _structures(

@@ -65,7 +65,7 @@ class Partitions:
         return tuple(column.name for column in self.columns)
 
     def values(self, file: str) -> dict[str, pa.Scalar]:
-        """What stands in these columns for the rows of a file."""
+        """The values of these columns in the rows of a file."""
         written = dict(_named_in(self.root, file))
         return {
             column.name: pa.scalar(_decoded(written[column.written])).cast(_ARROW[column.type])
@@ -83,17 +83,17 @@ def partitions_of(path: str, files: Sequence[str]) -> Partitions | None:
     names = [name for name, _ in written[0]]
     if not names or len(set(names)) < len(names):
         return None
-    if any([name for name, _ in each] != names for each in written):
+    if any([name for name, _ in levels] != names for levels in written):
         return None
     columns = [
-        PartitionColumn(unquote(name), name, _type_of(_decoded(each[place][1]) for each in written))
+        PartitionColumn(unquote(name), name, _type_of(_decoded(levels[place][1]) for levels in written))
         for place, name in enumerate(names)
     ]
     return Partitions(root, tuple(columns))
 
 
 def _root_of(path: str) -> str:
-    """The directory below which `path` names files: itself, or what is before a pattern."""
+    """The directory below which `path` names files: itself, or the part before a pattern."""
     if Path(path).is_file():
         return str(Path(path).parent)
     if Path(path).exists() or not glob.has_magic(path):
@@ -106,8 +106,8 @@ def _root_of(path: str) -> str:
 def _named_in(root: str, file: str) -> list[tuple[str, str]]:
     """Names and values in the directories between `root` and a file, in order."""
     below = Path(file).parent.relative_to(root).parts
-    found = map(_NAMED.fullmatch, below)
-    return [(each[1], each[2]) for each in found if each is not None]
+    matches = map(_NAMED.fullmatch, below)
+    return [(match[1], match[2]) for match in matches if match is not None]
 
 
 def _decoded(value: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What a path names: a file, the files of a directory or glob, or a pipe, which can be read once."""
+"""Paths: a file, the files of a directory or glob, or a pipe, which can be read once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def in_store(path: str) -> bool:
 def files_of(path: str) -> list[str]:
     """The files that a path, directory or glob names, in order.
 
-    A path that exists is itself, whatever letters it has. Raises `DataError` where there are none.
+    A path that exists stands for itself, even with letters of globs. Raises `DataError` without any file.
     """
     if not path:
         raise DataError("the path of the events is empty", hint="name a file, a directory or a glob")
@@ -37,7 +37,7 @@ def files_of(path: str) -> list[str]:
         raise DataError(f"{path!r} is not a path: it contains a NUL character")
     if in_store(path):
         raise DataError(
-            "this place is read by Spark, not in this process",
+            "only Spark reads this place",
             file=path,
             hint="leave out --engine duckdb; in Python, estero.spark.read_events(…) gives a DataFrame",
         )
@@ -47,10 +47,10 @@ def files_of(path: str) -> list[str]:
             return _in_directory(path) if stat.S_ISDIR(mode) else [path]
         if not glob.has_magic(path):
             raise DataError("there is no such file", file=path, hint=_what_is_there(path))
-        found = sorted(each for each in glob.glob(path, recursive=True) if Path(each).is_file())  # noqa: PTH207  a pattern may be absolute
-    if not found:
+        matching = sorted(file for file in glob.glob(path, recursive=True) if Path(file).is_file())  # noqa: PTH207  a pattern may be absolute
+    if not matching:
         raise DataError("no file matches this pattern", file=path, hint=_what_is_there(path))
-    return found
+    return matching
 
 
 def _what_is_there(path: str) -> str:
@@ -63,13 +63,15 @@ def _what_is_there(path: str) -> str:
         if not folder.is_dir():
             return f"there is no directory {folder}"
     try:
-        names = sorted(each.name for each in folder.iterdir())
+        names = sorted(entry.name for entry in folder.iterdir())
     except OSError:  # it may be entered and not listed
         return ""
     near = difflib.get_close_matches(Path(path).name, names, 1)
     if near:
         return f"did you mean {folder / near[0]}?"
-    return "" if Path(path).is_absolute() else f"the path begins in the current directory, {Path.cwd()}"
+    return (
+        "" if Path(path).is_absolute() else f"a relative path begins in the current directory, {Path.cwd()}"
+    )
 
 
 def as_file(path: str) -> str:
@@ -102,7 +104,7 @@ def as_one_file(path: str) -> str:
 
 
 def _mode(path: str) -> int | None:
-    """The kind of what is at a path, as `stat` says it; None where there is nothing."""
+    """The kind of file at a path, as `stat` says it; None where there is nothing."""
     try:
         return Path(path).stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -116,8 +118,8 @@ def _mode(path: str) -> int | None:
 
 
 def _in_directory(path: str) -> list[str]:
-    files = [each for each in sorted(Path(path).rglob("*")) if each.is_file()]
-    found = [str(file) for file in files if not file.name.startswith((".", "_"))]
-    if not found:
+    files = [file for file in sorted(Path(path).rglob("*")) if file.is_file()]
+    shown = [str(file) for file in files if not file.name.startswith((".", "_"))]
+    if not shown:
         raise DataError("the directory holds no files", file=path)
-    return found
+    return shown

@@ -9,10 +9,10 @@ from estero.events.files.partitions import FILE
 from estero.events.files.paths import as_one_file
 
 NO_HIVE = ", hive_partitioning = false"
-"""What tells a reader of DuckDB to leave the names of directories alone."""
+"""The option that has a reader of DuckDB ignore the names of directories."""
 
 NAMING = f"{NO_HIVE}, filename = {literal(FILE)}"
-"""The same, and to name the file of each row."""
+"""The same, and the one that has it name the file of each row."""
 
 
 def rows_of(reader: str, files: Iterable[str], options: str = "") -> str:

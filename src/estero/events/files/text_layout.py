@@ -47,7 +47,7 @@ _TIMES: Mapping[str, Text] = {
 }
 """Which texts a type of times holds without loss."""
 _COARSE = ("DATE", "TIMESTAMP_S", "TIMESTAMP_MS")
-"""Those of them that hold no microseconds: a text may not have any."""
+"""The types of times without microseconds, in which no text may have any."""
 
 _ALIKE = (
     Text.SMALL | Text.LARGE | Text.FLOAT | Text.NAMED,
@@ -91,7 +91,7 @@ class Part:
 
 
 def merged(parts: Iterable[Part]) -> list[Part]:
-    """The parts, of which neighbours are one where they differ in their files only."""
+    """The parts, with neighbours joined that differ only in their files."""
     return [
         replace(alike, files=tuple(file for part in group for file in part.files))
         for alike, group in itertools.groupby(parts, lambda part: replace(part, files=()))
@@ -141,14 +141,14 @@ def settled(
     """
     texts = _rows(columns, parts, lambda column: quoted(column.name))
     first, _ = _classes(connection, f"SELECT * FROM ({texts}) LIMIT {SAMPLE}", columns, {})
-    found, rows = _classes(connection, texts, columns, first)
-    typed = [_typed(column, *found[column.name]) for column in columns]
+    held, rows = _classes(connection, texts, columns, first)
+    typed = [_typed(column, *held[column.name]) for column in columns]
     for column in typed:
-        if column.given and found[column.name][1]:
+        if column.given and held[column.name][1]:
             raise _misfit(connection, column, parts)
     ordered = [
-        _in_other_order(connection, each, texts) if each.classes & ~Text.NULL == Text.SLASHED else each
-        for each in typed
+        _in_other_order(connection, column, texts) if column.classes & ~Text.NULL == Text.SLASHED else column
+        for column in typed
     ]
     return TextLayout(form, tuple(ordered), tuple(parts), rows)
 
@@ -170,25 +170,25 @@ def _rows(
     return " UNION ALL BY NAME ".join(queries)
 
 
-_Found = dict[str, tuple[Text, bool]]
+_Held = dict[str, tuple[Text, bool]]
 """For each column its classes, and whether a text does not fit its given type or format."""
 
 
 def _classes(
-    connection: Connection, texts: str, columns: Sequence[TextColumn], first: _Found
-) -> tuple[_Found, int]:
-    """What the rows of `texts` hold, and how many they are.
+    connection: Connection, texts: str, columns: Sequence[TextColumn], first: _Held
+) -> tuple[_Held, int]:
+    """The classes of the columns of `texts`, and the number of rows.
 
     A column of strings in `first` stays one, and is only counted.
     """
     asked = [_question(column, first.get(column.name)) for column in columns]
     row = connection.execute(f"SELECT {', '.join(asked)}, count(*) FROM ({texts})").fetchall()[0]
-    found = {}
+    held = {}
     for place, column in enumerate(columns):
         classes, misfits = row[2 * place], row[2 * place + 1]
         before = first.get(column.name, (NONE, False))[0]
-        found[column.name] = (Text(classes or 0) | before, bool(misfits))
-    return found, row[-1]
+        held[column.name] = (Text(classes or 0) | before, bool(misfits))
+    return held, row[-1]
 
 
 def _question(column: TextColumn, known: tuple[Text, bool] | None) -> str:
@@ -215,7 +215,7 @@ def _in_other_order(connection: Connection, column: TextColumn, texts: str) -> T
     text = quoted(column.name)
     tried = [f"count({text}) = count({_parsed(text, order)})" for order in _ORDERS]
     fits = connection.execute(f"SELECT {', '.join(tried)} FROM ({texts})").fetchall()[0]
-    formats = [each for each, fit in zip(_ORDERS, fits, strict=True) if fit]
+    formats = [order for order, fit in zip(_ORDERS, fits, strict=True) if fit]
     if len(formats) != 1:
         return column
     return replace(column, format=formats[0], type="TIMESTAMP" if "%H" in formats[0] else "DATE")
@@ -277,13 +277,13 @@ def _lossless(asked: str, text: str) -> str | None:
 def _misfit(connection: Connection, column: TextColumn, parts: Sequence[Part]) -> DataError:
     """The error that names the first text that does not fit the type that is given."""
     asked = column.type if column.format is None else f"{column.type} written as {column.format}"
-    found = _first_text(connection, misfits(column), column, parts)
-    if found is None:
+    odd = _first_text(connection, misfits(column), column, parts)
+    if odd is None:
         raise ValueError(f"all texts of {column.name} fit {asked}")
     return DataError(
-        f"{found.text!r} cannot be read as {asked} without loss",
-        file=found.file,
-        row=found.row,
+        f"{odd.text!r} cannot be read as {asked} without loss",
+        file=odd.file,
+        row=odd.row,
         column=column.name,
         hint="csv_options={'types': …} says what a column holds",
     )
@@ -302,8 +302,8 @@ class OddText:
 
 
 def odd_text(connection: Connection, layout: TextLayout, name: str) -> OddText | None:
-    """What made a column one of strings or JSON; None where it begins with such texts, or has a type."""
-    column = next((each for each in layout.columns if each.name == name), None)
+    """The text that made a column one of strings or JSON; None where it begins with one, or has a type."""
+    column = next((described for described in layout.columns if described.name == name), None)
     if column is None or column.given or column.type not in ("VARCHAR", "JSON"):
         return None
     text = quoted(name)
@@ -315,9 +315,9 @@ def odd_text(connection: Connection, layout: TextLayout, name: str) -> OddText |
         return None
     for allowed in (*(kind for kind in _ALIKE if first & kind), allowed_by(str(promised))):
         odd = f"({classes}) & {~(allowed | _ALWAYS) & 0xFFFF:d} <> 0"
-        found = _first_text(connection, odd, column, layout.parts)
-        if found is not None:
-            return found
+        example = _first_text(connection, odd, column, layout.parts)
+        if example is not None:
+            return example
     return None
 
 
@@ -330,8 +330,8 @@ def _first_class(connection: Connection, classes: str, column: TextColumn, parts
     """The class of the first text that there is."""
     for part in _with(column, parts):
         asked = f"SELECT {classes} FROM {part.relation} WHERE {quoted(column.name)} IS NOT NULL LIMIT 1"
-        if (found := connection.execute(asked).fetchone()) is not None:
-            return Text(found[0])
+        if (first := connection.execute(asked).fetchone()) is not None:
+            return Text(first[0])
     return NONE
 
 
@@ -344,6 +344,6 @@ def _first_text(
         for file in part.files:
             numbered = f"SELECT {text}, row_number() OVER () AS __row FROM {part.relation_of(file)}"
             asked = f"SELECT CAST({text} AS VARCHAR), __row FROM ({numbered}) WHERE {condition} LIMIT 1"
-            if (found := connection.execute(asked).fetchone()) is not None:
-                return OddText(file, found[1], found[0])
+            if (first := connection.execute(asked).fetchone()) is not None:
+                return OddText(file, first[1], first[0])
     return None

@@ -32,7 +32,7 @@ from estero.events.tables.whole_batches import whole_table
 from estero.plan.plan import Classification
 
 _NO_VALUE = (pa.ArrowException, TypeError, ValueError, OverflowError)
-"""What Arrow raises for a value that is not of a type."""
+"""The errors of Arrow for a value that is not of a type."""
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 
 
@@ -89,7 +89,7 @@ class Classifier:
         return Incoming(events, times, refuse_infinite(_in_schema(table, self.schema), self._time))
 
     def hashes(self) -> NDArray[np.uint64]:
-        """What DuckDB makes of some values: equal where it hashes keys as it did."""
+        """DuckDB's hashes of some values, which change when it hashes keys in another way."""
         (row,) = self._connection.sql("SELECT hash('estero'), hash(1::BIGINT), hash('a', 1.5)").fetchall()
         return np.array(row, np.uint64)
 
@@ -104,10 +104,10 @@ class Classifier:
                 name = self._asked[statement] = f"asked{len(self._asked)}"
                 self._connection.execute(f"PREPARE {name} AS {statement}")
             given = ", ".join(map(literal, texts))
-            found = self._connection.execute(f"EXECUTE {name}({given})")
+            answered = self._connection.execute(f"EXECUTE {name}({given})")
         else:
-            found = self._connection.execute(statement, texts)
-        ((one, other),) = found.fetchall()
+            answered = self._connection.execute(statement, texts)
+        ((one, other),) = answered.fetchall()
         return one, other
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ class Classifier:
         return together.cast(self.columns)
 
     def _table_of(self, batch: object, type_name: str) -> pa.Table:
-        """What users have in memory as a table, with the fields that are columns of their own."""
+        """A table of events in memory, with the fields that are columns of their own."""
         schema = self._layout.schemas[type_name]
         given = as_given(schema)
         table = self._given(batch, type_name, given)
@@ -150,25 +150,26 @@ class Classifier:
         )
 
     def _given(self, batch: object, type_name: str, schema: pa.Schema) -> pa.Table:
-        """What users have in memory: rows as mappings, or whatever `open_input` takes."""
+        """A table of events in memory: rows as mappings, or anything that `open_input` takes."""
         if isinstance(batch, Mapping) or is_event(batch):
             batch = [batch]
         if isinstance(batch, list | tuple) and all(
             isinstance(row, Mapping) or is_event(row) for row in batch
         ):
             return _of_rows([_named(row, place, schema) for place, row in enumerate(batch, 1)], schema)
-        found = open_input(batch)
-        if found.stream is not None:
+        opened = open_input(batch)
+        if opened.stream is not None:
             with reading():
-                return found.stream(None).read_all()
-        if found.table is None:
+                return opened.stream(None).read_all()
+        if opened.table is None:
             raise DataError(
-                "a file cannot be pushed: read it first, or use Query.run, which reads files", file=found.file
+                "a file cannot be pushed: read it first, or use Query.run, which reads files",
+                file=opened.file,
             )
-        if found.of_pandas and self._time is not None and self._time in found.table.column_names:
+        if opened.of_pandas and self._time is not None and self._time in opened.table.column_names:
             where = f" in the events of {type_name}" if type_name else ""
-            refuse_nat(found.table.column(self._time), self._time, where)
-        return found.table
+            refuse_nat(opened.table.column(self._time), self._time, where)
+        return opened.table
 
     def _times(self, events: pa.Table) -> NDArray[np.int64]:
         if self._time is None or self._time_type is None:
@@ -197,7 +198,7 @@ def _named(
         return row
     if len(row) != len(schema):
         raise DataError(
-            f"the event has {len(row)} values, and there are {len(schema)} columns",
+            f"the event has {len(row)} values, but there are {len(schema)} columns",
             row=number,
             hint=f"the columns are {_listed(schema.names)}",
         )
@@ -225,8 +226,8 @@ def _not_of_type(values: Sequence[object], field: pa.Field, error: Exception) ->
     for place, value in enumerate(values, 1) if len(values) > 1 else ():
         try:
             _array([value], field.type)
-        except _NO_VALUE as found:
-            row, error = place, found
+        except _NO_VALUE as refused:
+            row, error = place, refused
             break
     return DataError(f"not a value of type {field.type}: {error}", row=row, column=field.name)
 

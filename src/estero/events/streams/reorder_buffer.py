@@ -83,7 +83,7 @@ class ReorderBuffer:
         return _later(self._greatest, self._closed)
 
     def advance(self, time: int) -> None:
-        """No event before `time` comes any more."""
+        """Notes that no event before `time` comes any more."""
         self._closed = _later(self._closed, time)
 
     @property
@@ -141,7 +141,7 @@ class ReorderBuffer:
         self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
 
     def let_go(self, *, everything: bool = False) -> pa.Table:
-        """What is held back no longer, in stream order; with `everything`, all of it."""
+        """The events that are held back no longer, in stream order; with `everything`, all of them."""
         if everything:
             self._closed = self.watermark_at_end
         until = self.watermark
@@ -159,7 +159,7 @@ class ReorderBuffer:
         return together
 
     def pending(self) -> pa.Table:
-        """All that is held back, in stream order."""
+        """The events that are held back, in stream order."""
         return self._sorted(
             pa.concat_tables([self._schema.empty_table(), *(chunk.events for chunk in self._chunks)])
         )
@@ -168,17 +168,18 @@ class ReorderBuffer:
         """How far the stream is, in one row: the greatest time, the one said, what was last let go."""
         last: Sequence[Any] = [None] * (1 + len(self._order))
         if self._last is not None:
-            last = [self._last[0], *(_value(each) for each in self._last[1:])]
+            last = [self._last[0], *(_value(value) for value in self._last[1:])]
         names = [name for name in self._own.names if name != ARRIVAL]
         columns = {
-            name: pa.array([each], self._own.field(name).type) for name, each in zip(names, last, strict=True)
+            name: pa.array([value], self._own.field(name).type)
+            for name, value in zip(names, last, strict=True)
         }
         columns["greatest"] = pa.array([self._greatest], pa.int64())
         columns["closed"] = pa.array([self._closed], pa.int64())
         return pa.record_batch(columns)
 
     def restore(self, pending: pa.Table, reached: pa.RecordBatch) -> None:
-        """Takes up what `pending` and `reached` gave; raises ValueError or KeyError for other things."""
+        """Continues from the results of `pending` and `reached`; raises ValueError or KeyError for others."""
         times, arrivals = pending.column(TIME), pending.column(ARRIVAL)
         if reached.num_rows != 1 or times.null_count or arrivals.null_count:
             raise ValueError("what is held back has no times")
@@ -207,8 +208,8 @@ class ReorderBuffer:
 
 
 def _later(one: int | None, other: int | None) -> int | None:
-    """The later of two times, of which one may not be known."""
-    return max((each for each in (one, other) if each is not None), default=None)
+    """The later of two times, either of which may be unknown."""
+    return max((time for time in (one, other) if time is not None), default=None)
 
 
 def _comparable(scalar: pa.Scalar) -> tuple[int, Any]:

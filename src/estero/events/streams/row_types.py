@@ -173,10 +173,10 @@ def without_texts(values: Sequence[Any], declared: pa.DataType) -> Sequence[Any]
 
     Raises ValueError for a text that says none, or one finer than the column.
     """
-    found = row_type(declared)
-    if found is None or found.stored is None or not any(type(value) is str for value in values):
+    known = row_type(declared)
+    if known is None or known.stored is None or not any(type(value) is str for value in values):
         return values
-    return [_moment(value, found) if type(value) is str else value for value in values]
+    return [_moment(value, known) if type(value) is str else value for value in values]
 
 
 def _moment(text: str, of: RowType) -> pa.Scalar:
@@ -192,8 +192,8 @@ def _days(day: date) -> int:
 
 
 _PLAIN: Final[Mapping[pa.DataType, RowType]] = {
-    each.arrow: each
-    for each in (
+    plain.arrow: plain
+    for plain in (
         RowType(pa.null(), {}),
         RowType(pa.bool_(), {bool: same}),
         RowType(pa.float64(), {float: same, int: _float}),

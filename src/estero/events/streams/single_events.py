@@ -55,8 +55,8 @@ class SingleEvents:
         self._names = self._declared.names
         self._types = [_typed(field) for field in self._declared]
         columns = {
-            name: _column(place, name, each, source)
-            for place, (name, each) in enumerate(zip(self._names, self._types, strict=True))
+            name: _column(place, name, declared, source)
+            for place, (name, declared) in enumerate(zip(self._names, self._types, strict=True))
         }
         self._classifier = RowClassifier(classification, columns, ask)
         self._schema = schema
@@ -64,7 +64,7 @@ class SingleEvents:
         self._changes: dict[tuple[type, ...], tuple[tuple[int, Change], ...]] = {}
 
     def row(self, event: object) -> tuple[Any, ...] | None:
-        """The values of one event, None for what is no event by itself; `AskSqlError` as for `classified`.
+        """The values of one event, None for anything but a single event; `AskSqlError` as for `classified`.
 
         An event is a mapping of names to values, a tuple of values in the order of the columns, or a batch or
         table of one row.
@@ -77,7 +77,7 @@ class SingleEvents:
             if not event.schema.equals(self._declared):
                 return None
             columns = zip(self._types, event.columns, strict=True)
-            return tuple([each.of_scalar(column[0]) for each, column in columns])
+            return tuple([declared.of_scalar(column[0]) for declared, column in columns])
         return None
 
     def time(self, row: Sequence[Any]) -> int:
@@ -142,28 +142,28 @@ class SingleEvents:
         return tuple(values)
 
     def _changes_of(self, types: tuple[type, ...]) -> tuple[tuple[int, Change], ...]:
-        """What is done with values of these types of Python, remembered."""
+        """The conversions of values of these types of Python, remembered."""
         changes = [
-            (place, each.takes.get(kind, each.by_arrow))
-            for place, (kind, each) in enumerate(zip(types, self._types, strict=True))
+            (place, declared.takes.get(kind, declared.by_arrow))
+            for place, (kind, declared) in enumerate(zip(types, self._types, strict=True))
             if kind is not type(None)
         ]
-        found = tuple((place, change) for place, change in changes if change is not same)
+        applied = tuple((place, change) for place, change in changes if change is not same)
         if len(self._changes) < _MOST_COMBINATIONS:
-            self._changes[types] = found
-        return found
+            self._changes[types] = applied
+        return applied
 
 
 def _typed(field: pa.Field) -> RowType:
-    found = row_type(field.type)
-    if found is None:
+    known = row_type(field.type)
+    if known is None:
         raise NotInPythonError(f"the column {field.name!r} holds {field.type}")
-    return found
+    return known
 
 
-def _column(place: int, name: str, each: RowType, source: Source) -> RowColumn:
-    """How expressions read a column; `each` is its type."""
+def _column(place: int, name: str, declared: RowType, source: Source) -> RowColumn:
+    """How expressions read a column; `declared` is its type."""
     column = source.column_types[name]
-    if pa.types.is_timestamp(each.arrow):
-        return RowColumn(place, column.kind, column.tick, _SCALES[each.arrow.unit])
-    return RowColumn(place, column.kind, scale=_DAY if each.arrow == pa.date32() else 1)
+    if pa.types.is_timestamp(declared.arrow):
+        return RowColumn(place, column.kind, column.tick, _SCALES[declared.arrow.unit])
+    return RowColumn(place, column.kind, scale=_DAY if declared.arrow == pa.date32() else 1)

@@ -55,7 +55,7 @@ class StreamLayout:
         return "" not in self.schemas
 
     def source(self) -> Source:
-        """A source without events that are laid out so."""
+        """A source of this layout, without events."""
         empty = {name: schema.empty_table() for name, schema in self.schemas.items()}
         return open_source(empty if self.mapped else empty[""], self.columns)
 
@@ -74,14 +74,14 @@ class StreamLayout:
 
     @classmethod
     def of_state(cls, text: str, arrays: dict[str, NDArray[np.uint8]]) -> StreamLayout:
-        """From both again; takes the schemas out of `arrays`. Raises ValueError for another text."""
+        """The layout of a text and arrays, out of which it takes the schemas; ValueError for another text."""
         named = [name for name in arrays if name.startswith(_SCHEMA)]
         schemas = {
             name.removeprefix(_SCHEMA): pa.ipc.read_schema(pa.py_buffer(arrays.pop(name))) for name in named
         }
         said = json.loads(text)
         if not isinstance(said, dict) or not all(_is_said(name, value) for name, value in said.items()):
-            raise ValueError("no layout is said so")
+            raise ValueError("the layout of the stream is invalid")
         lateness, unit = said.pop("lateness"), said.pop("time_unit")
         columns = EventLayout(
             **said | {name: tuple(said[name]) for name in ("order", "types")},
@@ -96,7 +96,7 @@ def _is_said(name: str, value: object) -> bool:
         case "lateness":
             return isinstance(value, int) and not isinstance(value, bool) and value >= 0
         case "order" | "types":
-            return isinstance(value, list) and all(isinstance(each, str) for each in value)
+            return isinstance(value, list) and all(isinstance(item, str) for item in value)
         case _:
             return value is None or isinstance(value, str | bool)
 
@@ -126,7 +126,7 @@ def layout_of(scan: Scan, lateness: Lateness | None = None) -> StreamLayout:
 
 
 def ticks_of(lateness: Lateness, tick_ns: int | None) -> int:
-    """A lateness in ticks of so many nanoseconds, None where their length is not known; rounded up.
+    """A lateness in ticks of `tick_ns` nanoseconds, None where their length is not known; rounded up.
 
     Raises ValueError for a text that is not a duration, for a negative lateness, and for one that has no
     meaning without the length of a tick.
@@ -153,12 +153,12 @@ def ticks_of(lateness: Lateness, tick_ns: int | None) -> int:
 
 
 def _nanoseconds(text: object) -> int:
-    found = list(_PART.finditer(text)) if isinstance(text, str) else []
-    names = [part[2].lower() for part in found]
+    parts = list(_PART.finditer(text)) if isinstance(text, str) else []
+    names = [part[2].lower() for part in parts]
     units = [_UNITS.get(name) or _UNITS.get(name.removesuffix("s")) for name in names]
-    if not found or "".join(part[0] for part in found) != text or None in units:
+    if not parts or "".join(part[0] for part in parts) != text or None in units:
         raise ValueError(f"a lateness is a duration such as '5 seconds', not {text!r}")
-    return sum(int(part[1]) * unit.value for part, unit in zip(found, units, strict=True) if unit)
+    return sum(int(part[1]) * unit.value for part, unit in zip(parts, units, strict=True) if unit)
 
 
 def _schema_of(events: object, csv_options: Mapping[str, object] | None) -> pa.Schema:

@@ -51,9 +51,9 @@ class LazyFrame:
 
         wanted = pl.any_horizontal(
             pl.all_horizontal(
-                pl.col(name).cast(pl.String).is_in(sorted(texts)) for name, texts in each.items()
+                pl.col(name).cast(pl.String).is_in(sorted(texts)) for name, texts in strings.items()
             )
-            for each in one_of
+            for strings in one_of
         )
         number = pl.col(POSITION).cast(pl.Int64)
         frame = self.frame.with_row_index(POSITION).filter(wanted).select(*columns, number)

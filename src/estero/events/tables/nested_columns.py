@@ -116,7 +116,7 @@ class _NestedStream:
         schema = with_fields(reader.schema.empty_table(), made).schema
         batches = (
             batch
-            for each in reader
-            for batch in with_fields(pa.Table.from_batches([each]), made).to_batches()
+            for arrived in reader
+            for batch in with_fields(pa.Table.from_batches([arrived]), made).to_batches()
         )
         return pa.RecordBatchReader.from_batches(schema, batches)

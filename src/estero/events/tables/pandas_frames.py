@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _ALIKE = frozenset({"string", "integer", "floating", "boolean", "bytes", "empty", "mixed-integer-float"})
-"""What pandas calls columns of objects in which Arrow finds one kind of values, or none."""
+"""The names of pandas for columns of objects in which Arrow finds one kind of values, or none."""
 _TIMES = frozenset({"datetime", "datetime64", "timedelta", "timedelta64"})
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "a truth value": (bool, np.bool_),
@@ -40,7 +40,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 _MISFITS = (pa.ArrowException, OverflowError, TypeError, ValueError)
 _LETTERS = 40
 _SAMPLE, _FEW = 1024, 64
-"""A column is taken for one of few strings where so many values from its top have so few different ones."""
+"""The length of the sample, and the most distinct strings in that of a column of few."""
 
 
 def table_of_frame(frame: pd.DataFrame) -> pa.Table:
@@ -147,7 +147,7 @@ def _check_kinds(name: str, column: pd.Series[Any]) -> None:
 
 
 def _kind(value: object) -> str:
-    """What a value is, for people."""
+    """The kind of a value, in words."""
     if isinstance(value, dt.datetime):
         return "a time without a zone" if value.tzinfo is None else "a time with a zone"
     for kind, types in _KINDS.items():

@@ -79,11 +79,13 @@ class Numbered(NamedTuple):
 
     def has(self, columns: Sequence[str], one_of: OneOf) -> bool:
         """Whether all rows that these conditions let pass are there, in these columns."""
-        return set(columns) <= set(self.kept.columns) and all(each in self.one_of for each in one_of)
+        return set(columns) <= set(self.kept.columns) and all(
+            condition in self.one_of for condition in one_of
+        )
 
 
 class _NotInOrderError(Exception):
-    """Raised where a row is not after the one before it, or is not known to be."""
+    """An error for a row that is not after the one before it, or not known to be."""
 
 
 class Relation:
@@ -108,11 +110,11 @@ class Relation:
 
     @property
     def columns(self) -> Sequence[str]:
-        """Those that it is run for, as far as it is known."""
+        """The columns for which it is run, if they are known."""
         return self._expected if self._kept is None else self._kept.columns
 
     def expect(self, columns: Collection[str], *, order: Sequence[str] = (), one_of: OneOf = ()) -> None:
-        """Only these columns will be asked for.
+        """Announces that only these columns will be read.
 
         With `one_of` only such rows will, if each row is after the one before it in the columns of `order`,
         which are among `columns`.
@@ -155,11 +157,11 @@ class Relation:
         Rows may be left out that are none of `one_of`. Where the order is not known all rows come, without
         numbers.
         """
-        found = self.in_order()
-        if found is None or not found.has(columns, one_of):
+        in_order = self.in_order()
+        if in_order is None or not in_order.has(columns, one_of):
             return self(columns)
         chosen = [*(self.schema.field(name) for name in columns), pa.field(POSITION, pa.int64())]
-        return pa.RecordBatchReader.from_batches(pa.schema(chosen), found.kept.rows([*columns, POSITION]))
+        return pa.RecordBatchReader.from_batches(pa.schema(chosen), in_order.kept.rows([*columns, POSITION]))
 
     def has(self, column: str, text: str) -> bool:
         """Whether a text is among the strings of a column; runs it as far as the first."""
@@ -204,10 +206,10 @@ class Relation:
         }
         named = [*map(quoted, self._expected), *(f"{sql} AS {name}" for name, sql in computed.items())]
         wanted = (
-            " AND ".join(_is_one_of(name, sorted(texts)) for name, texts in each.items())
-            for each in self._one_of
+            " AND ".join(_is_one_of(name, sorted(texts)) for name, texts in strings.items())
+            for strings in self._one_of
         )
-        kept = " OR ".join((RELATION_UNSURE, RELATION_LAST, *(f"({each})" for each in wanted)))
+        kept = " OR ".join((RELATION_UNSURE, RELATION_LAST, *(f"({condition})" for condition in wanted)))
         with _running():
             asked = self._relation.project(", ".join(named)).filter(kept)
         columns = [*self._expected, POSITION]

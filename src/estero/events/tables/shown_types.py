@@ -75,7 +75,7 @@ def in_zones_of(data_type: pa.DataType, came: pa.DataType) -> pa.DataType:
         if data_type.num_fields != came.num_fields:
             return data_type
         pairs = zip(data_type, came, strict=True)
-        return pa.struct([each.with_type(in_zones_of(each.type, other.type)) for each, other in pairs])
+        return pa.struct([field.with_type(in_zones_of(field.type, other.type)) for field, other in pairs])
     if pa.types.is_map(data_type) and pa.types.is_map(came):
         item = data_type.item_field.with_type(in_zones_of(data_type.item_type, came.item_type))
         return pa.map_(data_type.key_field, item)
@@ -97,7 +97,7 @@ def common_zone(types: Iterable[pa.DataType]) -> pa.DataType | None:
     distinct = [kind for kind in dict.fromkeys(types) if not pa.types.is_null(kind)]
     if len(distinct) < 2:
         return distinct[0] if distinct else None
-    zones = {zone_of(each) for each in distinct}
+    zones = {zone_of(data_type) for data_type in distinct}
     return pa.timestamp("us", zones.pop() if len(zones) == 1 else UTC)
 
 

@@ -22,7 +22,7 @@ from estero.language.tree.schema import Kind
 
 _EXACT = frozenset({Kind.INT, Kind.DECIMAL})
 _INTEGERS = "DECIMAL(19,0)"
-"""What has all integers of 64 bits."""
+"""The decimal type that holds all integers of 64 bits."""
 _HINT = "rename one of the two columns, or convert it"
 
 
@@ -49,7 +49,7 @@ def union_columns(tables: Tables) -> dict[str, ColumnType]:
         for name, here in columns.items():
             known = union.get(name)
             union[name] = here if known is None else _common(name, known, here)
-    return {name: found.column for name, found in union.items()}
+    return {name: described.column for name, described in union.items()}
 
 
 def union_query(
@@ -113,7 +113,7 @@ def _common(name: str, one: TableColumn, other: TableColumn) -> TableColumn:
 def _decimal(name: str, one: TableColumn, other: TableColumn) -> ColumnType:
     """The decimals that have the values of both columns, which are of decimals and integers."""
     types = [
-        str(each.column.cast) if each.column.kind is Kind.DECIMAL else _INTEGERS for each in (one, other)
+        str(side.column.cast) if side.column.kind is Kind.DECIMAL else _INTEGERS for side in (one, other)
     ]
     common = common_decimal(types)
     if common is None:
@@ -127,7 +127,7 @@ def _decimal(name: str, one: TableColumn, other: TableColumn) -> ColumnType:
 
 
 def _merged(one: ColumnType, other: ColumnType) -> ColumnType:
-    """What is inside of two structs or lists together; what differs in kind cannot be compared."""
+    """The inner columns of two structs or lists together; those of different kinds cannot be compared."""
     if one.kind is Kind.NULL or one == other:
         return other
     if other.kind is Kind.NULL:

@@ -68,11 +68,11 @@ def recognize_frame(
     shares = number_of_shares(work.plan, df.sparkSession, share=share, partitions=partitions) if shared else 1
     distributed = distribute(df, work.plan, work.division, partitions, split_keys=split_keys, shares=shares)
     on_batches = work.on_batches(distributed.shares) if partials is None else work.with_partials(partials)
-    found = distributed.rows.mapInArrow(on_batches, spark_schema(work.answer))
+    matches = distributed.rows.mapInArrow(on_batches, spark_schema(work.answer))
     if event_rows:
-        found = rows_of(found, work.answer)
-    distributed.release_with(found)
-    return found
+        matches = rows_of(matches, work.answer)
+    distributed.release_with(matches)
+    return matches
 
 
 def _known(df: DataFrame, work: Work, until: Until | None) -> int | None:

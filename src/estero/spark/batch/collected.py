@@ -39,7 +39,7 @@ def collect(
     events: Paths | None = None,
     csv_options: Mapping[str, object] | None = None,
 ) -> Collected:
-    """What `estero.spark.recognize` found, in this process: counted, limited, written, or read by batches.
+    """The complex events of `estero.spark.recognize` in this process: counted, limited, written, or read.
 
     With the path that `events` were read from, an error about a malformed row names file and line.
     """
@@ -52,7 +52,7 @@ class Collected:
 
     Each question runs the job. Rows wait in a temporary file of the machine that runs Spark in local mode,
     so an answer of any size fits; from a cluster they come through memory. Complex events with the same
-    ends keep one order from run to run. `limit` keeps any `n` of them: Spark stops when it has found so many.
+    ends keep one order from run to run. `limit` keeps any `n` of them: Spark stops once it has that many.
     `recheck` is called when the data made a job fail, to say it better than Spark does.
     """
 

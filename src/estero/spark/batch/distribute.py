@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LARGEST_TASK = 2_000_000
-"""More events than this are not sorted in one task just because only so many tasks run at once."""
+"""The most events that a task sorts merely because few tasks run at once."""
 MOST_SHARES = 8
-"""Nobody gets more tasks than this without asking: each has a copy of all relevant events."""
+"""The most tasks that are made without being asked for: each has a copy of all relevant events."""
 MATCHES_PER_EVENT = 50
 """So many complex events have to be expected for each event before it pays to read the events once more.
 
@@ -46,7 +46,7 @@ MOST_CLASSES = 1_000
 class Distributed:
     """Classified rows as tasks receive them, in stream order.
 
-    With `shares` each of so many tasks has all rows. `kept` are rows that Spark keeps for the job to come,
+    With `shares`, each of that many tasks has all rows. `kept` are rows that Spark keeps for the job to come,
     because a job has read them already to decide.
     """
 
@@ -59,10 +59,10 @@ class Distributed:
         if self.kept is not None:
             self.kept.unpersist()
 
-    def release_with(self, found: DataFrame) -> None:
-        """Releases when nobody holds `found` any more."""
+    def release_with(self, matches: DataFrame) -> None:
+        """Releases when nobody holds `matches` any more."""
         if self.kept is not None:
-            weakref.finalize(found, _forget, self.kept).atexit = False
+            weakref.finalize(matches, _forget, self.kept).atexit = False
 
 
 def distribute(
@@ -78,8 +78,8 @@ def distribute(
 
     A windowed query is cut by time: its one order, and with `split_keys` all of its keys where the footers of
     files tell how (footers.py), else the hot ones. Where the events have to be asked, relevant rows are
-    computed once and kept for the job to come: a scan costs more. With more than one of `shares`, so many
-    tasks have all events and share the enumeration instead; None asks the events how many that should be.
+    computed once and kept for the job to come: a scan costs more. With several `shares`, that many
+    tasks have all events and share the enumeration instead; with None the events decide how many.
 
     Raises what is wrong with a time or a key where a job reads it.
     """
@@ -120,20 +120,20 @@ def _cut(laid: Laid, division: Division, window: Window, count: int | None) -> D
     session = laid.rows.sparkSession
     with _kept(laid, division) as (read, kept):
         if not division.by_key:
-            found = ranges.find_ranges(read.rows, places=division.positions, count=count)
+            time_ranges = ranges.find_ranges(read.rows, places=division.positions, count=count)
         else:
             keyed = read.rows.where(KEYED) if division.ordinals else read.rows
             asked = ranges.find_hot_keys(keyed, window, places=division.ordinals, count=count)
-            found = ranges.Ranges(asked.hot, count or ranges.shuffle_partitions(session))
+            time_ranges = ranges.Ranges(asked.hot, count or ranges.shuffle_partitions(session))
             if not asked.hot:
                 count = count or _tasks_for(asked.events, session)
-    if sum(cut.count for cut in found.cuts) <= 1:
+    if sum(cut.count for cut in time_ranges.cuts) <= 1:
         return Distributed(whole(read, division, count), kept=kept)
-    return Distributed(in_ranges(read, division, found, window), kept=kept)
+    return Distributed(in_ranges(read, division, time_ranges, window), kept=kept)
 
 
 def _tasks_for(events: int, spark: SparkSession) -> int | None:
-    """How many tasks share so many events: those that run at once, unless that is too many or too few.
+    """The number of tasks that share `events`: those that run at once, unless that is too many or too few.
 
     None leaves it to Spark, which joins small tasks of a shuffle while it runs: seldom into equal ones.
     """
@@ -149,10 +149,10 @@ def _tasks_for(events: int, spark: SparkSession) -> int | None:
 def number_of_shares(
     plan: Plan, spark: SparkSession, *, share: int | None, partitions: int | None
 ) -> int | None:
-    """How many tasks share the enumeration: `share`, or as `partitions` and the planner say; 1 is none.
+    """The number of tasks that share the enumeration: `share`, or as `partitions` and the planner say.
 
-    None where it is for the events to say (`shares_that_pay`). Raises `QueryError` where sharing is asked for
-    and saves nothing.
+    1 is no sharing; None is for the events to say (`shares_that_pay`). Raises `QueryError` where sharing is
+    asked for and saves nothing.
     """
     if share is None:
         if not may_be_shared(plan):
@@ -161,7 +161,7 @@ def number_of_shares(
     reason = why_not_shared(plan)
     if share > 1 and reason:
         raise QueryError(
-            f"the enumeration of this query is not shared: {reason}",
+            f"the enumeration of this query cannot be shared: {reason}",
             text=plan.tree.text,
             span=plan.tree.places.get("CONSUME BY", NOWHERE),
             hint="leave out share, or CONSUME BY",

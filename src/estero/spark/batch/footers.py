@@ -37,7 +37,7 @@ the next. A round costs 0.1 s.
 _FILES, _GROUPS = 8, 24
 """How many files and row groups are looked at, at most, evenly spread."""
 _POINTS = 16
-"""The rows of a group are taken to be spread evenly over so many times from its first to its last."""
+"""The number of times, from first to last, over which the rows of a group are taken to be spread evenly."""
 _TICKS = {"milliseconds": 1000.0, "microseconds": 1.0, "nanoseconds": 0.001}
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
 _END = 8
@@ -145,9 +145,9 @@ def _groups(df: DataFrame, relation: Any, time: str) -> list[Group]:
 
 
 def _footer(df: DataFrame, file: str) -> pq.FileMetaData | None:
-    """What the footer of a Parquet file says; None where it is encrypted.
+    """The content of the footer of a Parquet file; None where it is encrypted.
 
-    Raises `DataError` where it is no footer, and what Hadoop says where there is no such file.
+    Raises `DataError` where it is not a footer, and what Hadoop says where there is no such file.
     """
     import pyarrow.parquet as pq
 
@@ -180,7 +180,7 @@ def _opened(df: DataFrame, file: str) -> Iterator[tuple[Any, int]]:
 
 
 def _read(stream: Any, begin: int, size: int) -> bytes:
-    """So many bytes of a stream of Java from there, or from its beginning."""
+    """Bytes of a stream of Java from a place, or from its beginning."""
     stream.seek(max(0, begin))
     parts = range(0, size, _AT_ONCE)
     return b"".join(bytes(stream.readNBytes(min(_AT_ONCE, size - part))) for part in parts)
@@ -204,7 +204,7 @@ def _tick(logical: Mapping[str, Any]) -> float | None:
 
 
 def _group(told: pq.RowGroupMetaData, place: int, tick: float | None, like: float) -> Group | None:
-    """What a row group tells of its times, standing for `like` groups; None where it tells nothing."""
+    """The times of a row group that stands for `like` groups; None where its footer does not say them."""
     times = told.column(place).statistics
     if tick is None or times is None or not times.has_min_max or not isinstance(times.min_raw, int):
         return None
@@ -212,6 +212,6 @@ def _group(told: pq.RowGroupMetaData, place: int, tick: float | None, like: floa
 
 
 def _spread(items: Sequence[Item], most: int) -> list[Item]:
-    """At most so many of the items, evenly spread."""
+    """A bounded number of the items, evenly spread."""
     chosen = min(most, len(items))
     return [items[place * len(items) // chosen] for place in range(chosen)]

@@ -1,4 +1,4 @@
-"""How a task tells the events of its halo from its own (tasks.py)."""
+"""The events of a task's halo, separated from its own (tasks.py)."""
 
 from __future__ import annotations
 

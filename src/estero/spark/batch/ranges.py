@@ -31,7 +31,7 @@ _MOST = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A stream in ranges: number k > 0 begins at time `starts[k - 1]`, number 0 with whatever is before.
+    """A stream in ranges: number k > 0 begins at time `starts[k - 1]`, number 0 has what comes before.
 
     `first[k]` is the place in the stream of the first event of range k; it is empty where places do not
     matter. The stream is that of the key with these two halves, without a `key` that of all events.
@@ -74,14 +74,18 @@ class Ranges:
     def last(self, window: Window) -> str:
         """SQL of the last range whose halo an event is part of; its home where there is none."""
         if window.in_positions:
-            return self._numbers(POSITION, lambda cut: [each - window.length for each in cut.first[1:]])
+            return self._numbers(
+                POSITION, lambda cut: [position - window.length for position in cut.first[1:]]
+            )
         return self._numbers(TIME, lambda cut: [saturated(start - window.length) for start in cut.starts])
 
     def first_place(self) -> str:
         """SQL of how many events of its stream are before the range, ``__home``, of an event."""
         return self._by_key(
             [
-                searched(f"({HOME} - {begin})", range(1, cut.count), [f"{each}L" for each in cut.first])
+                searched(
+                    f"({HOME} - {begin})", range(1, cut.count), [f"{position}L" for position in cut.first]
+                )
                 for cut, begin in zip(self.cuts, self.begins, strict=True)
             ],
             "0L",
@@ -144,14 +148,14 @@ def find_ranges(rows: DataFrame, *, places: bool, count: int | None) -> Ranges:
     wanted = parallelism(rows.sparkSession) if count is None else count
     if wanted == 1:
         return Ranges((Cut(()),))
-    (found,) = _quantiles(rows.groupBy(), wanted)
-    most = wanted if count is not None else found.events // SMALLEST_TASK
-    ranges = Ranges((Cut(_starts(found, min(wanted, max(1, most)), wanted)),))
+    (quantiles,) = _quantiles(rows.groupBy(), wanted)
+    most = wanted if count is not None else quantiles.events // SMALLEST_TASK
+    ranges = Ranges((Cut(_starts(quantiles, min(wanted, max(1, most)), wanted)),))
     return _with_places(rows, ranges) if places and ranges.count > 1 else ranges
 
 
 class Frequent(NamedTuple):
-    """How many `events` have a key, and the keys with too many of them for one task, cut."""
+    """The number of `events` with a key, and the keys with too many of them for one task, cut."""
 
     events: int
     hot: tuple[Cut, ...]
@@ -173,16 +177,16 @@ def find_hot_keys(rows: DataFrame, window: Window, *, places: bool, count: int |
     most = min(_MOST, math.ceil(tasks / HOT))
     # A sketch in one pass: it misses no key with a share of 1 in 1,000, and may take a rarer one for more.
     frequent = F.expr(f"approx_top_k(xxhash64({', '.join(KEYS)}), {most}, {_SKETCHED})")
-    (found,) = rows.agg(F.count(F.lit(1)).alias("events"), frequent.alias("frequent")).collect()
-    share = found.events / tasks
-    asked = [each.item for each in found.frequent or [] if each["count"] > HOT * share]
+    (total,) = rows.agg(F.count(F.lit(1)).alias("events"), frequent.alias("frequent")).collect()
+    share = total.events / tasks
+    asked = [key.item for key in total.frequent or [] if key["count"] > HOT * share]
     if tasks == 1 or not asked:
-        return Frequent(found.events, ())
+        return Frequent(total.events, ())
     named = rows.where(F.xxhash64(*KEYS).isin(asked))
     hot = tuple(cut for cut in _hot(named, share, tasks, None if count else window) if cut.starts)
     if places and hot:
         hot = _with_places(rows, Ranges(hot, cold=1)).cuts
-    return Frequent(found.events, hot)
+    return Frequent(total.events, hot)
 
 
 def _hot(rows: DataFrame, share: float, tasks: int, window: Window | None) -> Iterator[Cut]:
@@ -202,7 +206,7 @@ def _hot(rows: DataFrame, share: float, tasks: int, window: Window | None) -> It
 
 
 def _quantiles(rows: GroupedData, steps: int) -> list[Any]:
-    """Of each group its number of events, the first time and the last, and the times that cut it evenly."""
+    """The number of events of each group, its first and last times, and the times that cut it evenly."""
     from pyspark.sql import functions as F  # noqa: N812
 
     time = F.col(TIME)
@@ -215,11 +219,13 @@ def _quantiles(rows: GroupedData, steps: int) -> list[Any]:
     ).collect()
 
 
-def _starts(found: Any, ranges: int, steps: int) -> tuple[int, ...]:
+def _starts(quantiles: Any, ranges: int, steps: int) -> tuple[int, ...]:
     """The times at which ranges begin, but for the first one; fewer where many events have one time."""
-    if not found.cuts:
+    if not quantiles.cuts:
         return ()
-    return tuple(sorted({found.cuts[k * steps // ranges - 1] for k in range(1, ranges)} - {found.least}))
+    return tuple(
+        sorted({quantiles.cuts[k * steps // ranges - 1] for k in range(1, ranges)} - {quantiles.least})
+    )
 
 
 def _with_places(rows: DataFrame, ranges: Ranges) -> Ranges:

@@ -108,7 +108,7 @@ def _positioned(rows: DataFrame, ranges: Ranges, order: Sequence[Column | str]) 
 def _with_ordinal(
     rows: DataFrame, stream: Sequence[str], order: Sequence[Column | str], before: str = "0L"
 ) -> DataFrame:
-    """All rows with their places in the stream of these columns; so many are `before` (SQL)."""
+    """All rows with their places in the stream of these columns, after those `before` (SQL)."""
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as F  # noqa: N812
 

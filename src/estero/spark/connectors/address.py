@@ -103,23 +103,23 @@ def _address(text: str, known: tuple[str, ...], role: str) -> Address:
 
 
 def _split_options(text: str) -> tuple[str, dict[str, str]]:
-    """What stands before ``?key=value&…``, and the keys with their values; a glob's ``?`` is neither."""
-    found = _OPTIONS.search(text)
-    if found is None:
+    """The text before ``?key=value&…``, and the keys with their values; a glob's ``?`` is neither."""
+    match = _OPTIONS.search(text)
+    if match is None:
         return text, {}
-    return text[: found.start()], dict(parse_qsl(text[found.end() :], keep_blank_values=True))
+    return text[: match.start()], dict(parse_qsl(text[match.end() :], keep_blank_values=True))
 
 
 def _split_scheme(text: str) -> tuple[str, str]:
     """The scheme and the rest; no scheme for a path, even one in a store such as ``s3a://bucket/…``."""
-    found = _SCHEME.fullmatch(text)
-    if found is None:
+    match = _SCHEME.fullmatch(text)
+    if match is None:
         return "", text
-    scheme = found[1].lower()
+    scheme = match[1].lower()
     scheme = _ALIASES.get(scheme, scheme)
-    if scheme not in _EXAMPLES and found[2].startswith("//") and _suffix(text) is not None:
+    if scheme not in _EXAMPLES and match[2].startswith("//") and _suffix(text) is not None:
         return "", text
-    return scheme, found[2]
+    return scheme, match[2]
 
 
 def _path_alone(path: str, options: dict[str, str], known: tuple[str, ...], role: str) -> Address:
@@ -133,7 +133,7 @@ def _path_alone(path: str, options: dict[str, str], known: tuple[str, ...], role
 
 def _suffix(path: str) -> str | None:
     lowered = path.lower().rstrip("/").removesuffix(".gz")
-    return next((each for suffix, each in _SUFFIXES.items() if lowered.endswith(suffix)), None)
+    return next((form for suffix, form in _SUFFIXES.items() if lowered.endswith(suffix)), None)
 
 
 def _kafka(text: str, rest: str, options: dict[str, str]) -> Address:
@@ -144,12 +144,12 @@ def _kafka(text: str, rest: str, options: dict[str, str]) -> Address:
 
 
 def _postgresql(rest: str, options: dict[str, str]) -> Address:
-    found = _DATABASE.fullmatch(rest.removeprefix("//"))
-    if found is None:
+    match = _DATABASE.fullmatch(rest.removeprefix("//"))
+    if match is None:
         raise DataError("this is not a PostgreSQL table", hint=f"write {_EXAMPLES['postgresql']}")
-    user, password = (None if part is None else unquote(part) for part in (found["user"], found["password"]))
-    place = f"{found['server'] or 'localhost'}/{found['database']}"
-    return Address("postgresql", place, found["table"], user or None, password, options)
+    user, password = (None if part is None else unquote(part) for part in (match["user"], match["password"]))
+    place = f"{match['server'] or 'localhost'}/{match['database']}"
+    return Address("postgresql", place, match["table"], user or None, password, options)
 
 
 def _listed(schemes: tuple[str, ...]) -> str:
@@ -179,9 +179,9 @@ def trigger_of(text: str | None) -> dict[str, Any]:
     plain = text.strip().lower()
     if plain.replace("_", "-").replace(" ", "-") in ("available-now", "availablenow"):
         return {"availableNow": True}
-    found = _INTERVAL.fullmatch(plain)
-    if found is None:
+    match = _INTERVAL.fullmatch(plain)
+    if match is None:
         raise DataError(
             f"{text!r} is not a trigger", hint="write available-now, or an interval such as 10 seconds"
         )
-    return {"processingTime": f"{found[1]} {_UNITS.get(found[2], found[2])}"}
+    return {"processingTime": f"{match[1]} {_UNITS.get(match[2], match[2])}"}

@@ -41,7 +41,7 @@ _DELTA_SETTINGS = {
 
 
 def coordinates(scheme: str, spark: str) -> str | None:
-    """What `spark.jars.packages` takes for a scheme and a version of Spark; None where nothing is needed.
+    """The coordinates of a scheme's connector, for `spark.jars.packages`; None where none is needed.
 
     >>> coordinates("kafka", "4.1.2")
     'org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.2'
@@ -71,8 +71,8 @@ def session_settings(
     schemes = sorted({address.scheme for address in addresses})
     named, files = list(packages), list(jars)
     if not named and not files:
-        found = (coordinates(scheme, spark) for scheme in schemes)
-        named = [each for each in found if each is not None]
+        needed = (coordinates(scheme, spark) for scheme in schemes)
+        named = [package for package in needed if package is not None]
     settings = dict(_DELTA_SETTINGS) if "delta" in schemes else {}
     if named:
         settings["spark.jars.packages"] = ",".join(named)
@@ -134,7 +134,7 @@ def following() -> AbstractContextManager[None]:
 
 
 def connector_problem(address: Address, text: str, spark: str) -> EnvironmentProblem | None:
-    """What an error's text says of the connector that an address needs, if it is about that."""
+    """The problem with the connector of an address that an error's text tells of, if it does."""
     wanted = coordinates(address.scheme, spark)
     if wanted is None:
         return None
@@ -153,7 +153,7 @@ def connector_problem(address: Address, text: str, spark: str) -> EnvironmentPro
 
 
 def problem_of_stream(text: str, spark: str) -> EnvironmentProblem | None:
-    """What a failed query's text says of a connector that is made for another Spark, if it is about that."""
+    """The problem with a connector made for another Spark that a failed query's text tells of, if it does."""
     for scheme in ("delta", "kafka"):  # the plan of a failed query has their names
         if _NAMES[scheme] in text and _OF_ANOTHER_SPARK.search(text):
             return connector_problem(Address(scheme), text, spark)

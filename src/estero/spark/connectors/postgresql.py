@@ -34,7 +34,7 @@ _DRIVER = "org.postgresql.Driver"
 _QUERY_ID = "sql.streaming.queryId"
 _TASK, _RUN = "estero_task", "estero_run"
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('estero'))"
-"""Two that make a table of one name at once would fail, even where it may be there."""
+"""The lock for making a table: two who make one of the same name at once would fail, even if it exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Table:
 
     @contextmanager
     def _transaction(self, spark: SparkSession) -> Iterator[Any]:
-        """A function that runs a statement and says how many rows it changed; commits at the end."""
+        """A function that runs a statement and returns the number of rows it changed; commits at the end."""
         with self._said():
             connection = self._connected(spark)
             try:
@@ -140,7 +140,7 @@ class Table:
 
     @contextmanager
     def _said(self) -> Iterator[None]:
-        """What the database says is wrong, as an error that names the table and not the password."""
+        """The database's message as an error that names the table and not the password."""
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
@@ -159,8 +159,8 @@ def table_of(address: Address, nested: tuple[str, ...]) -> Table:
 
 
 def _without_driver(address: Address) -> EnvironmentProblem:
-    found = connector_problem(address, _DRIVER, __version__)
-    return found or EnvironmentProblem(f"{_DRIVER} is missing")
+    problem = connector_problem(address, _DRIVER, __version__)
+    return problem or EnvironmentProblem(f"{_DRIVER} is missing")
 
 
 def _stamped(batch: DataFrame) -> DataFrame:

@@ -1,4 +1,4 @@
-"""What a running query says of itself → a line that a person reads."""
+"""The progress of a running query → a line that a person reads."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 _MOST_SECONDS = 86_400
-"""More seconds between two reports are no reports."""
+"""The most seconds between two reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What was read and found since the query was started, and how it goes now.
+    """Counts of events and complex events since the query was started, and its speed now.
 
     `speed` is in events per second; `state` are the rows that the state store holds, one for each bucket of
     partitions; `batch` is the number of the last batch.
@@ -50,7 +50,7 @@ class Totals:
             events=self.events + int(progress["numInputRows"]),
             answers=self.answers + _number(seen, ANSWERS, "answers"),
             late=self.late + _number(seen, "estero", "late"),
-            state=sum(int(each["numRowsTotal"]) for each in progress.get("stateOperators") or ()),
+            state=sum(int(operator["numRowsTotal"]) for operator in progress.get("stateOperators") or ()),
             speed=float(progress.get("processedRowsPerSecond") or 0.0),
             batch=batch,
         )
@@ -69,7 +69,7 @@ def _number(seen: Mapping[str, Any], metric: str, name: str) -> int:
 
 @checked
 def follow(query: StreamingQuery, *, seconds: int = 1) -> Iterator[Totals]:
-    """What a running query has read and found, every so many seconds, the last time when it has ended.
+    """The totals of a running query, every few seconds, and a last time when it has ended.
 
     Each `Totals` prints as a line. While the query waits for events, its speed is 0. What makes it fail is
     raised as an error of Estero's.
@@ -85,7 +85,7 @@ def _followed(query: StreamingQuery, seconds: int) -> Iterator[Totals]:
     while not ended:
         with following():
             ended = bool(query.awaitTermination(seconds))
-        totals = totals.with_batches(json.loads(each.json) for each in query.recentProgress)
+        totals = totals.with_batches(json.loads(report.json) for report in query.recentProgress)
         state = query.status
         idle = not (state["isTriggerActive"] or state["isDataAvailable"])
         yield replace(totals, speed=0.0) if idle else totals

@@ -29,7 +29,7 @@ _TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]XXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
 }
-"""With the microseconds that Spark's own formats leave out."""
+"""Options of JSON, with the microseconds that Spark's own formats leave out."""
 
 _JSON = _TIMES | {"ignoreNullFields": "false"}
 _OF_FILES = {"json": _JSON, "csv": _TIMES | {"header": "true", "escape": '"'}}
@@ -43,16 +43,16 @@ _OWN = "a stream with a new checkpoint needs a directory of its own"
 def write_stream(
     matches: DataFrame, sink: str, *, checkpoint: str | PathLike[str], trigger: str | None = None
 ) -> StreamingQuery:
-    """Starts to write a streaming DataFrame to an address; the query, which runs until it is stopped.
+    """Starts writing a streaming DataFrame to an address, and returns the query, which runs until stopped.
 
     `sink` is as in `estero.spark.read_stream`, or ``postgresql://USER@HOST:PORT/DATABASE/TABLE``, or
     ``console``. The directory `checkpoint` keeps what has been read and found: started with the same one, a
     query goes on where it was. `trigger` is an interval ("10 seconds") or "available-now", which ends when
     all that is there has been read; without it a batch begins when the last one has ended. Files, Delta and
-    PostgreSQL have each complex event once, whatever breaks in between; Kafka and the console may have those
+    PostgreSQL have each complex event once, even after failures; Kafka and the console may have those
     of the last batch twice.
 
-    Raises `DataError` for a text that is no address or no trigger, for what is not a checkpoint, for a
+    Raises `DataError` for a text that is not an address or a trigger, for what is not a checkpoint, for a
     directory that something else has written to and for a database that does not answer, and
     `EnvironmentProblem` where a connector is missing.
     """
@@ -61,7 +61,7 @@ def write_stream(
     check_frame(matches)
     if not matches.isStreaming:
         raise DataError(
-            "only a stream is written to an address, and this is a batch",
+            "only a stream is written to an address, but this is a batch",
             hint="write it with matches.write, or read the events with read_stream",
         )
     place, when = sink_address(sink), trigger_of(trigger)
@@ -91,7 +91,7 @@ def _kafka(matches: DataFrame, address: Address) -> DataStreamWriter:
     key = options.pop("key", None)
     if key is not None and key not in matches.columns:
         known = ", ".join(matches.columns)
-        raise DataError(f"{address}: there is no column {key!r} to be the key; there are {known}")
+        raise DataError(f"{address}: there is no column {key!r} to use as the key; the columns are {known}")
     columns: list[Column] = [] if key is None else [F.col(quoted(key)).cast("string").alias("key")]
     columns.append(F.to_json(F.struct(*map(quoted, matches.columns)), _JSON).alias("value"))
     servers = {"kafka.bootstrap.servers": address.place, "topic": address.name}
@@ -99,7 +99,7 @@ def _kafka(matches: DataFrame, address: Address) -> DataStreamWriter:
 
 
 def _postgresql(matches: DataFrame, address: Address) -> DataStreamWriter:
-    nested = tuple(each.name for each in matches.schema if _is_nested(each))
+    nested = tuple(field.name for field in matches.schema if _is_nested(field))
     table = postgresql.table_of(address, nested)
     table.prepare(matches.sparkSession)
     return _flat(matches).writeStream.foreachBatch(table.write_batch)
@@ -122,10 +122,10 @@ def _flat(matches: DataFrame) -> DataFrame:
 
     return matches.select(
         *(
-            F.to_json(quoted(each.name), _JSON).alias(each.name, metadata=each.metadata)
-            if _is_nested(each)
-            else F.col(quoted(each.name))
-            for each in matches.schema
+            F.to_json(quoted(field.name), _JSON).alias(field.name, metadata=field.metadata)
+            if _is_nested(field)
+            else F.col(quoted(field.name))
+            for field in matches.schema
         )
     )
 
@@ -176,7 +176,7 @@ def _check_checkpoint(place: Path) -> None:
 
 
 def _check_directory(place: Path, reached: int) -> None:
-    """`reached` is the number of the last batch of the checkpoint, -1 for none."""
+    """Raises `DataError` unless a checkpoint whose last batch is `reached` (-1: none) may write there."""
     if place.exists() and not place.is_dir():
         raise DataError("there is a file where the directory to write to should be", file=str(place))
     noted = _newest(place / _NOTES)
@@ -187,7 +187,7 @@ def _check_directory(place: Path, reached: int) -> None:
             hint=f"{_OWN}, or resumes with the checkpoint of the stream that has written here",
         )
     if reached < 0 and noted < 0 and place.is_dir():
-        others = [each.name for each in sorted(place.iterdir()) if not each.name.startswith((".", "_"))]
+        others = [file.name for file in sorted(place.iterdir()) if not file.name.startswith((".", "_"))]
         if others:
             raise DataError(
                 f"the directory contains files that no stream has written, such as {others[0]}: Spark would "
@@ -204,5 +204,5 @@ def _local(path: str) -> Path | None:
 
 def _newest(log: Path) -> int:
     """The greatest number of a batch in a log of Spark's, -1 for none."""
-    names = (each.name.removesuffix(".compact") for each in log.iterdir()) if log.is_dir() else ()
+    names = (file.name.removesuffix(".compact") for file in log.iterdir()) if log.is_dir() else ()
     return max((int(name) for name in names if name.isdigit()), default=-1)

@@ -47,8 +47,8 @@ def read_stream(source: str, *, schema: str | PathLike[str] | StructType | None 
     Spark's words ("kind STRING, time TIMESTAMP"), a file with that, or a file with events; files that are
     there already say it themselves. Uses the session that is running, else `stream_session`.
 
-    Raises `DataError` for a text that is no address or no schema, and `EnvironmentProblem` where a connector
-    is missing. A value that does not fit the schema fails the query that meets it; with the option
+    Raises `DataError` for a text that is not an address or a schema, and `EnvironmentProblem` where a
+    connector is missing. A value that does not fit the schema fails the query that meets it; with the option
     ``mode=PERMISSIVE`` it is NULL.
     """
     spark, place = stream_session(source), source_address(source)
@@ -77,13 +77,13 @@ def schema_of(schema: str | PathLike[str] | StructType) -> StructType:
             return files.read_events(text).schema
         text = Path(text).read_text(encoding="utf-8").strip()
     try:
-        found = StructType.fromJson(json.loads(text)) if text.startswith("{") else StructType.fromDDL(text)
+        columns = StructType.fromJson(json.loads(text)) if text.startswith("{") else StructType.fromDDL(text)
     except (PySparkException, ValueError, KeyError, TypeError) as error:
         reason = first_sentence(str(error))
         raise DataError(f"the schema cannot be read: {reason}", hint=_SCHEMA_HINT) from error
-    if not isinstance(found, StructType):
+    if not isinstance(columns, StructType):
         raise DataError(f"the schema is one type without columns: {text}", hint=_SCHEMA_HINT)
-    return found
+    return columns
 
 
 def _is_file(text: str) -> bool:
@@ -117,16 +117,16 @@ def _files(spark: SparkSession, address: Address, schema: StructType | None) -> 
     if address.scheme == "csv" and schema is not None:
         options["header"] = True
     if schema is None:
-        found = _found(spark, address)
-        if isinstance(found, TextReading):
-            return found.follow(spark.readStream, _watched(address.place), address.options)
-        schema = found
+        known = _found(spark, address)
+        if isinstance(known, TextReading):
+            return known.follow(spark.readStream, _watched(address.place), address.options)
+        schema = known
     reader = _reader(spark, address.scheme, options | address.options)
     return reader.schema(schema).load(_watched(address.place))
 
 
 def _found(spark: SparkSession, address: Address) -> StructType | TextReading:
-    """What the files that are there say of their columns: the schema, and for text how it is read."""
+    """The columns of the files that are there: their schema, and for text how it is read."""
     if "://" in address.place:
         reader = spark.read.format(address.scheme).options(**address.options)
         return reader.load(address.place).schema
@@ -136,11 +136,11 @@ def _found(spark: SparkSession, address: Address) -> StructType | TextReading:
         raise DataError(
             error.message,
             file=address.place,
-            hint=f"name a schema, with which files can come later; {_SCHEMA_HINT}",
+            hint=f"name a schema, and the files can come later; {_SCHEMA_HINT}",
         ) from error
     if len(present) > 1:
-        for each in present:
-            _check_letters(each)
+        for file in present:
+            _check_letters(file)
     if address.scheme == "parquet":
         with jobs():
             return spark.read.parquet(*map(files.as_named, present)).schema

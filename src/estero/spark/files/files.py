@@ -57,7 +57,7 @@ def read_events(
 
     A path may also be in a store that this Spark reads (``s3a://bucket/events.parquet``, ``hdfs://…``), with
     the suffix of its format or one in front (``csv:s3a://…``), or a Delta table (``delta:DIR``); Spark alone
-    reads these, and options of its reader follow a ``?``. A list of paths, of whatever formats, is read as
+    reads these, and options of its reader follow a ``?``. A list of paths, in any formats, is read as
     one. Uses the session that is running, else starts one on `master`. Names and types of columns in files
     are those that `Query.run` sees in them, with the columns that directories name (``year=2024``).
     `csv_options` mean the same, too: those of DuckDB that say how a CSV file is written: delim, header,
@@ -72,18 +72,18 @@ def read_events(
     here = [one for one in several if one not in stores]
     if csv_options and not here:
         raise DataError(
-            "csv_options are for files of this machine, and these are read by Spark alone",
+            "csv_options are for files on this machine, but only Spark reads these",
             hint="write options of Spark's reader behind the path: csv:s3a://bucket/events?sep=;",
         )
     # Says what is wrong with files before a session is waited for.
     opened = _opened(here, csv_options) if here or not stores else []
     spark = session_with(stores.values(), master=master) if stores else local_session(master)
     frames = [store_frame(spark, store) for store in stores.values()]
-    return _together([*frames, *(_frame(spark, each, csv_options) for each in opened)])
+    return _together([*frames, *(_frame(spark, source, csv_options) for source in opened)])
 
 
 def _opened(path: Paths, csv_options: Mapping[str, object] | None) -> list[Input]:
-    """What is at a path, or at each of several; raises `DataError` for what is none."""
+    """The input at a path, or those at several; raises `DataError` for anything else."""
     several = _several(path)
     if not several:
         raise DataError("the list of paths is empty")
@@ -96,24 +96,24 @@ def _several(path: Paths) -> list[str]:
     return [fspath(one) for one in several]
 
 
-def _frame(spark: SparkSession, found: Input, csv_options: Mapping[str, object] | None) -> DataFrame:
+def _frame(spark: SparkSession, source: Input, csv_options: Mapping[str, object] | None) -> DataFrame:
     """The events of one input as a DataFrame."""
-    if found.stream is not None:
-        with reading(found.file):
-            return spark.createDataFrame(_plain(found.stream(None).read_all()))
-    _check_colons(found.files)
-    if found.layout is not None:
-        options = (csv_options or {}) if found.layout.form == "csv" else {}
-        parts = TextReading.of(found.layout, options)
-        named = () if found.partitions is None else found.partitions.names
-        with jobs(), finding(spark, found.partitions) as reader:
+    if source.stream is not None:
+        with reading(source.file):
+            return spark.createDataFrame(_plain(source.stream(None).read_all()))
+    _check_colons(source.files)
+    if source.layout is not None:
+        options = (csv_options or {}) if source.layout.form == "csv" else {}
+        parts = TextReading.of(source.layout, options)
+        named = () if source.partitions is None else source.partitions.names
+        with jobs(), finding(spark, source.partitions) as reader:
             frames = [
                 replace(part, beside=named).load(reader(), [as_named(file) for file in part.files])
                 for part in parts
             ]
-        return typed(_together(frames), found.partitions)
+        return typed(_together(frames), source.partitions)
     with jobs():
-        return parquet_frame(spark, found.files, list(map(as_named, found.files)), found.partitions)
+        return parquet_frame(spark, source.files, list(map(as_named, source.files)), source.partitions)
 
 
 def _together(frames: Sequence[DataFrame]) -> DataFrame:
@@ -130,10 +130,10 @@ def check_rows(path: Paths, csv_options: Mapping[str, object] | None = None) -> 
     here = [one for one in _several(path) if not in_store(one)]
     if not here or any(map(is_pipe, here)):
         return
-    for found in _opened(here, csv_options):
-        if found.layout is not None:
-            with connect() as connection, reading(found.file):
-                for _ in connection.sql(found.layout.query).to_arrow_reader(_ROWS):
+    for source in _opened(here, csv_options):
+        if source.layout is not None:
+            with connect() as connection, reading(source.file):
+                for _ in connection.sql(source.layout.query).to_arrow_reader(_ROWS):
                     pass
 
 

@@ -20,7 +20,7 @@ _TYPES = {"BIGINT": "bigint", "DATE": "date", "VARCHAR": "string"}
 
 @contextmanager
 def finding(spark: SparkSession, partitions: Partitions | None) -> Iterator[Callable[[], DataFrameReader]]:
-    """What makes readers that find the columns of `partitions`, as strings, as long as this block runs."""
+    """A maker of readers that find the columns of `partitions`, as strings, while the block runs."""
     if partitions is None:
         yield lambda: spark.read
         return
@@ -42,5 +42,8 @@ def typed(frame: DataFrame, partitions: Partitions | None) -> DataFrame:
     types = {column.name: _TYPES[column.type] for column in partitions.columns if column.type != "VARCHAR"}
     columns = {name: F.col(quoted(name, mark="`")) for name in frame.columns}
     return frame.select(
-        *(each.cast(types[name]).alias(name) if name in types else each for name, each in columns.items())
+        *(
+            column.cast(types[name]).alias(name) if name in types else column
+            for name, column in columns.items()
+        )
     )

@@ -164,7 +164,7 @@ def _columns_of(part: Part, layout: TextLayout) -> tuple[TextColumn, ...]:
 
 
 def _comment(part: Part, options: Mapping[str, object]) -> str:
-    """What begins a comment for Spark, which drops such lines wherever they are; empty where nothing does."""
+    """The mark of a comment for Spark, which drops such lines anywhere; empty where there is none."""
     if mark := str(options.get("comment", "")):
         if place := inline_comment(part.files, mark):
             raise DataError(

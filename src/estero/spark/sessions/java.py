@@ -53,8 +53,8 @@ def find_java_home(environment: Mapping[str, str] | None = None) -> Path:
     bundled = _bundled_home()
     if bundled is not None:
         return shim_home(bundled, cache_directory(environment))
-    found = f"only {' and '.join(too_old)} was found" if too_old else "none was found"
-    raise EnvironmentProblem(f"Spark needs Java {OLDEST_JAVA} or newer, and {found}. {REMEDY}")
+    outcome = f"only {' and '.join(too_old)} was found" if too_old else "none was found"
+    raise EnvironmentProblem(f"Spark needs Java {OLDEST_JAVA} or newer, and {outcome}. {REMEDY}")
 
 
 def java_version(home: Path) -> int | None:
@@ -90,9 +90,9 @@ def shim_home(runtime: Path, cache: Path) -> Path:
         return home
     draft = Path(tempfile.mkdtemp(prefix=".java-", dir=cache))
     try:
-        for each in runtime.iterdir():
-            if each.name != "bin":
-                (draft / each.name).symlink_to(each)
+        for entry in runtime.iterdir():
+            if entry.name != "bin":
+                (draft / entry.name).symlink_to(entry)
         (draft / "bin").mkdir()
         java = draft / "bin" / "java"
         java.write_text(script)
@@ -105,7 +105,7 @@ def shim_home(runtime: Path, cache: Path) -> Path:
 
 
 def cache_directory(environment: Mapping[str, str] | None = None) -> Path:
-    """Where Estero keeps what it can make again, by the habit of the system."""
+    """The directory for what Estero can make again, by the habit of the system."""
     environment = os.environ if environment is None else environment
     if environment.get("XDG_CACHE_HOME"):
         return Path(environment["XDG_CACHE_HOME"]) / "estero"
@@ -149,7 +149,7 @@ def _asked_version(java: Path) -> int | None:
 
 
 def _said(java: Path, *options: str) -> str:
-    """What ``java -version`` prints, or nothing where it does not run."""
+    """The output of ``java -version``, or nothing where it does not run."""
     command = [str(java), *options, "-version"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)

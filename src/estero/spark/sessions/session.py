@@ -237,7 +237,7 @@ def _log_file() -> Path:
 
 
 def _tail(log: Path, lines: int = 5) -> str:
-    """What Java died of, by its log: the exception that nobody caught, else the last lines."""
+    """The reason why Java died, by its log: the exception that nobody caught, else the last lines."""
     said = log.read_text(errors="replace").strip().splitlines()
     for line in said:
         if line.startswith(_UNCAUGHT):

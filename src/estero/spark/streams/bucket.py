@@ -81,7 +81,7 @@ class Held(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What is open in a bucket: runs by step, from step 1, and the time of the first event they have marked.
+    """The open runs of a bucket by step, from step 1, and the time of the first event they have marked.
 
     The time is in ticks, None where nothing is open.
     """
@@ -91,27 +91,27 @@ class Progress(NamedTuple):
 
     @classmethod
     def of(cls, recognition: Recognizing, steps: int) -> Progress:
-        """That of a recognition of a pattern with so many steps."""
-        found, oldest = recognition.open_runs()
-        runs = tuple(found.get(step, 0) for step in range(1, steps + 1))
+        """The progress of a recognition of a pattern with this number of steps."""
+        open_runs, oldest = recognition.open_runs()
+        runs = tuple(open_runs.get(step, 0) for step in range(1, steps + 1))
         return cls(runs, None if oldest is None else oldest[1])
 
     @classmethod
     def read(cls, text: str | None, steps: int) -> Progress:
-        """What `as_text` gave; None is that nothing is open."""
+        """The progress that `as_text` wrote; None where nothing is open."""
         if text is None:
             return cls((0,) * steps)
         runs, oldest = json.loads(text)
         return cls(tuple(runs), oldest)
 
     def as_text(self) -> str | None:
-        """As JSON; None where nothing is open."""
+        """The progress as JSON; None where nothing is open."""
         return json.dumps([self.runs, self.oldest]) if any(self.runs) or self.oldest is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """What is the same for all buckets of a stream. It travels to workers by pickle.
+    """The part that is the same for all buckets of a stream. It travels to workers by pickle.
 
     `packed` is the schema of blobs, of which `order` are the columns that events are sorted by. The keys are
     in `buckets`. `lateness` is in ticks, None where the watermark is the user's.
@@ -194,7 +194,7 @@ class Turn:
         yield from self._decided()
 
     def close(self) -> Held | None:
-        """What is to be kept; None where nothing that is held can matter to what comes."""
+        """The state to keep; None where nothing in it can matter to later events."""
         snapshot, idle, progress = self._held.recognition, True, self._held.progress
         waits = self._duty.work.plan.wait is not None
         closed = snapshot is not None and (waits or self._spark > self._held.closed)
@@ -256,12 +256,12 @@ class Turn:
             yield from map(work.shown, recognition.push(classified))
 
     def _decided(self) -> Iterator[pa.RecordBatch]:
-        """The answers that nothing can change any more, where that is later than at their end."""
+        """The answers that are decided now, where that is later than at their end."""
         work, begun = self._duty.work, self._recognition is not None or self._held.recognition is not None
         if not (work.decides_later and begun):
             return
-        found = self._recognizing().tables_decided(position=self._seen - 1, time=self._closed)
-        yield from map(work.shown, found)
+        decided = self._recognizing().tables_decided(position=self._seen - 1, time=self._closed)
+        yield from map(work.shown, decided)
 
     def _in_time(self, come: pa.RecordBatch) -> pa.RecordBatch:
         """The events that are not late; the others are put into `late`."""
@@ -329,11 +329,11 @@ def header_of(work: Work, packed: pa.Schema, buckets: int) -> str:
     return json.dumps(about)
 
 
-def refuse_other(found: str, expected: str) -> None:
+def refuse_other(given: str, expected: str) -> None:
     """Raises `DataError` unless the two headers say the same."""
-    if found == expected:
+    if given == expected:
         return
-    there: Mapping[str, object] = json.loads(found)
+    there: Mapping[str, object] = json.loads(given)
     here: Mapping[str, object] = json.loads(expected)
     if there["format"] != here["format"]:
         raise DataError(

@@ -23,7 +23,7 @@ GUARD = -1
 NO_TIME = -(2**63)
 
 _ROWS, _BYTES = 1 << 17, 1 << 24
-"""A task packs what it has when it has so many events, or so many bytes of them."""
+"""The number of events, and of their bytes, at which a task packs what it has."""
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 PACKED = pa.schema(
@@ -98,11 +98,11 @@ def group_numbers(buckets: int) -> list[int]:
     Spark takes the remainder of a hash to find the task of a group. These numbers have all remainders by
     `buckets`, so as many tasks, or half of them, or a quarter, … have equally many buckets each.
     """
-    found: dict[int, int] = {}
+    number_of: dict[int, int] = {}
     for number in count():
-        found.setdefault(_murmur3(number) % buckets, number)
-        if len(found) == buckets:
-            return [found[remainder] for remainder in range(buckets)]
+        number_of.setdefault(_murmur3(number) % buckets, number)
+        if len(number_of) == buckets:
+            return [number_of[remainder] for remainder in range(buckets)]
     raise AssertionError  # the loop has no end
 
 
@@ -126,7 +126,7 @@ def joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
 def gathered(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, rows: int, size: int
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches that are complete with so many rows, or bytes."""
+    """The same rows in batches that are complete at a number of rows, or of bytes."""
     waiting: list[pa.RecordBatch] = []
     has_rows = has_size = 0
     for batch in batches:

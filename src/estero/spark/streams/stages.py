@@ -1,4 +1,4 @@
-"""What Python workers do on a stream: pack events, take turns at the state of buckets, unpack answers."""
+"""The work of Python workers on a stream: pack events, take turns at the state of buckets, unpack answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def open_names(steps: int) -> tuple[str, ...]:
 
 
 def found_schema(steps: int) -> str:
-    """What a turn gives: in its last row counts, what is open and since when; and blobs."""
+    """The columns of a turn's rows: blobs and, in its last row, counts, what is open and since when."""
     numbers = [f"{name} BIGINT" for name in (*COUNTS, *open_names(steps), OLDEST)]
     return ", ".join([*numbers, *(f"{name} BINARY" for name in _BLOBS)])
 
@@ -41,7 +41,7 @@ MATCH, LATE = "match", "late"
 """The columns of a stream that has late events, too."""
 
 _ROWS, _BYTES = 1 << 16, 1 << 22
-"""A blob of answers has about so many rows, or bytes, at most."""
+"""The most rows, and the most bytes, of a blob of answers, roughly."""
 _HELD_BACK = 1 << 25
 """PySpark holds back what a worker gives until it has enough rows; this many bytes are enough, too."""
 
@@ -77,7 +77,7 @@ class Stages:
         return turn
 
     def unpack(self, late: Sequence[str] | None = None) -> Callable[[Batches], Batches]:
-        """The function for ``mapInArrow`` over what turns found: the answers.
+        """The function for ``mapInArrow`` from the rows of turns to the answers.
 
         With `late`, the names of their columns, also the late events, in a column beside that of the answers.
         """
@@ -91,13 +91,13 @@ class Stages:
                 for row in zip(*(batch.column(name) for name in _BLOBS), strict=True):
                     for place, (blob, schema) in enumerate(zip(row, (answer, events), strict=True)):
                         if blob.is_valid:
-                            found = batch_of(blob.as_buffer(), schema)  # where it lies in the batch
-                            yield found if late is None else _one_of(found, place, kinds)
+                            unpacked = batch_of(blob.as_buffer(), schema)  # where it lies in the batch
+                            yield unpacked if late is None else _one_of(unpacked, place, kinds)
 
         return unpack
 
     def _guard(self, held: Held | None, state: GroupState) -> Frames:
-        """Keeps what the state is of, also while nothing else is kept."""
+        """Keeps the header of the state, also while nothing else is kept."""
         if held is None:
             state.update(Held(self.duty.header))
         else:
@@ -118,7 +118,7 @@ class Stages:
         if held is not None and held.look_again != NEVER:
             state.setTimeoutTimestamp(max(held.look_again, watermark, 1))
         if held is not None or turn.late or turn.recognized:
-            late = sum(each.num_rows for each in turn.late)
+            late = sum(batch.num_rows for batch in turn.late)
             counts = (late, turn.waiting, turn.recognized, 0 if held is None else held.size)
             progress = Progress.read(None if held is None else held.progress, self.duty.steps)
             numbers = (*counts, *progress.runs, progress.oldest)
@@ -142,7 +142,7 @@ class Stages:
         schema = self._late_schema()
         if not (turn.late and schema.names):
             return None
-        return blob_of(joined([each.select(schema.names) for each in turn.late], schema))
+        return blob_of(joined([batch.select(schema.names) for batch in turn.late], schema))
 
     def _row(
         self,
@@ -152,7 +152,7 @@ class Stages:
         late_events: bytes | None = None,
         times: int = 1,
     ) -> pd.DataFrame:
-        """A row of what a turn gives, so many times."""
+        """A row of a turn, `times` times."""
         import pandas as pd
 
         names = (*COUNTS, *open_names(self.duty.steps), OLDEST)
@@ -163,17 +163,17 @@ class Stages:
 
 def _arrived(frames: Iterable[pd.DataFrame]) -> tuple[list[bytes], int | None]:
     """The blobs of packed rows in order of arrival, and the greatest time of all tasks."""
-    found: list[tuple[int, int, bytes]] = []
+    blobs: list[tuple[int, int, bytes]] = []
     newest: list[int] = []
     for frame in frames:
         for task, number, time, blob in zip(
             frame["task"], frame["number"], frame["newest"], frame["events"], strict=True
         ):
             if blob is not None:
-                found.append((task, number, blob))
+                blobs.append((task, number, blob))
             elif time != NO_TIME:
                 newest.append(int(time))
-    return [blob for _, _, blob in sorted(found, key=itemgetter(0, 1))], max(newest, default=None)
+    return [blob for _, _, blob in sorted(blobs, key=itemgetter(0, 1))], max(newest, default=None)
 
 
 def _one_of(rows: pa.RecordBatch, place: int, kinds: Sequence[pa.StructType]) -> pa.RecordBatch:

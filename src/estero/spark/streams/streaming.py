@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 BUCKETS = 16
-"""How many buckets share the keys by default: a power of two, so that tasks get equally many."""
+"""The number of buckets that share the keys by default: a power of two, so that tasks get equally many."""
 
 MOST_BUCKETS = 4096
 """No more: each has a row in each micro-batch and, where it holds something, one of state."""
@@ -94,10 +94,10 @@ def recognize_stream(
         )
         duty = _duty_of(work, rows.schema, clock, BUCKETS if partitions is None else partitions)
         flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
-        found = _connected(rows, Stages(duty, flush), events)
+        matches = _connected(rows, Stages(duty, flush), events)
         if not event_rows:
-            return found
-        return rows_of(found, work.answer, late=None if events is None else LATE)
+            return matches
+        return rows_of(matches, work.answer, late=None if events is None else LATE)
 
 
 def _connected(rows: DataFrame, stages: Stages, events: StructType | None) -> DataFrame:
@@ -106,15 +106,15 @@ def _connected(rows: DataFrame, stages: Stages, events: StructType | None) -> Da
 
     packed = rows.mapInArrow(stages.pack(), _packed_schema())
     steps = stages.duty.steps
-    found = packed.groupBy("bucket").applyInPandasWithState(
+    turned = packed.groupBy("bucket").applyInPandasWithState(
         stages.turn(), found_schema(steps), HELD, "append", "EventTimeTimeout"
     )
     sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in (*COUNTS, *open_names(steps))]
-    found = found.observe(METRICS, *sums, *_since_when(stages.duty))
+    turned = turned.observe(METRICS, *sums, *_since_when(stages.duty))
     shown = spark_schema(stages.duty.work.answer)
     if events is None:
-        return found.mapInArrow(stages.unpack(), shown)
-    return found.mapInArrow(stages.unpack(events.names), _both(shown, events))
+        return turned.mapInArrow(stages.unpack(), shown)
+    return turned.mapInArrow(stages.unpack(events.names), _both(shown, events))
 
 
 def _since_when(duty: Duty) -> Iterator[Column]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 DELAY = "spark.watermarkDelayMs"
-"""In the metadata of a column: it has a watermark, so many milliseconds behind the greatest value."""
+"""The key in a column's metadata of its watermark's delay behind the greatest value, in milliseconds."""
 
 _TOO_LARGE = "estero: a time is too large for a timestamp: say its time_unit, or another one"
 
@@ -64,7 +64,7 @@ def clock_of(
         )
     if lateness is not None:
         raise DataError(
-            "the time column already has a watermark, so that a lateness cannot be given",
+            "the time column already has a watermark, so no lateness can be given",
             column=time,
             hint="leave one of them out",
         )
@@ -83,7 +83,7 @@ def _new_clock(df: DataFrame, classification: Classification, ticks: Ticks, late
 
 
 def clock_sql(text: str, ticks: Ticks) -> str:
-    """SQL of the timestamp in which a time begins, or of the error that it is none."""
+    """SQL of the timestamp in which a time begins, or of the error for a time that is not one."""
     limit = GREATEST // max(1, ticks.nanoseconds // 1000)
     beyond = f"{text} NOT BETWEEN -{limit}L AND {limit}L"  # abs() of the least integer is none
     return ticks.clock(f"IF({beyond}, CAST(raise_error('{_TOO_LARGE}') AS BIGINT), {text})")
