@@ -1,4 +1,4 @@
-"""Expressions mean the same on every engine: semantics.md on DuckDB, Spark, in Python and the reference."""
+"""Expressions mean as docs/semantics.md says on DuckDB, Spark, in Python and the reference."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def test_the_star_property_of_so_cel(evaluate: Evaluate) -> None:
 
 
 def test_what_the_paper_means_otherwise(evaluate: Evaluate) -> None:
-    """semantics.md, "Where the papers and engines differ": found here, and not there."""
+    """docs/semantics.md, "Where the papers and engines differ": found here, and not there."""
     events = stream("B A C B", v=[None, 1, None, 2])
     assert shown(evaluate("A ; C UNLESS B", events)) == ["[1, 2] {A: [1], C: [2]}"]
     assert shown(evaluate("(A ; C KEEP [A]) : B", events)) == ["[1, 3] {A: [1], B: [3]}"]

@@ -1,4 +1,4 @@
-"""Laws of the pattern operators that follow from the sets of semantics.md, on random patterns and streams."""
+"""Laws of the pattern operators that follow from docs/semantics.md, on random patterns and streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each operator of semantics.md's table on a stream small enough to answer by hand."""
+"""Each operator of docs/semantics.md's table on a stream small enough to answer by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The value rules of semantics.md, line by line, on the reference."""
+"""The value rules of docs/semantics.md, line by line, on the reference."""
 
 from __future__ import annotations
 

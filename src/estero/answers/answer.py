@@ -173,7 +173,7 @@ class Answer:
         ``expired_time``; labels of later steps are empty, and what SELECT computes is NULL where it asks for
         these. The order is that of the ends. They are held in memory; their number is known without listing
         them. Raises `QueryError` for a query without a window, or with a pattern that is not a sequence.
-        Source: semantics-2, "How far it came".
+        Source: docs/funnels.md.
         """
         return Answer(whole_stream(self._run, "partial matches are").partials(chosen=chosen))
 

@@ -1,4 +1,4 @@
-"""Funnels: how many starts come how far, as a table and as a picture (semantics-2.md, "How far it came")."""
+"""Funnels: how many starts come how far, as a table and as a picture (docs/funnels.md)."""
 
 from __future__ import annotations
 

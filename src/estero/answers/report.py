@@ -1,6 +1,6 @@
 """From sequence numbers to the public table: the columns of answers, made of the events that are kept.
 
-The public form (interface.md): one row per complex event with ``start``, ``end``, where there is a
+The public form: one row per complex event with ``start``, ``end``, where there is a
 time ``start_time`` and ``end_time``, the partition columns, the values that SELECT computes, and one list
 column per selected label.
 A label column holds structs of the shown attributes and, last, ``position``; `with_positions` leaves only

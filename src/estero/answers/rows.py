@@ -1,4 +1,4 @@
-"""The marked events of an answer, one row for each event and label (semantics-2.md, "What is shown")."""
+"""The marked events of an answer, one row for each event and label (docs/language.md, "What is shown")."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Differences of SQL between the engines: each dialect is a class in a file of its own.
 
 ===========================  ================================  =========================================
-semantics.md says            engines                           here
+docs/semantics.md says            engines                           here
 ===========================  ================================  =========================================
 overflow is an error         Spark only in ANSI mode, DuckDB   ``try_add`` and an explicit ``raise_error``;
                              unless it rewrites the condition  ``add``, which DuckDB does not rewrite

@@ -52,7 +52,7 @@ class Typed:
 
 
 class Operations:
-    """Writes operations on values for `dialect`, with the semantics of semantics.md."""
+    """Writes operations on values for `dialect`, with the semantics of docs/semantics.md."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
@@ -81,7 +81,7 @@ class Operations:
     # ------------------------------------------------------------------------------ comparisons
 
     def compare(self, operator: e.ComparisonOperator, left: Typed, right: Typed) -> SQL:
-        """``left operator right`` with the semantics of semantics.md."""
+        """``left operator right`` with the semantics of docs/semantics.md."""
         kinds = (left.kind, right.kind)
         if None in kinds:
             return UNKNOWN.copy()

@@ -1,6 +1,6 @@
 """Which events are followed, or were preceded, by certain others so soon: absences with a deadline.
 
-Events wait here until their deadlines have passed (semantics-2.md, "What did not happen"). What waits for the
+Events wait here until their deadlines have passed (docs/language.md, "NOT … FOR"). What waits for the
 same deadline in one partition is a list, the newest first: a forbidden event goes through it until one is too
 old, and then the list is empty. So each event enters a list once and leaves it once, and a deadline takes
 amortised constant time per event.

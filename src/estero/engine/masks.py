@@ -1,4 +1,4 @@
-"""Looking masks up for every row of some columns of indices, in one pass (algorithms.md, "Classify")."""
+"""Looking masks up for every row of some columns of indices, in one pass (docs/architecture.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of classified events in, roots of compact sets out (algorithms.md, "Recognize").
+"""Batches of classified events in, roots of compact sets out (docs/architecture.md).
 
 One recognizer for all kinds of runs. It knows where the stream is, what the window still reaches and which
 roots must stay valid; the *runs* hold the arrays, move in them what is open, and say what they lack.

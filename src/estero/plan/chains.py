@@ -2,7 +2,7 @@
 
 Neighbours are an event of a run and the one it marked before. Where they are compared by equality and
 disequality only and there is no window, runs wait in an ED-index; else in heaps by their keys, and in an
-ordered index where they are compared by order (algorithms.md, "The planner"). What no index serves is
+ordered index where they are compared by order (docs/architecture.md). What no index serves is
 checked of the complex events that are enumerated.
 """
 

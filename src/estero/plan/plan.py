@@ -44,7 +44,7 @@ Section = tuple[str, Iterable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """What the classify stage computes for each event (algorithms.md, "Three stages").
+    """What the classify stage computes for each event (docs/architecture.md).
 
     Bit k says whether `predicates[k]` is true of the event. `keys` holds, for each bracket of
     PARTITION BY, the alternatives in order. `keep_all` keeps events with no bit set as well, because

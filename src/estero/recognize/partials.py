@@ -1,4 +1,4 @@
-"""Partial matches: how far those starts came that were not completed (semantics-2.md, "How far it came")."""
+"""Partial matches: how far those starts came that were not completed (docs/funnels.md)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 An event *comes* to a part if it ends a complex event of the sequence up to that part, in which the conditions
 on the part itself are left out. Each of these conditions is then asked alone, and each structural condition
-(window, keys, distances, contiguity, absences) is left out alone (semantics-2.md, "How far it came").
+(window, keys, distances, contiguity, absences) is left out alone (docs/funnels.md).
 """
 
 from __future__ import annotations

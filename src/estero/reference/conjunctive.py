@@ -1,4 +1,4 @@
-"""The reference semantics of conjunctive queries, by trying all valuations (semantics.md).
+"""The reference semantics of conjunctive queries, by trying all valuations (docs/semantics.md).
 
 A valuation takes each atom to an event, such that one assignment of values to variables makes every atom
 its event: the tuple-homomorphisms of the paper's section 4. Two atoms may have the same event, and equal

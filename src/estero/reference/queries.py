@@ -1,4 +1,4 @@
-"""The reference semantics: an executable definition of queries, obviously right and slow (semantics.md).
+"""The reference semantics: an executable definition of queries, obviously right and slow (docs/semantics.md).
 
 All engines are compared with it. It enumerates the complex events of a finite stream as sets, so
 it is for tens of events. `values` holds the meaning of expressions, `filters` that of

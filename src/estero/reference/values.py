@@ -1,7 +1,7 @@
 """The reference meaning of expressions: values, three-valued logic, one event at a time.
 
-Slow and plain on purpose: this is what the SQL of every engine is compared with (semantics.md, "Expressions
-mean the same on every engine"). Unknown is None throughout.
+Slow and plain on purpose: this is what the SQL of every engine is compared with (docs/semantics.md,
+"Conditions"). Unknown is None throughout.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What is checked on enumerated complex events (algorithms.md, "residual filter")."""
+"""What is checked on enumerated complex events (docs/architecture.md, "the sieve")."""

@@ -1,7 +1,7 @@
 """Events that an absence forbids near a start or behind an end, where only a comparison with others tells.
 
 A run does not mark them. They are kept beside the events of the window, and the residual filter is asked of
-each complex event with each of those near it (semantics-2.md, "What did not happen").
+each complex event with each of those near it (docs/language.md, "NOT … FOR").
 """
 
 from __future__ import annotations

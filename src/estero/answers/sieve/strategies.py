@@ -1,4 +1,4 @@
-"""MAX, NEXT and LAST among the complex events of an end position, on their marked events (semantics.md)."""
+"""MAX, NEXT and LAST among the complex events of an end position (docs/semantics.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Determinisation of chain automata, so that each set of marks has at most one accepting run.
+"""Determinization of chain automata, so that each set of marks has at most one accepting run.
 
 This is Theorem 8 of "Towards streaming evaluation of queries with correlation in complex event processing"
 (docs/papers.md): the subset construction over disjoint conditions, which are computed for each state from the

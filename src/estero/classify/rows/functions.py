@@ -132,7 +132,7 @@ class FunctionWriter:
     # ------------------------------------------------------------------------------ comparisons
 
     def compare(self, sign: e.ComparisonOperator, left: Typed, right: Typed) -> Function:
-        """``left sign right`` as semantics.md means it."""
+        """``left sign right`` as docs/semantics.md means it."""
         kinds = {left.kind, right.kind}
         if None in kinds:
             return unknown
@@ -278,7 +278,7 @@ _FLOAT_TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     ">": lambda one, other: _is_less(other, one),
     ">=": lambda one, other: not _is_less(one, other),
 }
-"""Python compares integers with floats exactly, as semantics.md wants it."""
+"""Python compares integers with floats exactly, as docs/semantics.md wants it."""
 
 
 # ------------------------------------------------------------------------------------------ computing

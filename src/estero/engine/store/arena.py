@@ -1,4 +1,4 @@
-"""Nodes of the compact set in flat arrays: layout, growth, compaction (algorithms.md, "Compact sets").
+"""Nodes of the compact set in flat arrays: layout, growth, compaction (docs/papers.md).
 
 A node is an id into parallel arrays. Children have smaller ids than their parents, so one backward pass
 marks what is live and one forward pass moves it.

@@ -1,4 +1,4 @@
-"""How many complex events a plain automaton finds, exactly, whatever their number (algorithms.md, "Report").
+"""How many complex events a plain automaton finds, exactly, whatever their number (docs/architecture.md).
 
 The complex events that end in a block of events and start before it are, for each state p at the last event
 of the starts and each state q at the first event of the ends, so many ways to get to p, times so many from q

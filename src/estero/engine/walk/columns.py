@@ -1,4 +1,4 @@
-"""The events of each label, picked out of matches in one pass (algorithms.md, "Report")."""
+"""The events of each label, picked out of matches in one pass (docs/architecture.md)."""
 
 from __future__ import annotations
 

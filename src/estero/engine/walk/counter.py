@@ -1,4 +1,4 @@
-"""Exact counts of any size without enumerating, of every kind of compact set (algorithms.md, "Report").
+"""Exact counts of any size without enumerating, of every kind of compact set (docs/architecture.md).
 
 Kernels count in words modulo 2**64 and keep a rounded float beside each: while that is below `FITS` the word
 is right. What is larger is worked out as Python integers, for the parts that somebody asks about and no more.

@@ -1,4 +1,4 @@
-"""Distances between two events: windows, and the distances of steps (semantics.md, "The query (CEQL)")."""
+"""Distances between two events: windows, and the distances of steps (docs/semantics.md, "Clauses")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions over events, and the filters made of them (semantics.md, "The pattern").
+"""Expressions over events, and the filters made of them (docs/semantics.md, "Patterns").
 
 One family of frozen nodes serves both: a predicate ``p`` of ``X[p]`` reads attributes of one event
 (`Attribute.variable` is None), a filter ``f`` speaks of variables. `And`, `Or` and `Not` join either.

@@ -1,4 +1,4 @@
-"""The pattern φ of a query as a tree (semantics.md, "The pattern (CEL)"; SO-CEL, section 3).
+"""The pattern φ of a query as a tree (docs/semantics.md, "Patterns"; SO-CEL, section 3).
 
 Nodes are frozen and compare without their spans. Chains of one operator are flat (`parts`), so the
 depth of a tree is that of its parentheses; a parenthesised chain stays a node of its own.

@@ -1,4 +1,4 @@
-"""A whole query as a tree (semantics.md, "The query (CEQL)")."""
+"""A whole query as a tree (docs/semantics.md, "Clauses")."""
 
 from __future__ import annotations
 

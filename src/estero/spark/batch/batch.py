@@ -47,7 +47,7 @@ def recognize_frame(
 ) -> DataFrame:
     """The complex events of `plan` in `df`, one row each: lazily, but for cutting ranges (distribute.py).
 
-    With `positions` the columns are those of the public table (interface.md); without, ``start``, ``end``
+    With `positions` the columns are those of the public table; without, ``start``, ``end``
     and the ``position`` of events are left out, because positions in the whole stream cost a move and
     a sort of all events. `partitions` is the number of tasks that share the partition keys, or of the ranges
     of time that a windowed query without keys is cut into; with `split_keys` hot keys are cut as well.

@@ -1,4 +1,4 @@
-"""Recognition where complex events of one end are compared: MAX, NEXT and LAST (algorithms.md, "Strategies").
+"""Recognition where complex events of one end are compared: MAX, NEXT and LAST (docs/architecture.md).
 
 What a strategy chooses depends on where the window begins: a run is beaten only as long as those that beat it
 are inside. So the windows that can begin at the events so far are kept in *spans*, newest first: for all

@@ -1,4 +1,4 @@
-"""What marking an event does with the registers of a run (algorithms.md, "pushed as deep as it can go").
+"""What marking an event does with the registers of a run (docs/architecture.md).
 
 A register is one integer that a run remembers of the events it has marked. It is unset, set or spoilt;
 the value of one that is not set is 0, so that registers are equal where all their numbers are.

@@ -2,7 +2,7 @@
 
 As `run_cea`, with the same union-lists; but runs in one state are told apart by their registers, for only
 then they have the same futures, and under NEXT and LAST by their support, of which those stay that can
-still be the best (algorithms.md, "Strategies" and "pushed as deep as it can go").
+still be the best (docs/architecture.md).
 """
 
 from __future__ import annotations
