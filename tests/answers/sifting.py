@@ -31,7 +31,7 @@ from estero.language.tree.query import Strategy
 from estero.plan.plan import Classification
 from estero.reference.filters import SetPredicates, evaluate_filter
 from estero.reference.values import Event, compare
-from strategies import SCHEMA, predicates, to_table
+from strategies.patterns import SCHEMA, predicates, to_table
 
 CLASSIFICATION = Classification((), SCHEMA, type_column="type")
 LABELS = ("u", "v", "w")

@@ -18,7 +18,7 @@ from estero.language.tree.query import QueryTree
 from estero.reference.queries import Event
 from estero.testing import events
 from laws.evaluators import planned
-from strategies import queries, streams, to_table
+from strategies.patterns import queries, streams, to_table
 
 STREAM = events("A(k=1, v=2.5)@0s B(k=1, s=x)@1s B(k=2)@2s A(k=2)@3s B(k=1)@4s")
 

@@ -38,7 +38,7 @@ from estero.language.tree.pattern import PartitionKey
 from estero.language.tree.query import Strategy
 from estero.language.tree.schema import Kind, Schema
 from estero.plan.plan import Classification
-from strategies import SCHEMA, streams
+from strategies.patterns import SCHEMA, streams
 
 ALL_LABELS = visible("u", "v", "w", "u v", "v w", "u v w")
 HIDDEN = (Hidden(0, "c"), Hidden(1), Hidden(1, "a"), Hidden(2), Hidden(2, "b"), Hidden(2, ALL_MARKED))

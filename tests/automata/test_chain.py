@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from automata.chain_runs import can_be_checked, chain_runs, found_by
 from automata.run_trees import accepting_runs
-from correlated_strategies import correlated
 from estero.automata.cea import CEA, EventPredicate, Guard, Transition
 from estero.automata.chain import Chain, ChainTransition, Neighbours, as_pcea
 from estero.automata.compile.compile_pattern import compile_pattern
@@ -24,9 +23,10 @@ from estero.language.tree.expressions import Attribute, Node
 from estero.language.tree.pattern import Pattern
 from estero.language.tree.schema import Kind, Schema
 from estero.reference.queries import Event, evaluate_pattern
-from full_strategies import full_patterns, is_valid
 from papers.test_part_by import DEBATES, FILTERS, PAIRS, TWITTER
-from strategies import SCHEMA, streams
+from strategies.correlated import correlated
+from strategies.full import full_patterns, is_valid
+from strategies.patterns import SCHEMA, streams
 
 TWEETS = Schema(
     types={

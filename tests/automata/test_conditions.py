@@ -22,7 +22,7 @@ from estero.language.tree.expressions import (
 )
 from estero.reference.queries import Event
 from estero.reference.values import evaluate_predicate
-from strategies import streams
+from strategies.patterns import streams
 
 OPERATORS = st.sampled_from(("=", "!=", "<", "<=", ">", ">="))
 VALUES = st.sampled_from(("n", "k", "time")).map(Attribute)

@@ -17,8 +17,8 @@ from estero.language.tree.pattern import PartitionBy, PartitionKey
 from estero.language.tree.query import Consume, KeyBracket, QueryTree, Strategy
 from estero.language.tree.schema import Kind, Schema
 from estero.reference.queries import Event, evaluate_query
-from full_strategies import full_queries
-from strategies import AT_ENDS, SCHEMA, TICK, streams
+from strategies.full import full_queries
+from strategies.patterns import AT_ENDS, SCHEMA, TICK, streams
 
 KEYS = {"A": ("id", "n"), "B": ("ref", "id"), "C": ("key", "n"), "D": ("id", "ref")}
 TABLES = Schema(

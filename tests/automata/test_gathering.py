@@ -15,8 +15,8 @@ from estero.language.check.queries import check_query
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import Kind, Schema
 from estero.reference.queries import Event, evaluate_query
-from gathered_strategies import dense_streams, gathered_queries
-from strategies import SCHEMA, TICK
+from strategies.gathered import dense_streams, gathered_queries
+from strategies.patterns import SCHEMA, TICK
 
 KINDS = {"k": Kind.INT, "m": Kind.INT}
 OPEN = Schema(shared=KINDS, types=dict.fromkeys("ABCDE", KINDS), closed=True)

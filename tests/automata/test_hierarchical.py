@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 
 from automata.run_trees import accepting_runs
-from conjunctive_strategies import SCHEMA, any_queries, hierarchical_queries, streams
 from estero.automata.joins.hierarchical import compact_q_tree, hierarchical_pcea
 from estero.automata.joins.q_tree import Inner, Leaf, Node, leaves, nodes, q_tree, tree_lines
 from estero.automata.pcea import PCEA
@@ -20,6 +19,7 @@ from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.schema import Schema
 from estero.reference.conjunctive import evaluate_conjunctive
 from estero.reference.queries import Event
+from strategies.conjunctive import SCHEMA, any_queries, hierarchical_queries, streams
 
 
 def automaton_of(query: ConjunctiveTree, schema: Schema = SCHEMA) -> PCEA:

@@ -20,8 +20,8 @@ from estero.plan.plan import Layout
 from estero.plan.rules import NotServedError, plan_of
 from estero.reference.queries import Event, evaluate_query
 from laws.evaluators import in_process
-from strategies import SCHEMA as TYPED
-from strategies import TICK, streams
+from strategies.patterns import SCHEMA as TYPED
+from strategies.patterns import TICK, streams
 
 KINDS = {"k": Kind.INT, "m": Kind.INT, "p": Kind.FLOAT, "s": Kind.STRING, "many": Kind.OPAQUE}
 SCHEMA = Schema(shared=KINDS, types=dict.fromkeys("ABCD", KINDS), closed=True)

@@ -34,7 +34,7 @@ from estero.reference.filters import evaluate_filter
 from estero.reference.patterns import Stream, find
 from estero.reference.queries import Event
 from estero.reference.values import all_true, compare, evaluate_expression, evaluate_predicate
-from strategies import SCHEMA, streams
+from strategies.patterns import SCHEMA, streams
 
 PUSHED = (
     "A AS u ; B AS v FILTER u.n < v.n",

@@ -17,7 +17,7 @@ from estero.engine.runs.tables import Automaton
 from estero.errors import LimitExceeded
 from estero.language.syntax.parser import parse_pattern
 from estero.language.tree.pattern import Pattern
-from strategies import patterns
+from strategies.patterns import patterns
 
 Marks = tuple[tuple[int, int], ...]
 """The marked positions of a run with their marks, in order."""

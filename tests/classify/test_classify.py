@@ -32,7 +32,7 @@ from estero.language.tree.expressions import (
 from estero.language.tree.schema import EventLayout, Kind, Schema
 from estero.plan.plan import Classification
 from estero.reference.queries import Event, evaluate_predicate
-from strategies import ATTRIBUTES, TYPES, predicates, streams, to_table
+from strategies.patterns import ATTRIBUTES, TYPES, predicates, streams, to_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -27,7 +27,7 @@ from estero.language.tree.schema import EventLayout
 from estero.plan.plan import Classification
 from estero.reference.queries import Event, evaluate_expression
 from estero.reference.values import compare
-from strategies import streams, to_table
+from strategies.patterns import streams, to_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -58,7 +58,7 @@ from estero.language.tree.expressions import (
     Range,
 )
 from estero.reference.queries import Event
-from strategies import TABLE, predicates, streams, to_table
+from strategies.patterns import TABLE, predicates, streams, to_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

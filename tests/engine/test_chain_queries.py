@@ -23,7 +23,7 @@ from estero.engine.runs.joined.run_chain import ChainStep, ChainTables, chain_ta
 from estero.language.syntax.parser import parse_pattern
 from estero.language.tree.literals import Value
 from estero.reference.queries import ComplexEvent, Event, evaluate_pattern
-from strategies import streams
+from strategies.patterns import streams
 
 UNORDERED = [text for text in CHAINS if not chain_for(text).ordered and not chain_for(text).residuals]
 

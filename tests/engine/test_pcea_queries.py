@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from automata.run_trees import is_true, key_of
-from conjunctive_strategies import SCHEMA, hierarchical_queries, streams
 from engine.pcea_runs import enumerated
 from estero.automata.joins.hierarchical import hierarchical_pcea
 from estero.automata.pcea import PCEA
@@ -25,6 +24,7 @@ from estero.language.tree.literals import Value
 from estero.reference.conjunctive import evaluate_conjunctive
 from estero.reference.queries import ComplexEvent, Event
 from estero.reference.values import compare
+from strategies.conjunctive import SCHEMA, hierarchical_queries, streams
 
 BITS_IN_WORD = 63
 

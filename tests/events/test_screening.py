@@ -20,7 +20,7 @@ from estero.language.tree.expressions import And, Arithmetic, Attribute, Compari
 from estero.language.tree.schema import EventLayout, Schema
 from estero.plan.plan import Classification
 from estero.reference.queries import Event
-from strategies import STRINGS, TYPES, predicates, streams, to_table
+from strategies.patterns import STRINGS, TYPES, predicates, streams, to_table
 
 STRING_TYPES = {
     "plain": pa.string(),

@@ -27,7 +27,7 @@ from estero.language.tree.expressions import Comparison, EventFilter, Matches, N
 from estero.language.tree.schema import EventLayout
 from estero.plan.plan import Classification
 from estero.reference.queries import Event
-from strategies import predicates, streams, to_table
+from strategies.patterns import predicates, streams, to_table
 
 COLUMNS = pa.schema(
     [

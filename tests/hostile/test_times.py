@@ -25,7 +25,7 @@ from estero.spark.streams.watermark import clock_sql
 from laws.evaluators import by_end, planned
 from laws.test_continuous_laws import Naive
 from spark.simulated import Simulation
-from strategies import to_table
+from strategies.patterns import to_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from conjunctive_strategies import hierarchical_queries
 from estero.errors import QueryError
 from estero.language.check.atoms import named_atoms
 from estero.language.check.conjunctive import check_conjunctive
@@ -15,6 +14,7 @@ from estero.language.tree.distances import EventWindow
 from estero.language.tree.expressions import Literal
 from estero.language.tree.pattern import EventType
 from estero.language.tree.schema import Kind, Schema
+from strategies.conjunctive import hierarchical_queries
 
 OWN_TABLES = Schema(
     types={

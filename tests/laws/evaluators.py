@@ -19,7 +19,7 @@ from estero.plan.automaton import in_partitions, with_registers
 from estero.plan.draft import Draft
 from estero.recognize.in_process import InProcessRun
 from estero.reference.queries import ComplexEvent, Event
-from strategies import SCHEMA, to_table
+from strategies.patterns import SCHEMA, to_table
 
 ByEnd = dict[int, set[ComplexEvent]]
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import estero
 from estero.reference.queries import Event, evaluate_query
-from strategies import TICK, from_table, to_table
+from strategies.patterns import TICK, from_table, to_table
 
 HOW: dict[str, Any] = {"type": "type", "time": "time", "time_unit": "s"}
 """Where the parts of an event stand."""

@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import estero
-from absence_strategies import absent_queries
 from estero.answers.answer import Answer
 from estero.engine import deadlines as engine
 from estero.language.syntax.parser import parse_query
@@ -30,7 +29,8 @@ from laws.evaluators import ByEnd, by_end
 from laws.test_plans_agree import layout_of, source_of
 from laws.test_restart_laws import MOST, SIZES
 from laws.test_stream_laws import cut
-from strategies import TABLE, TICK, streams, to_table
+from strategies.absences import absent_queries
+from strategies.patterns import TABLE, TICK, streams, to_table
 
 QUERIES = [
     "A ; NOT(B) FOR 3 [time]",

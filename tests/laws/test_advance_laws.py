@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import estero
-from absence_strategies import absent_queries
 from estero.answers.answer import Answer
 from estero.errors import DataError, QueryError
 from estero.language.tree.pattern import ending
@@ -26,8 +25,9 @@ from estero.testing import events as short_events
 from laws.evaluators import ByEnd, by_end
 from laws.test_plans_agree import layout_of, source_of
 from laws.test_restart_laws import MOST, SIZES
-from partials_strategies import queries_with_levels
-from strategies import TABLE, queries_by_start, streams, to_table
+from strategies.absences import absent_queries
+from strategies.partials import queries_with_levels
+from strategies.patterns import TABLE, queries_by_start, streams, to_table
 
 
 def recognizer_of(tree: QueryTree, lateness: str | None, *, partials: bool) -> StreamRecognizer:

@@ -21,10 +21,10 @@ from estero.automata.pcea import PCEA
 from estero.language.tree.query import Consume, QueryTree, Strategy
 from estero.reference.queries import ComplexEvent, Event, evaluate_query
 from estero.reference.values import compare
-from full_strategies import full_queries
 from laws.evaluators import by_end, planned
-from step_strategies import stepped_queries
-from strategies import AT_ENDS, TYPES, queries, streams, to_table
+from strategies.full import full_queries
+from strategies.patterns import AT_ENDS, TYPES, queries, streams, to_table
+from strategies.steps import stepped_queries
 
 LAYOUT: dict[str, Any] = {"type": "type", "time": "time", "types": TYPES}
 MOST = settings.default.max_examples if settings.default else 10

@@ -10,9 +10,6 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 import estero
-from conjunctive_strategies import hierarchical_queries
-from conjunctive_strategies import streams as conjunctive_streams
-from correlated_strategies import correlated
 from estero.answers.answer import Answer
 from estero.language.check.queries import check_query
 from estero.language.syntax.parser import parse_query
@@ -23,14 +20,17 @@ from estero.queries.automaton_value import Automaton
 from estero.recognize.in_process import InProcessRun
 from estero.reference.queries import Event, evaluate_query
 from estero.theory import ambiguity
-from full_strategies import full_queries
-from gathered_strategies import dense_streams, gathered_queries
-from joined_strategies import any_joined_queries, joined_queries
 from laws.evaluators import by_end
 from laws.test_plans_agree import check, layout_of, source_of
 from recognize.test_joining import table_of
-from step_strategies import stepped_queries
-from strategies import SCHEMA, TICK, queries, streams
+from strategies.conjunctive import hierarchical_queries
+from strategies.conjunctive import streams as conjunctive_streams
+from strategies.correlated import correlated
+from strategies.full import full_queries
+from strategies.gathered import dense_streams, gathered_queries
+from strategies.joined import any_joined_queries, joined_queries
+from strategies.patterns import SCHEMA, TICK, queries, streams
+from strategies.steps import stepped_queries
 
 MOST = settings.default.max_examples if settings.default else 10
 

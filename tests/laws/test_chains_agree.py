@@ -18,7 +18,7 @@ from estero.queries.texts import query
 from estero.reference.queries import Event, evaluate_query
 from laws.evaluators import by_end
 from laws.test_plans_agree import check, layout_of, served
-from strategies import SCHEMA, TICK, streams
+from strategies.patterns import SCHEMA, TICK, streams
 
 WINDOWS = ("", " WITHIN 5 EVENTS", " WITHIN 3 [time]")
 PARTITIONS = ("", "", "", " PARTITION BY [k]", " PARTITION BY [n], [s]")

@@ -17,12 +17,12 @@ from estero.plan.rules import plan_of
 from estero.recognize.continuous import ContinuousRecognizer
 from estero.recognize.state_bytes import read
 from estero.reference.queries import Event
-from full_strategies import full_queries
-from joined_strategies import joined_queries
 from laws.evaluators import by_end
 from laws.test_plans_agree import check, layout_of
-from step_strategies import stepped_queries
-from strategies import TABLE, queries, queries_by_start, streams, to_table
+from strategies.full import full_queries
+from strategies.joined import joined_queries
+from strategies.patterns import TABLE, queries, queries_by_start, streams, to_table
+from strategies.steps import stepped_queries
 
 MOST = settings.default.max_examples if settings.default else 10
 SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=4)

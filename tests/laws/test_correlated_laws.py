@@ -6,7 +6,6 @@ import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
-from correlated_strategies import correlated
 from estero.answers.answer import Answer
 from estero.language.check.queries import check_query
 from estero.language.tree.query import QueryTree
@@ -17,7 +16,8 @@ from estero.recognize.in_process import InProcessRun
 from estero.reference.queries import Event, evaluate_query
 from laws.evaluators import by_end
 from laws.test_plans_agree import layout_of, source_of
-from strategies import SCHEMA, TICK, streams
+from strategies.correlated import correlated
+from strategies.patterns import SCHEMA, TICK, streams
 
 WINDOWS = ("", "", " WITHIN 4 EVENTS", " WITHIN 3 [time]")
 SERVED = (

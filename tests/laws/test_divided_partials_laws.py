@@ -25,7 +25,7 @@ from estero.recognize.partials_recognition import PartialsRecognition
 from estero.reference.queries import Event
 from laws.test_partials_laws import check, wanted
 from laws.test_plans_agree import layout_of, source_of
-from strategies import SCHEMA, intervals, streams
+from strategies.patterns import SCHEMA, intervals, streams
 
 VARIABLES = ("u", "v", "w")
 _BESIDE = (" ;[NOT C] ", " : ", " ; NOT(C AS c FILTER c.k = u.k) FOR 1 [time] ; ")

@@ -12,9 +12,9 @@ from estero.answers.answer import Answer
 from estero.language.syntax.parser import parse_pattern
 from estero.language.tree.query import QueryTree
 from estero.reference.queries import Event, evaluate_query, is_answer
-from full_strategies import full_queries
 from laws.evaluators import by_end, in_process, planned
-from strategies import TICK, queries, streams, to_table
+from strategies.full import full_queries
+from strategies.patterns import TICK, queries, streams, to_table
 
 ANY = st.one_of(queries(), full_queries(), full_queries())
 """Queries of the plain operators, and of the whole language."""

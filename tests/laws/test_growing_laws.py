@@ -22,7 +22,7 @@ from estero.recognize.continuous import ContinuousRecognizer
 from estero.reference.queries import Event, evaluate_query, is_answer
 from laws.evaluators import by_end, in_process, planned
 from laws.test_plans_agree import layout_of
-from strategies import TABLE, TICK, streams, to_table
+from strategies.patterns import TABLE, TICK, streams, to_table
 
 MOST = settings.default.max_examples if settings.default else 10
 

@@ -12,13 +12,13 @@ from estero.language.check.queries import check_query
 from estero.language.syntax.parser import parse_query
 from estero.language.tree.query import QueryTree
 from estero.reference.queries import Event, evaluate_query, is_answer
-from joined_strategies import joined_queries
 from laws.evaluators import by_end
 from laws.test_restart_laws import SIZES, restarted
 from laws.test_whole_queries import MOST, check
-from nested_strategies import nested_event, nested_layout, nested_run, nested_tree
-from strategies import TICK, streams
-from whole_strategies import whole_queries
+from strategies.joined import joined_queries
+from strategies.nested import nested_event, nested_layout, nested_run, nested_tree
+from strategies.patterns import TICK, streams
+from strategies.whole import whole_queries
 
 QUERIES = st.one_of(whole_queries(), whole_queries(), joined_queries())
 

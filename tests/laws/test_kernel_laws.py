@@ -16,13 +16,13 @@ from estero.engine.library import library
 from estero.language.tree.query import QueryTree
 from estero.queries.texts import query
 from estero.reference.queries import Event
-from full_strategies import full_queries
-from joined_strategies import joined_queries
 from laws.evaluators import planned
 from laws.test_growing_laws import queries as growing_queries
 from laws.test_restart_laws import SIZES, begun, picked
 from laws.test_stream_laws import cut
-from strategies import queries, streams, to_table
+from strategies.full import full_queries
+from strategies.joined import joined_queries
+from strategies.patterns import queries, streams, to_table
 
 MOST = settings.default.max_examples if settings.default else 10
 TREES = st.one_of(

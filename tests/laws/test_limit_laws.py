@@ -20,10 +20,10 @@ from estero.plan.rules import plan_of
 from estero.recognize.continuous import ContinuousRecognizer
 from estero.recognize.state_bytes import read
 from estero.reference.queries import Event, evaluate_query, given_at, is_answer
-from full_strategies import full_queries
 from laws.evaluators import by_end, planned
 from laws.test_plans_agree import layout_of
-from strategies import TABLE, TICK, intervals, queries, queries_by_start, streams, to_table
+from strategies.full import full_queries
+from strategies.patterns import TABLE, TICK, intervals, queries, queries_by_start, streams, to_table
 
 MOST = settings.default.max_examples if settings.default else 10
 

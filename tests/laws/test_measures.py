@@ -14,12 +14,12 @@ from estero.answers.answer import Answer
 from estero.language.tree.query import QueryTree
 from estero.reference.measures import evaluate_measures
 from estero.reference.queries import Event, evaluate_query
-from full_strategies import full_queries
-from joined_strategies import joined_queries
 from laws.evaluators import by_end
 from laws.test_restart_laws import MOST, SIZES, picked, restarted
-from select_strategies import with_measures
-from strategies import TICK, queries, streams
+from strategies.full import full_queries
+from strategies.joined import joined_queries
+from strategies.patterns import TICK, queries, streams
+from strategies.selections import with_measures
 
 ANY = with_measures(st.one_of(queries(), full_queries()))
 

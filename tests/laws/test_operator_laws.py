@@ -36,9 +36,9 @@ from estero.language.tree.pattern import Sequence as SequencePattern
 from estero.language.tree.query import Consume, QueryTree, Strategy
 from estero.language.tree.selection import label_types
 from estero.reference.queries import ComplexEvent, Event, evaluate_pattern, evaluate_query
-from full_strategies import conditions, full_patterns, full_queries, is_valid
 from laws.evaluators import ByEnd, in_process
-from strategies import AT_ENDS, TICK, patterns, streams
+from strategies.full import conditions, full_patterns, full_queries, is_valid
+from strategies.patterns import AT_ENDS, TICK, patterns, streams
 
 Answers = Callable[[Pattern, Sequence[Event]], set[ComplexEvent]]
 QueryAnswers = Callable[[QueryTree, Sequence[Event]], ByEnd]

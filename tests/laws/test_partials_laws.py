@@ -28,8 +28,8 @@ from estero.reference.queries import ComplexEvent, Event, is_answer
 from laws.evaluators import by_end
 from laws.test_plans_agree import layout_of, source_of
 from laws.test_restart_laws import MOST
-from partials_strategies import queries_with_levels
-from strategies import TABLE, TICK, streams, to_table
+from strategies.partials import queries_with_levels
+from strategies.patterns import TABLE, TICK, streams, to_table
 
 Partials = dict[int, tuple[int, set[ComplexEvent]]]
 

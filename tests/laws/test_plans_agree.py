@@ -21,12 +21,12 @@ from estero.plan.rules import PLANS, NotServedError, PlanName, plan_of
 from estero.queries.texts import query
 from estero.recognize.in_process import InProcessRun
 from estero.reference.queries import Event, evaluate_query, is_answer
-from full_strategies import full_queries
-from gathered_strategies import dense_streams, gathered_queries
-from joined_strategies import any_joined_queries, joined_queries
 from laws.evaluators import ByEnd, by_end
-from step_strategies import stepped_queries
-from strategies import SCHEMA, TICK, streams, to_table
+from strategies.full import full_queries
+from strategies.gathered import dense_streams, gathered_queries
+from strategies.joined import any_joined_queries, joined_queries
+from strategies.patterns import SCHEMA, TICK, streams, to_table
+from strategies.steps import stepped_queries
 
 
 def source_of(events: list[Event]) -> Source:

@@ -16,12 +16,12 @@ from estero.recognize.in_process import InProcessRun
 from estero.recognize.recognition import Recognition
 from estero.recognize.source_run import time_type
 from estero.reference.queries import Event
-from full_strategies import full_queries
-from joined_strategies import joined_queries
 from laws.evaluators import by_end, planned
 from laws.test_plans_agree import check, layout_of, source_of
 from laws.test_stream_laws import cut
-from strategies import queries, streams, to_table
+from strategies.full import full_queries
+from strategies.joined import joined_queries
+from strategies.patterns import queries, streams, to_table
 
 MOST = settings.default.max_examples if settings.default else 10
 SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=4)

@@ -6,17 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import estero
-from conjunctive_strategies import hierarchical_queries
-from conjunctive_strategies import streams as conjunctive_streams
 from estero.answers.answer import Answer
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.query import QueryTree
 from estero.reference.queries import Event
-from full_strategies import full_queries
-from joined_strategies import joined_queries
 from laws.test_plans_agree import served
 from recognize.test_joining import table_of
-from strategies import queries, streams
+from strategies.conjunctive import hierarchical_queries
+from strategies.conjunctive import streams as conjunctive_streams
+from strategies.full import full_queries
+from strategies.joined import joined_queries
+from strategies.patterns import queries, streams
 
 SHARES = st.integers(2, 7)
 

@@ -9,7 +9,6 @@ import pyarrow as pa
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from absence_strategies import absent_queries
 from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.schema import EventLayout
@@ -17,13 +16,14 @@ from estero.plan.rules import plan_of
 from estero.recognize.continuous import ContinuousRecognizer
 from estero.recognize.state_bytes import read
 from estero.reference.queries import Event
-from full_strategies import full_queries
-from joined_strategies import any_joined_queries, joined_queries
 from laws.evaluators import by_end
 from laws.test_plans_agree import check, layout_of
-from step_strategies import stepped_queries
-from strategies import TABLE, queries, streams, to_table
-from whole_strategies import whole_queries
+from strategies.absences import absent_queries
+from strategies.full import full_queries
+from strategies.joined import any_joined_queries, joined_queries
+from strategies.patterns import TABLE, queries, streams, to_table
+from strategies.steps import stepped_queries
+from strategies.whole import whole_queries
 
 LAYOUT = StreamLayout({"": TABLE}, EventLayout.of("type", "time", time_unit="s", only_type="A"))
 ANY = st.one_of(

@@ -22,13 +22,13 @@ from estero.recognize.continuous import ContinuousRecognizer
 from estero.recognize.state_bytes import read
 from estero.reference.queries import Event, evaluate_query, is_answer
 from estero.testing import events as short_events
-from full_strategies import full_queries
 from laws.evaluators import by_end, planned
 from laws.test_plans_agree import layout_of
 from laws.test_restart_laws import begun
 from laws.test_stream_laws import cut as stretches
-from step_strategies import stepped_queries
-from strategies import TABLE, TICK, queries, queries_by_start, streams, to_table
+from strategies.full import full_queries
+from strategies.patterns import TABLE, TICK, queries, queries_by_start, streams, to_table
+from strategies.steps import stepped_queries
 
 ANY = st.one_of(queries(), full_queries(), stepped_queries(), stepped_queries(full=True))
 """Queries that compare events and measure distances, too."""

@@ -21,8 +21,8 @@ from estero.reference.queries import Event, evaluate_query
 from laws.evaluators import by_end, in_process, planned
 from laws.test_restart_laws import SIZES, restarted
 from laws.test_stream_laws import cut, recognized
-from step_strategies import stepped_queries
-from strategies import TICK, streams, to_table
+from strategies.patterns import TICK, streams, to_table
+from strategies.steps import stepped_queries
 
 STEPPED = [
     "A ;[<= 3 SECONDS] B",

@@ -12,8 +12,8 @@ from estero.language.tree import pattern
 from estero.language.tree.expressions import Node
 from estero.language.tree.query import Consume, QueryTree
 from estero.reference.queries import Event
-from full_strategies import full_queries
-from strategies import AT_ENDS, SCHEMA, from_table, predicates, queries, streams, to_table
+from strategies.full import full_queries
+from strategies.patterns import AT_ENDS, SCHEMA, from_table, predicates, queries, streams, to_table
 
 
 @given(queries())

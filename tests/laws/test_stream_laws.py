@@ -19,9 +19,9 @@ from estero.recognize.in_process import InProcessRun
 from estero.recognize.recognition import Recognition
 from estero.recognize.source_run import time_type
 from estero.reference.queries import ComplexEvent, Event
-from full_strategies import full_queries
 from laws.evaluators import ByEnd, by_end, in_process, planned
-from strategies import queries, streams, to_table
+from strategies.full import full_queries
+from strategies.patterns import queries, streams, to_table
 
 
 def cut(run: InProcessRun, sizes: list[int]) -> Iterator[pa.RecordBatch]:

@@ -19,10 +19,10 @@ from laws.test_absence_laws import restarted
 from laws.test_limit_laws import suppressed_at, wanted
 from laws.test_measures import same
 from laws.test_restart_laws import SIZES, picked
-from nested_strategies import nested_event, nested_run, nested_tree
-from parameter_strategies import with_parameters
-from strategies import TICK, streams
-from whole_strategies import whole_queries
+from strategies.nested import nested_event, nested_run, nested_tree
+from strategies.parameters import with_parameters
+from strategies.patterns import TICK, streams
+from strategies.whole import whole_queries
 
 MOST = settings.default.max_examples if settings.default else 10
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from absence_strategies import absent_queries
 from estero.language.check.queries import check_query
 from estero.language.tree import pattern as p
 from estero.language.tree.query import Consume, QueryTree, Strategy
@@ -25,10 +24,11 @@ from estero.recognize.budget import Budget
 from estero.recognize.in_process import InProcessRun
 from estero.recognize.why_not import WhyNotSearch, why_not
 from estero.reference.queries import Event, evaluate_query
-from full_strategies import full_queries
 from laws.test_plans_agree import layout_of, source_of
 from laws.test_restart_laws import MOST
-from strategies import SCHEMA, TICK, streams
+from strategies.absences import absent_queries
+from strategies.full import full_queries
+from strategies.patterns import SCHEMA, TICK, streams
 
 _asked = st.one_of(absent_queries(), absent_queries(), full_queries(3)).map(
     lambda tree: replace(

@@ -25,12 +25,12 @@ from estero.language.tree.functions import SCALAR_FUNCTIONS
 from estero.language.tree.query import QueryTree
 from estero.queries.parameters import value_in
 from estero.reference.queries import Event, evaluate_query
-from full_strategies import full_queries
 from laws.evaluators import in_process
-from parameter_strategies import with_parameters
-from select_strategies import with_measures
-from step_strategies import stepped_queries
-from strategies import TICK, queries, streams
+from strategies.full import full_queries
+from strategies.parameters import with_parameters
+from strategies.patterns import TICK, queries, streams
+from strategies.selections import with_measures
+from strategies.steps import stepped_queries
 
 EVENTS = pa.table(
     {

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import estero
-from conjunctive_strategies import hierarchical_queries, streams
 from estero.answers.answer import Answer
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.reference.conjunctive import evaluate_conjunctive
 from estero.reference.queries import ComplexEvent, Event
+from strategies.conjunctive import hierarchical_queries, streams
 
 ATTRIBUTES = pa.schema([("type", pa.string()), ("a", pa.int64()), ("b", pa.float64()), ("c", pa.int64())])
 

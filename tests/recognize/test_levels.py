@@ -18,9 +18,9 @@ from estero.plan.levels import levels_plan
 from estero.recognize.levels import level_column, levels_reached
 from estero.reference.partial_matches import evaluate_levels
 from estero.reference.queries import Event
-from full_strategies import full_queries
 from laws.evaluators import opened
-from strategies import SCHEMA, TICK, TYPES, queries, streams, to_table
+from strategies.full import full_queries
+from strategies.patterns import SCHEMA, TICK, TYPES, queries, streams, to_table
 
 
 @st.composite

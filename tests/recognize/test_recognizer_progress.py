@@ -14,7 +14,7 @@ from estero.language.tree.query import QueryTree
 from estero.testing import events
 from laws.test_restart_laws import MOST, SIZES
 from recognize.test_levels import sequences
-from strategies import TABLE, streams, to_table
+from strategies.patterns import TABLE, streams, to_table
 
 LAYOUT: dict[str, Any] = {"type": "type", "time": "time"}
 STREAM = events("a(k=1)@0s a(k=2)@10s b(k=1)@20s a(k=1)@30s x(k=3)@40s")

@@ -11,7 +11,7 @@ from estero.language.tree.pattern import Pattern
 from estero.language.tree.selection import label_types
 from estero.reference.queries import ComplexEvent, Event, evaluate_pattern
 from reference.membership import Marks, belongs
-from strategies import patterns, streams
+from strategies.patterns import patterns, streams
 
 
 def all_marks(labels: list[str], size: int) -> Iterator[Marks]:

@@ -16,7 +16,7 @@ from estero.language.tree.query import QueryTree
 from estero.reference.partial_matches import evaluate_funnel, evaluate_levels, evaluate_partials
 from estero.reference.queries import Event, evaluate_query
 from reference.notation import A, seq, shown, stream
-from strategies import TICK, queries, streams
+from strategies.patterns import TICK, queries, streams
 
 FUNNEL = parse_query("SELECT * WHERE A ; B ; C WITHIN 3 EVENTS")
 

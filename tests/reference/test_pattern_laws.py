@@ -28,7 +28,7 @@ from estero.language.tree.pattern import (
 from estero.language.tree.selection import label_types
 from estero.reference.queries import ComplexEvent, Event, evaluate_pattern
 from reference.notation import seq
-from strategies import filters, patterns, streams
+from strategies.patterns import filters, patterns, streams
 
 SMALL = patterns(max_operators=2)
 SHORT = streams(max_size=6)

@@ -16,7 +16,7 @@ from estero.language.tree.pattern import All, As, Iteration, Keep, Start
 from estero.language.tree.query import Consume, KeyBracket, QueryTree, SelectItem, Strategy
 from estero.reference.queries import Event, evaluate_query, is_answer
 from reference.notation import A, B, C, seq, shown, stream, then
-from strategies import TICK, queries, streams
+from strategies.patterns import TICK, queries, streams
 
 BY_K = (KeyBracket(("k",)),)
 

@@ -32,7 +32,7 @@ from estero.language.tree.expressions import (
 from estero.language.tree.literals import Value
 from estero.reference.queries import Event, evaluate_expression, evaluate_predicate
 from reference.notation import holds
-from strategies import predicates, streams
+from strategies.patterns import predicates, streams
 
 NAN, INF = math.nan, math.inf
 LEAST, GREATEST = -(2**63), 2**63 - 1

@@ -17,7 +17,7 @@ from estero.reference.queries import Event, is_answer
 from estero.spark.batch.batch import recognize_frame
 from estero.spark.work import Work
 from laws.evaluators import by_end, planned
-from strategies import TICK, from_table, to_table
+from strategies.patterns import TICK, from_table, to_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,7 +15,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import estero
-from absence_strategies import absent_queries
 from engines import SparkBatch, SparkStream
 from estero.answers.answer import Answer
 from estero.errors import DataError, QueryError
@@ -27,7 +26,8 @@ from laws.evaluators import by_end, planned
 from spark.frames import in_any_order, without_positions
 from spark.simulated import Simulation
 from spark.test_turns import BUCKETS, SIZES, after_all, cut, in_stream_order, out_of_order, rows, some
-from strategies import TICK, from_table, streams, to_table
+from strategies.absences import absent_queries
+from strategies.patterns import TICK, from_table, streams, to_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,7 +19,7 @@ from estero.spark.streams.packing import GUARD, NO_TIME, Packing, batch_of, blob
 from estero.spark.streams.ticks import Ticks
 from laws.evaluators import planned
 from spark.simulated import Simulation
-from strategies import to_table
+from strategies.patterns import to_table
 
 MICROS = Ticks(1000)
 

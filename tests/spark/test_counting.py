@@ -16,9 +16,9 @@ from estero.language.tree.query import QueryTree
 from estero.reference.queries import Event, evaluate_query
 from estero.spark import count, recognize
 from estero.spark.batch.batch import count_frame
-from full_strategies import full_queries
 from laws.evaluators import planned
-from strategies import TICK, from_table, queries, streams, to_table
+from strategies.full import full_queries
+from strategies.patterns import TICK, from_table, queries, streams, to_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,12 +12,12 @@ from estero.answers.answer import Answer
 from estero.language.tree.query import QueryTree
 from estero.reference.queries import Event
 from estero.spark.batch.batch import recognize_frame
-from full_strategies import full_queries
-from nested_strategies import nested_event, nested_run, nested_table, nested_tree
 from spark.frames import answer_batches, as_in_process, as_the_reference_says, in_any_order, without_positions
-from step_strategies import stepped_queries
-from strategies import queries, streams
-from whole_strategies import whole_queries
+from strategies.full import full_queries
+from strategies.nested import nested_event, nested_run, nested_table, nested_tree
+from strategies.patterns import queries, streams
+from strategies.steps import stepped_queries
+from strategies.whole import whole_queries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -27,10 +27,10 @@ from estero.spark.batch.ranges import Cut, Ranges, find_ranges
 from estero.spark.batch.tasks import in_ranges
 from estero.spark.frames import laid_out
 from estero.spark.work import layout_of_schema
-from full_strategies import full_queries
 from spark.frames import as_in_process, as_the_reference_says, in_any_order, without_positions
-from step_strategies import stepped_queries
-from strategies import queries, streams
+from strategies.full import full_queries
+from strategies.patterns import queries, streams
+from strategies.steps import stepped_queries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

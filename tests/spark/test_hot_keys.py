@@ -29,10 +29,10 @@ from estero.spark.batch.distribute import Distributed, distribute
 from estero.spark.batch.halo import MARKED
 from estero.spark.batch.ranges import Cut, find_hot_keys
 from estero.spark.work import Work, layout_of_schema
-from full_strategies import full_queries
 from laws.evaluators import planned
 from spark.frames import answer_batches, in_any_order, without_positions
-from strategies import TICK, from_table, queries, streams, to_table
+from strategies.full import full_queries
+from strategies.patterns import TICK, from_table, queries, streams, to_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

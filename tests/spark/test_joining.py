@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import estero
-from conjunctive_strategies import hierarchical_queries, streams
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.schema import EventLayout
 from estero.plan.chains import ChainPlan
@@ -21,6 +20,7 @@ from estero.spark import collect, recognize
 from estero.spark.batch.batch import keyed, recognize_frame
 from estero.spark.work import Work, layout_of_schema
 from spark.frames import in_any_order, without_positions
+from strategies.conjunctive import hierarchical_queries, streams
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,11 +26,11 @@ from estero.recognize.in_process import InProcessRun
 from estero.reference.queries import Event
 from estero.spark import explain, recognize
 from laws.evaluators import planned
-from partials_strategies import queries_with_levels
 from recognize.test_levels import sequences
 from spark.simulated import Simulation
 from spark.test_turns import BUCKETS, SIZES, after_all, cut, out_of_order, some
-from strategies import streams, to_table
+from strategies.partials import queries_with_levels
+from strategies.patterns import streams, to_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -19,10 +19,10 @@ from estero.reference.queries import Event
 from estero.spark import recognize
 from estero.spark.batch.distribute import MOST_SHARES, distribute, number_of_shares
 from estero.spark.work import Work, layout_of_schema
-from full_strategies import full_queries
 from laws.evaluators import planned
 from spark.frames import as_the_reference_says, in_any_order, without_positions
-from strategies import queries, streams, to_table
+from strategies.full import full_queries
+from strategies.patterns import queries, streams, to_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

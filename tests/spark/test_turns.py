@@ -16,12 +16,12 @@ from estero.answers.answer import Answer
 from estero.language.tree.query import Consume, QueryTree
 from estero.recognize.in_process import InProcessRun
 from estero.reference.queries import Event, is_answer
-from full_strategies import full_queries
 from laws.evaluators import by_end, planned
 from spark.frames import in_any_order, without_positions
 from spark.simulated import Simulation
-from step_strategies import stepped_queries
-from strategies import TICK, from_table, queries, streams, to_table
+from strategies.full import full_queries
+from strategies.patterns import TICK, from_table, queries, streams, to_table
+from strategies.steps import stepped_queries
 
 ANY = st.one_of(queries(), full_queries(), stepped_queries())
 SIZES = st.lists(st.integers(1, 6), min_size=2, max_size=4)

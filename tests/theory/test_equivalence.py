@@ -15,7 +15,7 @@ from estero.queries.pattern_statement import PatternStatement, pattern_statement
 from estero.reference.queries import evaluate_query
 from estero.reference.values import Event
 from estero.theory.emptiness import why_never
-from strategies import patterns, streams
+from strategies.patterns import patterns, streams
 
 EQUIVALENT = [
     ("A ; (B OR C)", "(A ; B) OR (A ; C)"),

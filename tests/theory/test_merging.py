@@ -12,7 +12,7 @@ from estero.automata.compile.compile_pattern import compile_pattern
 from estero.language.tree.pattern import Pattern, Start
 from estero.theory.inclusion import Letter, difference
 from estero.theory.merging import difference_by_classes
-from strategies import patterns
+from strategies.patterns import patterns
 
 
 def letters_of(ours: CEA, theirs: CEA) -> list[Letter]:

@@ -17,8 +17,8 @@ from estero.language.tree.pattern import Pattern
 from estero.language.tree.query import QueryTree
 from estero.reference.queries import Event, evaluate_pattern
 from estero.theory.to_formula import automaton_to_formula
-from full_strategies import full_patterns, is_valid
-from strategies import SCHEMA, TYPES, patterns, streams
+from strategies.full import full_patterns, is_valid
+from strategies.patterns import SCHEMA, TYPES, patterns, streams
 
 A, B, C = (EventPredicate((name,)) for name in "ABC")
 

@@ -1,8 +1,8 @@
 """Conjunctive queries as trees: ``Q(x, y) <- T(x), S(x, y), R(k: x, l: y) AS r WITHIN 10 EVENTS``.
 
-The third form of a query, beside the text and the builder of CEQL (docs/conjunctive.md). An atom's arguments
-are the attributes of its type: by place, in the order of the type's table without the columns of type and time,
-or by name.
+The third form of a query, beside the text and the builder of CEQL (docs/conjunctive.md). The arguments of an
+atom are the attributes of its type: by place, in the order of the columns of its table without those of type
+and time, or by name.
 """
 
 from __future__ import annotations

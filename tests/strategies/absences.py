@@ -31,9 +31,9 @@ from estero.language.tree.pattern import (
 )
 from estero.language.tree.query import Consume, QueryTree
 from estero.language.tree.selection import label_types
-from full_strategies import conditions
-from step_strategies import stepped_queries
-from strategies import SCHEMA, TYPES, predicates, queries
+from strategies.full import conditions
+from strategies.patterns import SCHEMA, TYPES, predicates, queries
+from strategies.steps import stepped_queries
 
 
 @st.composite

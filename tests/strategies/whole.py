@@ -6,17 +6,17 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from absence_strategies import absent_queries
 from estero.language.check.queries import check_query
 from estero.language.tree import expressions as e
 from estero.language.tree.durations import Duration
 from estero.language.tree.pattern import Filter, ending
 from estero.language.tree.query import Consume, QueryTree
 from estero.language.tree.selection import label_types
-from full_strategies import full_queries
-from select_strategies import with_measures
-from step_strategies import stepped_queries
-from strategies import SCHEMA, filters, intervals, queries, queries_by_start, windows
+from strategies.absences import absent_queries
+from strategies.full import full_queries
+from strategies.patterns import SCHEMA, filters, intervals, queries, queries_by_start, windows
+from strategies.selections import with_measures
+from strategies.steps import stepped_queries
 
 _PLAIN = st.one_of(
     queries(3), full_queries(3), stepped_queries(), stepped_queries(full=True), absent_queries(2)

@@ -19,7 +19,7 @@ from estero.plan.plan import Layout
 from estero.plan.rules import plan_of
 from estero.recognize.in_process import InProcessRun
 from estero.reference.queries import Event
-from strategies import SCHEMA, TYPES
+from strategies.patterns import SCHEMA, TYPES
 
 _INNER = field_of("a struct", "In Side")
 _FIELDS = {

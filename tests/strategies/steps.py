@@ -31,8 +31,8 @@ from estero.language.tree.pattern import (
     with_children,
 )
 from estero.language.tree.query import QueryTree
-from full_strategies import full_queries
-from strategies import SCHEMA, TYPES, filters, queries
+from strategies.full import full_queries
+from strategies.patterns import SCHEMA, TYPES, filters, queries
 
 _LENGTHS: dict[type[Window], st.SearchStrategy[Window]] = {
     EventWindow: st.integers(1, 5).map(EventWindow),

@@ -16,7 +16,7 @@ from estero.language.tree.expressions import (
 )
 from estero.language.tree.pattern import All, As, EventType, Filter, PartitionBy, PartitionKey, Pattern
 from estero.language.tree.query import QueryTree
-from strategies import TYPES, windows
+from strategies.patterns import TYPES, windows
 
 NAMES = "uvwxy"
 

@@ -53,7 +53,7 @@ from estero.language.tree.pattern import (
 )
 from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.selection import label_types
-from strategies import AT_ENDS, SCHEMA, STRINGS, TYPES, predicates, queries
+from strategies.patterns import AT_ENDS, SCHEMA, STRINGS, TYPES, predicates, queries
 
 _COMPARE = ["=", "!=", "<", "<=", ">", ">="]
 _NUMBERS = ["n", "n", "x", "k", "time"]

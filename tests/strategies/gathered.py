@@ -33,7 +33,7 @@ from estero.language.tree.pattern import (
 )
 from estero.language.tree.query import Consume, KeyBracket, QueryTree
 from estero.reference.queries import Event
-from strategies import SCHEMA, TYPES, windows
+from strategies.patterns import SCHEMA, TYPES, windows
 
 _VARIABLES = "tuvwxyz"
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from absence_strategies import absent_queries
 from estero.language.check.queries import check_query
 from estero.language.syntax.parser import parse_pattern
 from estero.language.tree.distances import AttributeWindow, EventWindow
@@ -14,8 +13,9 @@ from estero.language.tree.levels import levels_of
 from estero.language.tree.pattern import EventType, Link, Pattern
 from estero.language.tree.pattern import Sequence as SequencePattern
 from estero.language.tree.query import Consume, KeyBracket, QueryTree, Strategy
-from full_strategies import full_queries
-from strategies import AT_ENDS, SCHEMA, TYPES, intervals, windows
+from strategies.absences import absent_queries
+from strategies.full import full_queries
+from strategies.patterns import AT_ENDS, SCHEMA, TYPES, intervals, windows
 
 _PARTS = ("A", "B", "C", "A", "B", "C", "A", "B", "A+", "B+", "(A OR B)", "A AS u", "B AS v", "(A ; C?)")
 _LINKS = (*[" ; "] * 6, " : ", " ;[NOT C] ", " ;[<= 3 [time]] ", " ; NOT(C) FOR 1 [time] ; ")
