@@ -164,7 +164,7 @@ def _why_no_age(automaton: CEA, step: Residual, labels: HiddenSet) -> str:
     return ""
 
 
-# --------------------------------------------------------------------------------- determinisation
+# --------------------------------------------------------------------------------- determinization
 
 _Labels = tuple[LabelSet, HiddenSet]
 _PASSED: _Labels = (NO_LABELS, frozenset())

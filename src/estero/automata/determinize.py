@@ -1,4 +1,4 @@
-"""I/O determinisation on the fly (section 5 of "CORE: a Complex Event Recognition Engine", docs/papers.md).
+"""I/O determinization on the fly (section 5 of "CORE: a Complex Event Recognition Engine", docs/papers.md).
 
 A deterministic state is a set of CEA states. For each (state, class of events) there is one row: the
 state after reading the event unmarked (the *skip*), and one state for each label set it can be marked
