@@ -244,7 +244,7 @@ class _Keys:
 
 
 def as_pcea(chain: Chain) -> PCEA:
-    """The parallelised automaton with the same states, bits and transitions, each with at most one source.
+    """The parallelized automaton with the same states, bits and transitions, each with at most one source.
 
     Transition k is that of the chain without its comparisons by operators other than ``=``.
     """

@@ -1,4 +1,4 @@
-"""Splits states of a parallelised automaton, so that all events that enter one have the same key attributes.
+"""Splits states of a parallelized automaton, so that all events that enter one have the same key attributes.
 
 The events that enter a state may be of several types with the key in different attributes, as C and A in
 ``Q(x, y) <- C(x, y), A(y, x)``. The text of a transition names attributes, so such a state is split into

@@ -1,4 +1,4 @@
-"""Parallelised complex event automata (PCEA), validated and printable.
+"""Parallelized complex event automata (PCEA), validated and printable.
 
 They are defined in section 3 of "Complex event recognition meets hierarchical conjunctive queries"
 (docs/papers.md). A run is a tree: a transition gathers independent runs in several states, provided that the
@@ -81,7 +81,7 @@ class PceaTransition:
 
 @dataclass(frozen=True, slots=True)
 class PCEA:
-    """A parallelised automaton with states ``0 … len(states) - 1``, which are named by `states`.
+    """A parallelized automaton with states ``0 … len(states) - 1``, which are named by `states`.
 
     Bit k of an event is whether `predicates[k]` is true of it. A run accepts by entering a state of `final`.
     """

@@ -88,7 +88,7 @@ def compared_before(
 ) -> list[tuple[int, list[e.Node]]]:
     """The states that a transition leaves, each with the comparisons with the event before.
 
-    The keys of a parallelised automaton must have one form each (`parted`).
+    The keys of a parallelized automaton must have one form each (`parted`).
     """
     if isinstance(transition, ChainTransition):
         if transition.source is None:

@@ -1,4 +1,4 @@
-"""A search for streams on which a parallelised automaton (PCEA) is ambiguous.
+"""A search for streams on which a parallelized automaton (PCEA) is ambiguous.
 
 Runs of a PCEA are trees, for which no exhaustive search is known. All short streams are tried, with events of
 all kinds that the conditions of the automaton distinguish, and a few values of each attribute that is

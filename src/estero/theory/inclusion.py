@@ -1,7 +1,7 @@
 """Inclusion of automata, with a shortest word that one accepts and the other does not.
 
 Their languages consist of marked words: a complex event is the word of the events from its start to its end,
-each with its labels. The second automaton is determinised on the fly, and a pair (state of the first, set of
+each with its labels. The second automaton is determinized on the fly, and a pair (state of the first, set of
 states of the second) is pruned if the same state has been reached with a smaller set: the antichain algorithm
 of De Wulf, Doyen, Henzinger and Raskin, "Antichains: a new algorithm for checking universality of finite
 automata", CAV 2006. Each pair is compared with all pairs of its state, so for many pairs congruence classes

@@ -1,6 +1,6 @@
 """Inclusion of automata by merging equivalent sets of states, the algorithm of Hopcroft and Karp.
 
-Both automata are determinised on the fly, and sets of states that must be equivalent are merged into classes;
+Both automata are determinized on the fly, and sets of states that must be equivalent are merged into classes;
 a pair of sets in the same class is pruned (Bonchi and Pous, "Checking NFA equivalence with bisimulations up
 to congruence", POPL 2013, section 2). The first automaton is included in the second if their union is
 equivalent to the second. Words are explored in the order of their lengths, and no pruned pair has a shorter

@@ -22,7 +22,7 @@ from estero.automata.correlated.deterministic import (
     Marked,
     TooManyError,
     ambiguous,
-    determinised,
+    determinized,
     minimal,
 )
 from estero.automata.correlated.neighbours import Step, event_name
@@ -35,7 +35,7 @@ from estero.language.tree.expressions import ComparisonOperator, IsNull, Not
 from estero.language.tree.schema import Schema
 
 STATE_CAP: Final = 1_000
-"""The most states of a chain before it is minimised."""
+"""The most states of a chain before it is minimized."""
 
 MOST_NULL_WAYS: Final = 256
 """The most cases of one condition: a value that is equal or NULL has three, and n such values have 3^n."""
@@ -114,7 +114,7 @@ class ChainBuilder:
             raise NoChainError("no events pass all its filters")
         why, once = "", list[Machine]()
         try:
-            apart = minimal(determinised(plain, self._terms, STATE_CAP), self._terms)
+            apart = minimal(determinized(plain, self._terms, STATE_CAP), self._terms)
             # Hidden labels keep runs with the same visible labels distinct.
             hiding = parting is not None and bool(hidden) and ambiguous(apart, self._terms) is not None
             once += [] if hiding else [apart]

@@ -62,7 +62,7 @@ class TooManyError(Exception):
 
 
 def minimal(machine: Machine, terms: Terms) -> Machine:
-    """Minimises a machine: merges states with the same future (Moore), and conditions of parallel edges.
+    """Minimizes a machine: merges states with the same future (Moore), and conditions of parallel edges.
 
     States on no accepting run are left out. `BEGIN` is never merged, as no event comes before it.
     """
@@ -125,7 +125,7 @@ def _merged(machine: Machine) -> Machine:
     return Machine(tuple(edges), frozenset(stands_for[state] for state in machine.final) & kept)
 
 
-def determinised(machine: Machine, terms: Terms, cap: int) -> Machine:
+def determinized(machine: Machine, terms: Terms, cap: int) -> Machine:
     """The subset construction; raises `TooManyError` if there are more than `cap` subsets."""
     after = leaving(machine.edges)
     met: list[frozenset[int]] = []

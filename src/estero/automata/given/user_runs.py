@@ -3,7 +3,7 @@
 All events between marked ones are passed over, so every transition marks ("Towards streaming evaluation of
 queries with correlation in complex event processing", section 4; "Complex event recognition meets
 hierarchical conjunctive queries", section 3; docs/papers.md). With a transition that gathers several states
-the automaton is a parallelised one, and otherwise a chain automaton.
+the automaton is a parallelized one, and otherwise a chain automaton.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def runs_of(
                 "anchored=True is for runs with one beginning: of runs that are gathered, only one could "
                 "begin at the first event"
             )
-        return _parallelised(steps, states, ends)
+        return _parallelized(steps, states, ends)
     return replace(_chain(steps, states, ends), anchored=anchored)
 
 
@@ -270,7 +270,7 @@ def _chain(steps: Sequence[_Step], states: Sequence[Hashable], ends: Sequence[Ha
     return Chain(tuple(map(str, states)), final, tuple(dict.fromkeys(transitions)), tuple(predicates))
 
 
-def _parallelised(steps: Sequence[_Step], states: Sequence[Hashable], ends: Sequence[Hashable]) -> PCEA:
+def _parallelized(steps: Sequence[_Step], states: Sequence[Hashable], ends: Sequence[Hashable]) -> PCEA:
     number, predicates, final = _numbered(steps, states, ends)
     entered: dict[Hashable, dict[str, None]] = {}
     for step in steps:
