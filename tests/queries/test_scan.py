@@ -41,7 +41,7 @@ def _parquet(directory: Path) -> str:
 FORMS: dict[str, Callable[[Path], object]] = {
     "arrow": lambda _: TRADES,
     "batches": lambda _: iter(TRADES.to_batches(max_chunksize=2)),
-    "duckdb": lambda _: duckdb.sql("SELECT * FROM TRADES"),
+    "duckdb": lambda _: duckdb.connect().from_arrow(TRADES),  # a connection of its own
     "pandas": lambda _: TRADES.to_pandas(),
     "path": _parquet,
     "list of paths": lambda directory: [_parquet(directory)],

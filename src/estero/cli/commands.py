@@ -407,24 +407,25 @@ def _answer_of_spark(
     if not stream.is_of_spark:
         # Spark does not know which types occur, so what is wrong with the query is found here; and at once.
         raise_first(query.check(stream.scan))
-    from estero import spark
+    from estero.spark import collect, count, read_events, recognize
+    from estero.spark import explain as explained
 
     with working("starting Spark"):
-        frame = spark.read_events(stream.path, csv_options=stream.csv_options, master=master)
+        frame = read_events(stream.path, csv_options=stream.csv_options, master=master)
     events = estero.scan(frame, **stream.layout)
     if stream.is_of_spark and explain:
-        say(str(spark.explain(events, query, positions=positions, partials=partials)))
+        say(str(explained(events, query, positions=positions, partials=partials)))
     # Without a time, positions are what tells where a complex event is.
     placed = positions or stream.layout["time"] is None
-    matches = spark.recognize(events, query, positions=placed, until=until, partials=partials)
+    matches = recognize(events, query, positions=placed, until=until, partials=partials)
 
     def undecided() -> int:
         if not any("estero:decided" in (field.metadata or {}) for field in matches.schema.fields):
             return 0
-        decided = spark.count(events, query, until=until)
-        return spark.count(events, query, until="end") - decided
+        decided = count(events, query, until=until)
+        return count(events, query, until="end") - decided
 
-    return spark.collect(matches, events=stream.path, csv_options=stream.csv_options), undecided
+    return collect(matches, events=stream.path, csv_options=stream.csv_options), undecided
 
 
 class _WithoutPandas(MetaPathFinder):
