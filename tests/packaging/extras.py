@@ -26,10 +26,10 @@ IN_THIS_PROCESS = (
     FIRST_EXAMPLE
     + """
 assert answer.count() == 45 and len(answer.limit(3).to_arrow()) == 3
-print(query.explain(events, type="kind", time="time"))
+print(query.explain(events))
 answer.write("answer.parquet")
-recognizer = query.recognizer(events.schema, type="kind", time="time", order=["id"])
-assert sum(recognizer.push(batch).count() for batch in events.to_batches(max_chunksize=500)) == 45
+recognizer = query.recognizer(readings.schema, type="kind", time="time", order=["id"])
+assert sum(recognizer.push(batch).count() for batch in readings.to_batches(max_chunksize=500)) == 45
 """
 )
 
