@@ -103,8 +103,8 @@ def test_arguments_of_another_kind_are_refused() -> None:
         (TypeError, ctypes.ArgumentError), match=r"int32\[3\] where a kernel reads int64\[·\]"
     ):
         _keep(numbers, numbers.astype(np.int32), np.zeros((1, 3), np.int64), np.zeros((1, 3), np.int64), 1)
-    with pytest.raises((TypeError, ctypes.ArgumentError)):  # an argument that Python, too, looks at
-        mark_live(new(Arena, 4), "zeros", 0, np.zeros(4, np.int8))
+    with pytest.raises((TypeError, ctypes.ArgumentError)):
+        mark_live(new(Arena, 4), np.zeros(1, np.int64), 0, np.zeros(4, np.int8))
     with pytest.raises((TypeError, ctypes.ArgumentError, ValueError)):
         follow(new(Arena, 4))
 
