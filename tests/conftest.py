@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import duckdb
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -50,6 +51,12 @@ def _real(name: str) -> Path:
 def _own_predicates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Predicates that a test registers are forgotten after it."""
     monkeypatch.setattr(set_predicates, "_REGISTERED", dict(set_predicates._REGISTERED))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _own_default_connection() -> None:
+    """A module's ``duckdb.sql`` has a connection that no other module left with an unread result."""
+    duckdb.set_default_connection(duckdb.connect())
 
 
 @pytest.fixture(scope="session")
