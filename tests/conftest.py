@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from engines import Engine, InProcess, Pushed, PushedOneByOne, Restored, SparkBatch, SparkStream
 from estero.language.check import set_predicates
+from repository import REPOSITORY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,8 +32,6 @@ settings.register_profile("quick", _COMMON, max_examples=10)
 settings.register_profile("default", _COMMON, max_examples=60)
 settings.register_profile("thorough", _COMMON, max_examples=1000)
 settings.load_profile("default")
-
-REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 def data_directory() -> Path:

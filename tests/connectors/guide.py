@@ -14,9 +14,9 @@ from typing import Any
 import pyspark
 
 import estero
-from conftest import REPOSITORY
 from connectors.servers import PASSWORD
 from estero import demo
+from repository import REPOSITORY
 
 GUIDE = REPOSITORY / "docs" / "sources.md"
 COMMAND = re.compile(r"^```sh\n(estero stream .*)\n```$", re.MULTILINE)

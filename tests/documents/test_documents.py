@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conftest import REPOSITORY
+from repository import REPOSITORY
 
 DOCUMENTS = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")])
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 import estero
-from conftest import REPOSITORY
+from repository import REPOSITORY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from conftest import REPOSITORY
 from estero.language.syntax.parser import parse_query
 from estero.language.tree.functions import SCALAR_FUNCTIONS
 from estero.reference.queries import ComplexEvent, Event, evaluate_query
+from repository import REPOSITORY
 
 
 def _drawing() -> ModuleType:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conftest import REPOSITORY
+from repository import REPOSITORY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

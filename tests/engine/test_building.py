@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import REPOSITORY
 from estero.engine.library import platform_name
+from repository import REPOSITORY
 from waiting import FAR_OFF
 
 _A_SINE = """

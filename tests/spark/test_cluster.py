@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 import estero
-from conftest import REPOSITORY
+from repository import REPOSITORY
 from spark.cluster import QUICK_JAVA
 from waiting import FAR_OFF
 
