@@ -1,4 +1,4 @@
-"""Where the repository is; apart from `conftest`, which sets Hypothesis's profile each time it is imported."""
+"""Where the repository is; importing `conftest` for it would set the profile of Hypothesis back."""
 
 from __future__ import annotations
 
