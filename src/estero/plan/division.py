@@ -1,4 +1,4 @@
-"""How tasks on Spark divide the work of a plan, as far as the plan alone decides; explain says it in words.
+"""How tasks on Spark and threads of one process divide the work of a plan; explain says it in words.
 
 Sharing an enumeration among tasks: distributed-cea.
 """
@@ -13,7 +13,10 @@ from estero.language.tree.query import Consume, Strategy
 
 if TYPE_CHECKING:
     from estero.plan.levels import PartialsPlan
-    from estero.plan.plan import Plan
+    from estero.plan.plan import Plan, Window
+
+
+_NO_KEY = "not all events of an answer share a key, and without a"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,14 @@ def _across_keys(plan: Plan) -> str:
 
 def _why_uncut(plan: Plan) -> str:
     """Why the stream cannot be cut into ranges of time, each with the window before it; empty if it can."""
+    # How many events arrive in each partition of a DataFrame may change from one job to the next.
+    if not (why := _why_no_ranges(plan)) and plan.classification.schema.time is None:
+        return f"{_NO_KEY} time column the stream cannot be cut"
+    return why
+
+
+def _why_no_ranges(plan: Plan) -> str:
+    """Why ranges of events, each with the window before it, do not have all answers; empty if they do."""
     if plan.consume is not Consume.NONE:
         return "what is forgotten depends on all earlier events"
     if plan.interval is not None:
@@ -107,14 +118,58 @@ def _why_uncut(plan: Plan) -> str:
         return "what must not happen before or after a complex event is outside of its window"
     if plan.decides_later:
         return "what is given for a start is decided by what comes after it"
-    # Without a window any event can matter to any end. Without a time there is nothing to cut by: how many
-    # events arrive in each partition of a DataFrame may change from one job to the next.
-    no_key = "not all events of an answer share a key, and without a"
-    if plan.window is None:
-        return f"{no_key} window the stream cannot be cut"
-    if plan.classification.schema.time is None:
-        return f"{no_key} time column the stream cannot be cut"
+    if plan.window is None:  # any event can matter to any end
+        return f"{_NO_KEY} window the stream cannot be cut"
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadDivision:
+    """What threads of one process may divide among them.
+
+    With a `window` they take ranges of events, each with the window before it. `by_keys` each takes the
+    events of some partition keys; unless `in_order`, only numbers can be asked then, as what is given for one
+    key may be decided after what ends later for another. `why_not` is why one thread does it all.
+    """
+
+    window: Window | None = None
+    by_keys: bool = False
+    in_order: bool = True
+    why_not: str = ""
+
+    @property
+    def possible(self) -> bool:
+        """Whether more than one thread can work."""
+        return self.window is not None or self.by_keys
+
+
+def thread_division_of(plan: Plan) -> ThreadDivision:
+    """What threads may divide of the work of `plan`."""
+    if plan.predicates:
+        names = ", ".join(plan.predicates)
+        return ThreadDivision(why_not=f"{names} of your own may not be called by several threads at once")
+    why_no_ranges, across = _why_no_ranges(plan), _across_keys(plan)
+    by_keys = plan.keyed and not across
+    why_not = "" if by_keys or not why_no_ranges else (across if plan.keyed else "") or why_no_ranges
+    return ThreadDivision(
+        window=None if why_no_ranges else plan.window,
+        by_keys=by_keys,
+        in_order=not plan.decides_later and plan.wait is None,
+        why_not=why_not,
+    )
+
+
+def threads_in_words(plan: Plan) -> str:
+    """What `explain` says of the threads of one process."""
+    division = thread_division_of(plan)
+    if not division.possible:
+        return f"one thread, because {division.why_not}"
+    shares = ["ranges of events, each with the window before it"] if division.window is not None else []
+    if division.by_keys:
+        keys = "the partition keys" if plan.shown_keys else "the keys that equalities make"
+        shares.append(f"{keys}{' where windows are long' if shares else ''}")
+    only = "" if division.in_order else " (to count; one lists, because what is given is decided later)"
+    return f"threads share {', or '.join(shares)}{only}"
 
 
 def why_one_order(plan: Plan) -> str:

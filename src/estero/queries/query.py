@@ -23,6 +23,7 @@ from estero.plan.plan import Layout, Plan
 from estero.queries.candidates import UNKNOWN, many_candidates, may_list_many
 from estero.queries.pattern_statement import pattern_statement
 from estero.queries.statement import Statement, raise_first
+from estero.system.cores import threads_to_use
 
 if TYPE_CHECKING:
     from estero.answers.answer import Answer
@@ -160,6 +161,7 @@ class Query:
         distinct: Distinct | None = None,
         partials: bool = False,
         progress: Callable[[int, int | None], None] | None = None,
+        threads: int | None = None,
     ) -> Answer:
         """The complex events of this query, lazily, evaluated in this process.
 
@@ -173,23 +175,27 @@ class Query:
         With `partials` there is a row for each partial match, too (`Answer.partials`), all held in memory:
         the columns ``steps``, ``expired_time`` (where the window is one of time) and ``complete`` tell.
         While the answer is read, `progress` is called now and then with how many events are read, and how
-        many there are (None where that is not known before).
+        many there are (None where that is not known before). Where the query can be divided (`explain` says
+        so) and events are many, `threads` of this process recognize them: as many as ``ESTERO_THREADS`` says,
+        or as there are cores for it, unless they are given. The answer is the same, in the same order.
 
         Raises `QueryError` if the query does not fit the events, and `DataError` if they cannot be read.
         """
         scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
         if distinct is not None:
             asked = self.with_distinct(distinct)
-            return asked.run(scan, until=until, partials=partials, progress=progress)
+            return asked.run(scan, until=until, partials=partials, progress=progress, threads=threads)
         if scan.is_of_spark:
-            if progress is not None:
-                raise ValueError("progress is for events in this process: leave it out for Spark")
+            for name, given in {"progress": progress, "threads": threads}.items():
+                if given is not None:
+                    raise ValueError(f"{name} is for events in this process: leave it out for Spark")
             matches: Answer = on_spark().recognize(scan, self, until=until, partials=partials)
             return matches
         from estero.answers.answer import Answer
         from estero.recognize.in_process import InProcessRun
         from estero.recognize.source_run import Progress
 
+        workers = threads_to_use(threads)
         source = _opened(scan)
         plan = self._checked_plan(source, scan.layout)
         source.run_relations()
@@ -200,7 +206,7 @@ class Query:
             from estero.recognize.until import known_until
 
             known = known_until(until, plan, time_type(source), partials=True)
-        run = InProcessRun(plan, source, until=known, progress=told)
+        run = InProcessRun(plan, source, until=known, progress=told, threads=workers)
         if not partials:
             return Answer(run)
         from estero.recognize.with_partials import WithPartialsRun

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from functools import partial
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
@@ -13,6 +14,7 @@ from estero.classify.column_names import POSITION
 from estero.engine.walk.share import WHOLE, Share
 from estero.events.sources import Source
 from estero.language.tree.schema import Kind
+from estero.plan.division import thread_division_of
 from estero.plan.plan import Plan
 from estero.recognize.attribute_values import attribute_values
 from estero.recognize.budget import Budget
@@ -21,6 +23,9 @@ from estero.recognize.recognition import Recognition
 from estero.recognize.set_reader import ReadableSets
 from estero.recognize.stages.deal import DealStage
 from estero.recognize.until import AFTER_ALL, check_until
+
+if TYPE_CHECKING:
+    from estero.recognize.threads.divided import Divided
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,8 @@ class SourceRun(Reading):
 
     With a `share` all of them are about that share of the complex events. Events are known up to time
     `until`, in ticks, and up to the last one where it is None. `progress` is told behind each batch. Filters
-    that are checked of whole complex events for longer than the `budget` raise `OutOfTimeError`.
+    that are checked of whole complex events for longer than the `budget` raise `OutOfTimeError`. Tables and
+    numbers are found by as many `threads`, where the plan can be divided and there are events enough.
     """
 
     plan: Plan
@@ -51,6 +57,7 @@ class SourceRun(Reading):
     until: int | None = None
     progress: Progress | None = None
     budget: Budget | None = None
+    threads: int = 1
 
     @property
     def schema(self) -> pa.Schema:
@@ -73,6 +80,58 @@ class SourceRun(Reading):
     def counts_quickly(self) -> bool:
         """Whether `counts` does without enumerating, and the events can be read for it."""
         return not (self.plan.needs_enumeration or self.source.one_shot)
+
+    def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+        if limit is not None or (divided := self._divided(self.plan)) is None:
+            return super(SourceRun, self).tables(limit=limit)
+        from estero.recognize.threads.questions import Tables
+
+        return (rows.table for rows in divided.ask(Tables()))
+
+    def count(self, *, enough: int | None = None) -> int:
+        divided = self._divided(self.plan.showing_nothing(), counting=True)
+        if divided is None:
+            return super(SourceRun, self).count(enough=enough)
+        from estero.recognize.threads.questions import Count
+
+        total = 0
+        for number in divided.ask(Count()):
+            total += number
+            if enough is not None and total >= enough:
+                break
+        return total
+
+    def counts(self) -> Iterator[tuple[int, int]]:
+        divided = self._divided(self.plan.showing_nothing(), counting=True)
+        if divided is None:
+            return super(SourceRun, self).counts()
+        from estero.recognize.threads.questions import Counts
+
+        return divided.ask(Counts())
+
+    def _divided(self, plan: Plan, *, counting: bool = False) -> Divided | None:
+        """The stream for several threads; None where one has to do it, or is asked to."""
+        if self.threads == 1 or self.share != WHOLE or self.budget is not None or self.source.one_shot:
+            return None
+        division = thread_division_of(plan)
+        if not division.possible:
+            return None
+        from estero.recognize.threads.divided import Divided
+
+        size = None if self.progress is None else self.source.size()
+        return Divided(
+            open=partial(self._recognition, plan, counting=counting),
+            batches=self.source.read(plan.classification),
+            division=division,
+            threads=self.threads,
+            known=self._known,
+            read=partial(self._tell, size),
+        )
+
+    def _tell(self, size: int | None, batch: pa.RecordBatch) -> None:
+        """Tells how many events have been read, of so many."""
+        if self.progress is not None:
+            self.progress.tell(batch.column(POSITION)[-1].as_py() + 1, size)
 
     def tables_with_starts(self, also: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """The tables of all rows, each with the positions and some columns of the events that start them."""
@@ -102,8 +161,7 @@ class SourceRun(Reading):
         for batch in self.source.read(plan.classification):
             for ended in recognition.recognize(batch):
                 yield reader, ended
-            if self.progress is not None:
-                self.progress.tell(batch.column(POSITION)[-1].as_py() + 1, size)
+            self._tell(size, batch)
         if self.progress is not None and size is not None:
             self.progress.tell(size, size)
         for ended in recognition.ended(self._known()):

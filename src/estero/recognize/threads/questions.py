@@ -1,0 +1,115 @@
+"""What threads are asked of the compact sets of their parts, and how the parts' items become those of all."""
+
+from __future__ import annotations
+
+import heapq
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.classify.arrays import array_of
+from estero.recognize.ended_sets import EndedSets
+from estero.recognize.set_reader import SetReader
+
+T = TypeVar("T")
+
+
+class Question(ABC, Generic[T]):
+    """What is asked of the sets of one part."""
+
+    ordered = True
+    """Whether the items of parts of the same stretch have to be brought in order."""
+
+    @abstractmethod
+    def items(self, reader: SetReader, ended: EndedSets) -> Iterable[T]:
+        """What some sets give."""
+
+    def rest(self, reader: SetReader) -> Iterable[T]:
+        """What is left when all sets of a part have been asked."""
+        del reader
+        return ()
+
+    @abstractmethod
+    def merged(self, parts: Sequence[Iterator[T]]) -> Iterator[T]:
+        """The items of parts whose ends lie between each other's, in order of their ends."""
+
+
+class Count(Question[int]):
+    """How many complex events there are."""
+
+    ordered = False
+
+    def items(self, reader: SetReader, ended: EndedSets) -> Iterable[int]:
+        """The number of those that are counted now."""
+        return (reader.add(ended),)
+
+    def rest(self, reader: SetReader) -> Iterable[int]:
+        """The number of those that were left for later."""
+        return (reader.rest(),)
+
+    def merged(self, parts: Sequence[Iterator[int]]) -> Iterator[int]:
+        """All numbers, in any order."""
+        for part in parts:
+            yield from part
+
+
+class Counts(Question[tuple[int, int]]):
+    """How many complex events there are at each end: (position, number)."""
+
+    def items(self, reader: SetReader, ended: EndedSets) -> Iterable[tuple[int, int]]:
+        """The numbers at each end of some sets."""
+        return reader.counts(ended)
+
+    def merged(self, parts: Sequence[Iterator[tuple[int, int]]]) -> Iterator[tuple[int, int]]:
+        """The numbers by position."""
+        return heapq.merge(*parts)
+
+
+class Rows(NamedTuple):
+    """A table of complex events, and the position at which each of them ends, ascending."""
+
+    table: pa.RecordBatch
+    ends: NDArray[np.int64]
+
+    def part(self, first: int, last: int) -> Rows:
+        """The rows first … last - 1."""
+        return Rows(self.table.slice(first, last - first), self.ends[first:last])
+
+
+class Tables(Question[Rows]):
+    """The complex events as tables."""
+
+    def items(self, reader: SetReader, ended: EndedSets) -> Iterable[Rows]:
+        """The tables of some sets."""
+        return (Rows(table, ends) for table, ends in reader.tables_with_ends(ended))
+
+    def merged(self, parts: Sequence[Iterator[Rows]]) -> Iterator[Rows]:
+        """Tables of all rows, each up to where the first of the tables at hand ends."""
+        heads = [(head, part) for part in parts if (head := next(part, None)) is not None]
+        while len(heads) > 1:
+            through = min(int(head.ends[-1]) for head, _ in heads)
+            ready, left = [], []
+            for head, part in heads:
+                number = int(np.searchsorted(head.ends, through, "right"))
+                ready.append(head.part(0, number))
+                behind = head.part(number, head.ends.size) if number < head.ends.size else next(part, None)
+                if behind is not None:
+                    left.append((behind, part))
+            yield _by_end(ready)
+            heads = left
+        for head, part in heads:
+            yield head
+            yield from part
+
+
+def _by_end(parts: Sequence[Rows]) -> Rows:
+    """The rows of several tables in order of their ends; no two tables have one end in common."""
+    ends = np.concatenate([part.ends for part in parts])
+    order = np.argsort(ends, kind="stable")
+    table = pa.Table.from_batches([part.table for part in parts]).take(array_of(order))
+    (batch,) = table.combine_chunks().to_batches() or [parts[0].table.slice(0, 0)]
+    return Rows(batch, ends[order])
