@@ -179,6 +179,7 @@ def explained(error: Exception) -> int:
 @options.positions
 @options.partials
 @options.until
+@options.threads
 @options.explain_option
 @options.params
 @options.predicates
@@ -197,6 +198,7 @@ def run(
     positions: bool,
     partials: bool,
     until: str | None,
+    threads: int | None,
     explain: bool,
     param: Sequence[str],
     predicates: Sequence[str],
@@ -214,12 +216,17 @@ def run(
         say(str(parsed.explain(stream.scan)))
     answer: ComplexEvents
     if chosen_engine is Engine.SPARK:
+        if threads is not None:
+            raise click.BadParameter(
+                f"threads are for this process: leave it out, or write --master local[{threads}]",
+                param_hint="--threads",
+            )
         where = master or LOCAL
         asked = {"positions": positions, "partials": partials}
         answer, undecided = _answer_of_spark(parsed, stream, where, until=until, explain=explain, **asked)
     else:
         _do_without_pandas()
-        answer = parsed.run(stream.scan, until=until, partials=partials, progress=meter)
+        answer = parsed.run(stream.scan, until=until, partials=partials, progress=meter, threads=threads)
         undecided = answer.undecided().count
     if limit is not None:
         answer = answer.limit(limit)

@@ -226,6 +226,12 @@ rows = option(
     help="events writes one row for each marked event and label, matches one for each complex event.",
 )
 positions = option("--positions", is_flag=True, help="Show events as their positions in the stream.")
+threads = option(
+    "--threads",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Threads that recognize, in this process. Default: ESTERO_THREADS, else as many as there are cores.",
+)
 until = option(
     "--until",
     metavar="TIME",

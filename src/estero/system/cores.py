@@ -22,7 +22,7 @@ def threads_to_use(asked: object = None) -> int:
     if asked is None:
         text = os.environ.get(VARIABLE, "").strip()
         return _from_environment(text) if text else cores()
-    if not isinstance(asked, Integral) or isinstance(asked, bool):
+    if isinstance(asked, bool) or not isinstance(asked, Integral):
         raise TypeError(f"threads is a whole number from 1 on, not {asked!r}: {_HINT}")
     return _checked(int(asked), "threads")
 

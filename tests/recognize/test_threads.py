@@ -1,0 +1,128 @@
+"""Answers that several threads find: lazily, in bounded memory, with their errors, and ended when left."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import estero
+from estero.recognize.recognition import Recognition
+from estero.recognize.threads import channels
+from estero.recognize.threads.channels import Channel
+from estero.recognize.threads.divided import Divided
+
+NUMBER = 300_000
+RANGES = "SELECT * WHERE A AS a ; B AS b WITHIN 5 EVENTS"
+KEYS = "SELECT * WHERE A AS a ; B AS b PARTITION BY [k] CONSUME BY PARTITION"
+
+
+@pytest.fixture(scope="module")
+def events() -> estero.Scan:
+    draw = np.random.default_rng(1)
+    kinds = pa.DictionaryArray.from_arrays(pa.array(draw.integers(0, 3, NUMBER), pa.int8()), ["A", "B", "C"])
+    table = pa.table({"type": kinds, "k": draw.integers(0, 50, NUMBER), "n": np.arange(NUMBER)})
+    return estero.scan(table, type="type")
+
+
+@pytest.fixture(autouse=True)
+def _none_is_left() -> Iterator[None]:
+    yield
+    gc.collect()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("estero-recognize")]
+
+
+@pytest.mark.parametrize("text", [RANGES, KEYS])
+def test_the_answer_is_that_of_one_thread(events: estero.Scan, text: str) -> None:
+    query = estero.query(text)
+    one, three = (query.run(events, threads=threads) for threads in (1, 3))
+    assert three.to_arrow() == one.to_arrow()
+    assert three.count() == one.count() > NUMBER // 20
+    assert three[7:9].to_arrow() == one[7:9].to_arrow()
+    assert three.sample(5, seed=1).to_arrow() == one.sample(5, seed=1).to_arrow()
+
+
+@pytest.mark.parametrize("text", [RANGES, KEYS])
+def test_an_answer_that_is_left_ends_its_threads(events: estero.Scan, text: str) -> None:
+    batches = estero.query(text).run(events, threads=2).batches()
+    assert sum(batch.num_rows for batch in islice(batches, 2)) > 0
+    batches.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("text", [RANGES, KEYS])
+def test_an_error_of_a_thread_is_that_of_the_run(
+    events: estero.Scan, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Recognition.recognize
+
+    def fails(recognition: Recognition, batch: pa.RecordBatch) -> Iterator[object]:
+        if batch.num_rows and batch.column("__position")[-1].as_py() > NUMBER // 2:
+            raise MemoryError("the pool is full")
+        return whole(recognition, batch)
+
+    monkeypatch.setattr(Recognition, "recognize", fails)
+    with pytest.raises(MemoryError, match="the pool is full"):
+        estero.query(text).run(events, threads=2).count()
+
+
+def test_a_thread_waits_for_its_reader() -> None:
+    made: list[int] = []
+
+    def items() -> Iterator[int]:
+        for number in range(1_000):
+            made.append(number)
+            yield number
+
+    channel: Channel[int] = Channel()
+    thread = threading.Thread(target=channel.fill, args=(items,))
+    thread.start()
+    read = iter(channel)
+    assert [next(read), next(read)] == [0, 1]
+    assert len(made) <= channels._CAPACITY + 4
+    channel.close()
+    thread.join()
+    assert len(made) <= channels._CAPACITY + 4
+
+
+def test_progress_is_told_of_all_events(events: estero.Scan) -> None:
+    told: list[tuple[int, int | None]] = []
+    answer = estero.query(RANGES).run(events, threads=2, progress=lambda *now: told.append(now))
+    answer.count()
+    assert [read for read, _ in told] == sorted(read for read, _ in told)
+    assert {of for _, of in told} == {NUMBER}
+    assert told[-1][0] >= NUMBER - 5
+
+
+@pytest.mark.parametrize("text", [f"{RANGES} CONSUME BY ANY", "SELECT * WHERE A ; B"])
+def test_what_cannot_be_divided_is_found_by_one(
+    events: estero.Scan, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Divided, "ask", None)
+    assert "\n  in process: one thread, because " in str(estero.query(text).explain())
+    query = estero.query(text)
+    assert query.run(events, threads=2).count() == query.run(events, threads=1).count()
+
+
+def test_a_predicate_of_ones_own_is_called_by_one_thread(events: estero.Scan) -> None:
+    callers: set[int] = set()
+
+    @estero.predicate
+    def odd(a: pa.Array) -> bool:
+        callers.add(threading.get_ident())
+        return a[0].as_py() % 2 == 1
+
+    query = estero.query("SELECT * WHERE A AS a ; B AS b FILTER odd(a.n) WITHIN 5 EVENTS")
+    assert len(list(query.run(events, threads=2)[:100])) == 100
+    assert len(callers) == 1
+
+
+def test_explain_says_what_threads_share() -> None:
+    said = str(estero.query(RANGES).explain())
+    assert "\n  in process: threads share ranges of events, each with the window before it\n" in said
+    said = str(estero.query("SELECT * WHERE A ; B PARTITION BY [k]").explain())
+    assert "\n  in process: threads share the partition keys\n" in said
