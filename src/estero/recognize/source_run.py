@@ -128,10 +128,13 @@ class SourceRun(Reading):
             read=partial(self._tell, size),
         )
 
-    def _tell(self, size: int | None, batch: pa.RecordBatch) -> None:
-        """Tells how many events have been read, of so many."""
+    def _tell(self, size: int | None, batch: pa.RecordBatch | None) -> None:
+        """Tells how many of `size` events have been read: up to the end of a batch, or all (None)."""
         if self.progress is not None:
-            self.progress.tell(batch.column(POSITION)[-1].as_py() + 1, size)
+            if batch is not None:
+                self.progress.tell(batch.column(POSITION)[-1].as_py() + 1, size)
+            elif size is not None:
+                self.progress.tell(size, size)
 
     def tables_with_starts(self, also: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """The tables of all rows, each with the positions and some columns of the events that start them."""
@@ -162,8 +165,7 @@ class SourceRun(Reading):
             for ended in recognition.recognize(batch):
                 yield reader, ended
             self._tell(size, batch)
-        if self.progress is not None and size is not None:
-            self.progress.tell(size, size)
+        self._tell(size, None)
         for ended in recognition.ended(self._known()):
             yield reader, ended
 

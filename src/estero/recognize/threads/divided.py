@@ -41,8 +41,8 @@ T = TypeVar("T")
 class Divided:
     """A stream that `threads` recognize; each of them opens recognitions of its own.
 
-    `ended` tells up to which time events are known once all batches are read, and `read` is told of each
-    batch whose answers have been read, or soon will be.
+    `known` tells up to which time events are known once all batches are read, and `read` is told of each
+    batch whose answers have been read; None when all have been.
     """
 
     open: Callable[[], Recognition]
@@ -50,10 +50,14 @@ class Divided:
     division: ThreadDivision
     threads: int
     known: Callable[[], int | None]
-    read: Callable[[pa.RecordBatch], None]
+    read: Callable[[pa.RecordBatch | None], None]
 
     def ask(self, question: Question[T]) -> Iterator[T]:
         """The items of a question, in order."""
+        yield from self._items(question)
+        self.read(None)
+
+    def _items(self, question: Question[T]) -> Iterator[T]:
         first, batches = _at_least(self.batches, ranges.SHORTEST)
         if first is None:  # a short stream: threads would take longer to begin
             return self._alone(question, batches)
