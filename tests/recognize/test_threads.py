@@ -114,7 +114,7 @@ def test_a_predicate_of_ones_own_is_called_by_one_thread(events: estero.Scan) ->
     @estero.predicate
     def odd(a: pa.Array) -> bool:
         callers.add(threading.get_ident())
-        return a[0].as_py() % 2 == 1
+        return bool(a[0].as_py() % 2)
 
     query = estero.query("SELECT * WHERE A AS a ; B AS b FILTER odd(a.n) WITHIN 5 EVENTS")
     assert len(list(query.run(events, threads=2)[:100])) == 100

@@ -42,6 +42,7 @@ def funnel_table(
     by_partition: bool = False,
     by: Sequence[str] = (),
     until: int | None = None,
+    threads: int = 1,
 ) -> pa.Table:
     """The columns of `estero.answers.funnel.Funnel`, in the order of partitions, attributes and steps.
 
@@ -49,7 +50,9 @@ def funnel_table(
     that no event of the first step has.
     """
     asked = _starting(plan, by)
-    reached = levels_reached(plan, source, until, consumed=consumed_by(plan.consuming, source))
+    reached = levels_reached(
+        plan, source, until, consumed=consumed_by(plan.consuming, source), threads=threads
+    )
     levels = [level_column(level) for level in range(1, len(plan.parts) + 1)]
     reached = reached.filter(pc.is_valid(pc.coalesce(*(reached[name] for name in levels))))
     names = [name for name in reached.column_names[2:] if name not in levels] if by_partition else []
