@@ -149,7 +149,8 @@ do: runs that grow too old together leave with one event, and a start that is de
 is amortised, as the average shows. “ns” are of recognition, or of the whole number, for
 an event in a window or stream of that size. “Events/s” are counted from the text of the query and a table
 in memory on, over as many events as the longest stream has (100,000 where rows end at smaller windows),
-classification included; with windows of 10,000 events, or the largest of the row.
+classification included; with windows of 10,000 events, or the largest of the row. Both are of elapsed time,
+those of numbers of processor time.
 """
 
 

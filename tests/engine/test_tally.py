@@ -15,6 +15,7 @@ from engine.streams import batch_of, recognizer_of
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs.cea_runs import CeaRuns
 from estero.engine.tally import long_counts, tally
+from estero.engine.tally.sliding_count import look_ahead
 from estero.engine.tally.tally import Tally
 from estero.engine.walk.counter import FITS
 
@@ -134,7 +135,6 @@ def test_numbers_get_long_and_short_again_from_batch_to_batch(pattern: str, wind
 def blocks_in_words(letters: str, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many blocks are looked at for the total."""
     looked = 0
-    look_ahead = long_counts.look_ahead
 
     def counted(*given: object) -> None:
         nonlocal looked
