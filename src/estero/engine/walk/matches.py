@@ -87,6 +87,18 @@ def chosen(matches: Matches, rows: NDArray[np.int64]) -> Matches:
     return matches if len(rows) == len(matches.start) else taken(matches, rows)
 
 
+def sliced(matches: Matches, first: int, last: int) -> Matches:
+    """The complex events in rows first … last - 1; only offsets are copied."""
+    low, high = matches.offsets[[first, last]].tolist()
+    return Matches(
+        matches.start[first:last],
+        matches.end[first:last],
+        matches.offsets[first : last + 1] - low,
+        matches.event[low:high],
+        matches.marks[low:high],
+    )
+
+
 def joined(parts: Sequence[Matches]) -> Matches:
     """One batch after the other; there is at least one."""
     if len(parts) == 1:
