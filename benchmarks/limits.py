@@ -18,7 +18,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -48,11 +48,11 @@ class Case:
     table: pa.Table
     target: float
     listed: bool = False
-    layout: dict[str, str] = field(default_factory=lambda: {"type": "type"})
+    time: str | None = None
 
     def answer(self, threads: int) -> estero.Answer:
         """The answer of so many threads."""
-        return estero.query(self.text).run(self.table, threads=threads, **self.layout)
+        return estero.query(self.text).run(self.table, type="type", time=self.time, threads=threads)
 
     def asked(self, threads: int) -> int:
         """The number of complex events, counted or listed."""
@@ -82,9 +82,7 @@ def all_cases(events: int) -> Iterator[Case]:
         1.7,
         listed=True,
     )
-    yield Case(
-        "selective", STOCK.queries[0].text, stock, 1.0, layout={"type": "type", "time": str(STOCK.time)}
-    )
+    yield Case("selective", STOCK.queries[0].text, stock, 1.0, time=STOCK.time)
 
 
 def check(case: Case, threads: int) -> None:
@@ -108,7 +106,7 @@ def best_of(runs: int, act: Callable[[], object]) -> float:
 
 def stages(case: Case, runs: int) -> dict[str, float]:
     """Nanoseconds for an event of the stream, by stage, and the bytes of a classified event."""
-    source = open_source(case.table, EventLayout.of(**case.layout))
+    source = open_source(case.table, EventLayout.of(type="type", time=case.time))
     plan = estero.query(case.text).plan(source.layout)
     plan = plan if case.listed else plan.showing_nothing()
     batches = list(source.read(plan.classification))
@@ -166,8 +164,8 @@ def page(figures: list[dict[str, Any]], threads: int, memory: tuple[float, float
         "# What an event costs, and what limits it",
         "",
         "Written by `python -m benchmarks.limits --write`; how is said in [README.md](README.md).",
-        "Nanoseconds of the wall for an event of the stream; rows and counts of one and of several threads are",
-        "compared first.",
+        "Nanoseconds of the wall for an event of the stream. Rows and counts of one and of several threads",
+        "are compared first.",
         "",
         f"- machine: {platform.machine()}, {os.cpu_count()} cores; {versions}",
         f"- one core reads {memory[0]:.1f} GB/s of memory, and copies at {memory[1]:.1f} GB/s",
@@ -191,8 +189,8 @@ def page(figures: list[dict[str, Any]], threads: int, memory: tuple[float, float
         "",
         "## More cores",
         "",
-        "What two threads did not halve is taken for work of one thread. Nanoseconds, and in brackets how many",
-        "times as fast:",
+        "What two threads did not halve is taken for work of one thread. Nanoseconds, and how many times as",
+        "fast:",
         "",
         "| workload | " + " | ".join(f"{cores} core{'s' * (cores > 1)}" for cores in CORES) + " |",
         "|---|" + "---:|" * len(CORES),
@@ -204,8 +202,8 @@ def page(figures: list[dict[str, Any]], threads: int, memory: tuple[float, float
     lines += [
         "",
         f"Ranges have {SHORTEST:,} rows, or four windows: with w events in a window and ranges of r, a",
-        "thread reads w + r for r, at most a quarter more, however many threads there are. n threads hold n ranges,",
-        "their halos, and the tables that wait in their channels.",
+        "thread reads w + r for r, at most a quarter more, however many threads there are. n threads hold n",
+        "ranges, their halos, and the tables that wait in their channels.",
     ]
     return "\n".join(lines) + "\n"
 
