@@ -12,7 +12,11 @@ from estero.answers.event_store import joined_events
 from estero.answers.measures.marked import Integers, occurring
 from estero.classify.arrays import array_of, empty_batch
 from estero.classify.column_names import POSITION
-from estero.engine.walk.matches import Matches, joined, new_matches, sliced
+from estero.engine.walk.matches import Matches, chosen, joined, new_matches, sliced
+
+_MANY = 1 << 12
+"""So many candidates are added at most before they make a part."""
+_NONE = np.zeros(0, np.int64)
 
 Choice = Callable[[Matches], Matches]
 """Chooses the best of each start, by ascending start."""
@@ -52,11 +56,15 @@ class Candidates(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Candidates, how many of which are gone, and the stamps of all their starts, ascending."""
+    """Candidates, how many of which are gone, and by row the stamp of its start and the first end from it on.
+
+    Both ascend.
+    """
 
     candidates: Candidates
     gone: int
     stamps: Integers
+    first_ends: Integers
 
     @property
     def size(self) -> int:
@@ -66,6 +74,19 @@ class _Part(NamedTuple):
     def rest(self) -> Candidates:
         """Those that are not gone."""
         return self.candidates.part(self.gone, self.stamps.size) if self.gone else self.candidates
+
+    def ended(self, last: int) -> Integers:
+        """The starts of those that end at `last` or before it, and of few others."""
+        rows = int(np.searchsorted(self.first_ends, last, "right"))
+        return self.candidates.matches.start[self.gone : max(self.gone, rows)]
+
+    def of_starts(self, starts: Integers) -> Matches:
+        """Those of these ascending starts, none of which is gone."""
+        matches = self.candidates.matches
+        low = int(np.searchsorted(matches.start, starts[0]))
+        high = int(np.searchsorted(matches.start, starts[-1], "right"))
+        near = sliced(matches, low, high)
+        return chosen(near, np.flatnonzero(np.isin(near.start, starts)))
 
 
 class OpenStarts:
@@ -78,15 +99,30 @@ class OpenStarts:
     def __init__(self, schema: pa.Schema, stamp: str, best: Choice) -> None:
         self._schema, self._stamp, self._best = schema, stamp, best
         self._parts: list[_Part] = []
+        self._added: list[Candidates] = []
+        self._size = 0
 
     def add(self, candidates: Candidates) -> None:
         """Takes the best of some starts, which may be known."""
-        self._append(candidates)
+        if not candidates.matches.start.size:
+            return
+        self._added.append(candidates)
+        self._size += candidates.matches.start.size
+        if self._size > _MANY:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Makes a part of what was added, and joins parts that are too small for their places."""
+        if not self._added:
+            return
+        added, self._added, self._size = self._added, [], 0
+        self._append(self._joined(added))
         while len(self._parts) > 1 and self._parts[-2].size <= 2 * self._parts[-1].size:
             self._join(self._parts[-2:])
 
     def all(self) -> Candidates:
         """The best of all starts."""
+        self._settle()
         if len(self._parts) > 1 or any(part.gone for part in self._parts):
             self._join(self._parts)
         return self._parts[0].candidates if self._parts else self._joined([])
@@ -94,9 +130,11 @@ class OpenStarts:
     def clear(self) -> None:
         """Forgets all."""
         self._parts.clear()
+        self._added, self._size = [], 0
 
     def take(self, before: int) -> Candidates:
         """The best of those that start with a stamp below `before`; they are gone then."""
+        self._settle()
         old = []
         for place, part in enumerate(self._parts):
             if part.stamps[part.gone] < before:
@@ -106,15 +144,24 @@ class OpenStarts:
         self._parts = [_shrunk(part) for part in self._parts if part.size]
         return self._joined(old)
 
+    def first_end(self, last: int) -> int:
+        """The first end of the best of all starts, or any after `last`."""
+        self._settle()
+        starts = np.unique(np.concatenate([part.ended(last) for part in self._parts] or [_NONE]))
+        if not starts.size:
+            return last + 1
+        return int(self._best(joined([part.of_starts(starts) for part in self._parts])).end.min())
+
     @property
     def empty(self) -> bool:
         """Whether there are none."""
-        return not self._parts
+        return not self._parts and not self._added
 
     def _append(self, candidates: Candidates) -> None:
         if candidates.matches.start.size:
             stamps = candidates.values(candidates.matches.start, self._stamp)
-            self._parts.append(_Part(candidates, 0, stamps))
+            first_ends = np.minimum.accumulate(candidates.matches.end[::-1])[::-1]
+            self._parts.append(_Part(candidates, 0, stamps, first_ends))
 
     def _join(self, last: Sequence[_Part]) -> None:
         """Makes one part of the last ones."""
@@ -132,7 +179,7 @@ def _shrunk(part: _Part) -> _Part:
     """The part without what is gone, where that is the most of it."""
     if 2 * part.gone <= part.stamps.size:
         return part
-    return _Part(part.rest, 0, part.stamps[part.gone :])
+    return _Part(part.rest, 0, part.stamps[part.gone :], part.first_ends[part.gone :])
 
 
 def together(parts: Sequence[Candidates], schema: pa.Schema, best: Choice) -> Candidates:

@@ -85,7 +85,7 @@ class Starts:
         told = _told_by(best, sequence, integers_of(events, POSITION))
         if self._completed.size:
             told = chosen(told, np.flatnonzero(~np.isin(told.start, self._completed[:, 0])))
-        self._open.add(Candidates(told, events).without_others())
+        self._open.add(Candidates(told, events))
 
     def decided(self, until: int | None) -> Decided | None:
         """What is given as no event with a stamp below `until` comes any more, or none at all (None)."""
@@ -116,7 +116,7 @@ class Starts:
         matches, waiting = ended.matches, np.zeros(0, np.int64)
         places = np.arange(matches.start.size)
         if self._ordered and places.size and not self._open.empty:
-            ready = matches.end < self._open.all().matches.end.min()
+            ready = matches.end < self._open.first_end(int(matches.end.max()))
             places, waiting = np.flatnonzero(ready), np.flatnonzero(~ready)
         given = taken(matches, places[np.lexsort((matches.start[places], matches.end[places]))])
         if self._limit is not None:
