@@ -56,9 +56,11 @@ class Case:
         follow = range(1, self.kinds)
         return [begins, *(ChainStep(kind - 1, kind, kind, kind, KEY, KEY, pairs) for kind in follow)]
 
-    def recognizer(self, room: int = 1 << 12) -> Recognizer[ChainRuns]:
+    def recognizer(self, capacity: int = 1 << 12) -> Recognizer[ChainRuns]:
         """A recognizer that has seen nothing."""
-        return Recognizer(ChainRuns(chain_tables(self.kinds, self.steps, [self.kinds - 1]), capacity=room))
+        return Recognizer(
+            ChainRuns(chain_tables(self.kinds, self.steps, [self.kinds - 1]), capacity=capacity)
+        )
 
 
 def stream(case: Case, events: int, seed: int) -> EventBatch:

@@ -286,7 +286,7 @@ def tiny_rooms() -> Iterator[None]:
     with (
         patch.object(cea_runs_module, "_SMALLEST_ARENA", 16),
         patch.multiple(cea_runs_module, _FEW_KEYS=1, _MANY_KEYS=2),
-        patch.multiple(recognizer, _FOUND_ROOM=2, _KEYED_AT_ONCE=3),
+        patch.multiple(recognizer, _REPORTED_AT_ONCE=2, _KEYED_AT_ONCE=3),
         patch.object(cea_runs_module, "CAPACITY", 2),
         patch.object(split_runs, "CAPACITY", 2),
     ):

@@ -83,7 +83,7 @@ def _starting(plan: LevelsPlan, by: Sequence[str]) -> Classification:
     for atom in atoms:
         read = schema.attributes_read(atom, plan.tree.streams) or {}
         known |= {name: kind for name, kind in read.items() if not is_path(name)}
-    inside = {name: each for name, each in schema.nested.items() if name in known}
+    inside = {name: attributes for name, attributes in schema.nested.items() if name in known}
     asked = [name if name in known else _path_to(name, inside) for name in by]
     for name, path in zip(by, asked, strict=True):
         if path is None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import DONE, FULL, GROW, Found, automaton_cursor_of, report
+from estero.engine.cursor import DONE, FULL, GROW, Reported, automaton_cursor_of, report
 from estero.engine.kernels import FLAG, INT, Grid, inlined, kernel, pool, step
 from estero.engine.runs.reading import missing, read_events, within_bound
 from estero.engine.store.arena import NONE, Arena
@@ -460,7 +460,7 @@ def drop(tables, plain, partition):  # type: ignore[no-untyped-def]  # noqa: ARG
     drop_all(plain.cells, plain.entries, plain.partitions, partition)
 
 
-@kernel(Tables, Plain, Found, Events, Cursor, FLAG, INT)
+@kernel(Tables, Plain, Reported, Events, Cursor, FLAG, INT)
 def advance(tables, plain, reported, events, cursor, gaps, consume):  # type: ignore[no-untyped-def]
     """Reads events; see `read_events`.
 

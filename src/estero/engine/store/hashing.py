@@ -55,7 +55,7 @@ def number_rows(
 def numbered(table: KeyTable, words: NDArray[np.uint64]) -> tuple[KeyTable, NDArray[np.int32]]:
     """The numbers int32[n] of rows uint64[n, width] of words, and the table with those that are new.
 
-    The table is another one if there was no room for them.
+    The table is another one if they did not fit.
     """
     numbers = np.empty(words.shape[0], np.int32)
     row = number_rows(table, words, numbers, insert=True)

@@ -308,7 +308,7 @@ def count_written(kind: type[Any], name: str, arrays: Arrays) -> int:
 
 
 def read(kind: type[Pool], name: str, arrays: Arrays, least: int) -> Pool:
-    """A pool with what was written of it, with room for as much again, and for at least so many rows."""
+    """A pool with what was written of it, twice as large, and with at least `least` rows."""
     in_use: dict[str, int] = {}
     sizes: dict[str, int] = {}
     for array, _, column in kept_columns(kind, name):

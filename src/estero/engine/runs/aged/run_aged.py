@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import DONE, FULL, GROW, Found, automaton_cursor_of, report
+from estero.engine.cursor import DONE, FULL, GROW, Reported, automaton_cursor_of, report
 from estero.engine.kernels import FLAG, INT, Grid, inlined, kernel, pool, step
 from estero.engine.runs.aged.queues import (
     MOST_TREES,
@@ -442,7 +442,7 @@ def drop(automaton, aged, partition):  # type: ignore[no-untyped-def]  # noqa: A
     drop_partition(aged.cells, aged.entries, aged.queues, aged.waiting, aged.partitions, partition)
 
 
-@kernel(Tables, Ages, Aged, Found, Events, Cursor, FLAG, INT)
+@kernel(Tables, Ages, Aged, Reported, Events, Cursor, FLAG, INT)
 def advance(tables, ages, aged, reported, events, cursor, gaps, consume):  # type: ignore[no-untyped-def]
     """Reads events; see `reading.read_events`.
 
