@@ -38,7 +38,7 @@ _KEYED_AT_ONCE = 1 << 16
 Measured with 10^6 keys, each of them seldom: 110 ns an event, and 130 with batches of 131,072.
 """
 _READ_OFF = 1_000
-"""Up to so many complex events of an end are read off sooner than a window's edge is counted through."""
+"""The most complex events of an end that are read off sooner than a window's edge is counted through."""
 
 
 class Runs(Protocol):

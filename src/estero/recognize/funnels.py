@@ -74,7 +74,7 @@ def funnel_table(
 
 
 def _starting(plan: LevelsPlan, by: Sequence[str]) -> Classification:
-    """What is asked of events that may be starts: their attributes."""
+    """The attributes that are read of events which may be starts."""
     first = prefix_query(plan.tree, levels_of(plan.tree.pattern)[0])
     atoms = [node for node in first.pattern.walk() if isinstance(node, EventType)]
     classification = plan.by_level[-1].classification

@@ -180,7 +180,7 @@ class Starts:
         return _numbers(events, column)[np.searchsorted(_numbers(events, POSITION), positions)]
 
     def _apart(self, matches: Matches) -> Matches:
-        """What DISJOINT leaves."""
+        """The complex events that DISJOINT leaves."""
         if self._disjoint is None or not matches.start.size:
             return matches
         keys = np.zeros((matches.start.size, 2), np.uint64)
@@ -199,7 +199,7 @@ class Starts:
     # ------------------------------------------------------------------- stopping and going on
 
     def arrays(self) -> tuple[Arrays, pa.RecordBatch]:
-        """What has to be remembered, for `resume`."""
+        """The state to be kept, for `resume`."""
         self._settle()
         arrays = {} if self._disjoint is None else self._disjoint.arrays()
         for prefix, matches in (("open", self._open), ("waiting", self._waiting)):

@@ -66,7 +66,7 @@ class EdEntries(NamedTuple):
 
 
 def sequences_of(attributes: int) -> Sequences:
-    """The sequences of so many attributes, at most `MOST_ATTRIBUTES`."""
+    """The sequences of that many attributes, at most `MOST_ATTRIBUTES`."""
     if attributes > MOST_ATTRIBUTES:
         raise ValueError(f"{attributes} disequalities of one transition are more than {MOST_ATTRIBUTES}")
     sequences = [

@@ -12,7 +12,7 @@ from estero.engine.store.schema import counters, data, new
 
 EMPTY = -1
 MOST_AHEAD = 1 << 13
-"""Capacity that is added is for so many of what comes next, at most, so that it is seldom added."""
+"""Capacity is added for at most that many of the next items, so that it is seldom added."""
 
 
 @pool

@@ -103,9 +103,9 @@ class LongCounts:
             return np.outer(self._over(first, middle)[-1, :-1], self._over(begin, end)[:-1, -1])
         starts, ends = middle - first, end - begin
         if max(starts, ends) <= self._longest:
-            ways = self._in_words(first, middle, begin, end)
-            if ways is not None:
-                return ways
+            short = self._in_words(first, middle, begin, end)
+            if short is not None:
+                return short
         if starts >= ends:
             cut = _middle(first, middle)
             near, far = self._across(cut, middle, begin, end), self._across(first, cut, begin, end)

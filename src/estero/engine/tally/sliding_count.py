@@ -216,8 +216,8 @@ def look_at(tables, event_class, window, row):  # type: ignore[no-untyped-def]
         alone = accepting_ways(tables, start)
         add(ahead, row, states, np.uint64(alone), alone)
     for state in range(1, states):
-        row = tables.row_of[state, event_class]
-        accepting = accepting_ways(tables, row) if row >= 0 else 0
+        moves = tables.row_of[state, event_class]
+        accepting = accepting_ways(tables, moves) if moves >= 0 else 0
         if accepting > 0:
             for origin in range(states + 1):
                 exact = np.uint64(accepting) * through.exact[origin, state]

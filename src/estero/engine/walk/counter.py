@@ -27,7 +27,7 @@ SURE = FITS / 2
 """Where a float count is at least FITS, the exact one is at least this."""
 
 SHORT = 64
-"""Up to so many nodes of the rim are looked at for a root, each time anew and with nothing noted."""
+"""The most nodes of the rim that are looked at for a root each time anew, with nothing noted."""
 
 S = TypeVar("S", bound=tuple[Any, ...])
 """The pools of a compact set: a named tuple."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _WORD = 1 << 62
-"""Nobody enumerates so many: ranges are cut here where kernels get them."""
+"""More than anybody enumerates: kernels get ranges that are cut here."""
 
 
 @dataclass(frozen=True, slots=True)

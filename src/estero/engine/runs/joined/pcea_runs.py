@@ -22,10 +22,10 @@ from estero.engine.walk.products import Heaps, ProductCounter
 from estero.engine.walk.roots import Roots
 
 _LONG = 64
-"""Where more nodes on rims than so many were counted for each product, rims are long."""
+"""Rims are long where more nodes on them than this were counted for each product."""
 
 _COMFORT = 8
-"""Up to so many times the first capacity, pools grow after each compaction."""
+"""Pools grow after each compaction up to this multiple of the first capacity."""
 
 
 class PceaRuns(KeyedRuns):

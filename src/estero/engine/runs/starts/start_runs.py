@@ -43,7 +43,7 @@ _SMALLEST_ARENA, _LARGEST_AT_ONCE = 1 << 16, 1 << 20
 """The capacity for nodes at first, and the largest one before what is reported has to be read."""
 _FEWEST_EVENTS = 1 << 12
 _FORGOTTEN_AT_ONCE = 1 << 16
-"""So many events are kept in any case before those that are out of reach are let go."""
+"""The number of events that are kept in any case before those out of reach are let go."""
 
 
 class ByStart(NamedTuple):
