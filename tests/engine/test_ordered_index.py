@@ -77,9 +77,9 @@ def _compares(operator: int, waiting: int, value: int, upper: int) -> bool:
 class Waiting:
     """An index with its heaps, as a recognizer would hold it; product i is the one of insertion i."""
 
-    def __init__(self, room: int = 1) -> None:
-        self.index = new_ordered_index(room)
-        self.nodes, self.products = new(HeapNodes, room), new(Products, room, children=1)
+    def __init__(self, capacity: int = 1) -> None:
+        self.index = new_ordered_index(capacity)
+        self.nodes, self.products = new(HeapNodes, capacity), new(Products, capacity, children=1)
         self.made: list[tuple[int, int, int, int]] = []
         self.pieces, self.path = np.empty(PIECES, np.int64), np.empty(64, np.int32)
 
@@ -218,9 +218,9 @@ STEPS = st.lists(
 
 @given(STEPS, st.sampled_from([3, 10, 100]), st.sampled_from([1, 2, 50]))
 def test_a_query_finds_what_waits_inside_the_window_and_compares(
-    steps: list[tuple[int, int, int, int, int, bool, int]], window: int, room: int
+    steps: list[tuple[int, int, int, int, int, bool, int]], window: int, capacity: int
 ) -> None:
-    waiting = Waiting(room)
+    waiting = Waiting(capacity)
     for event, (key, value, asked, upper, age, compacted, operator) in enumerate(steps):
         oldest = max(0, event - window)
         waiting.insert(key, value, max(oldest, event - age), event, oldest)

@@ -281,7 +281,7 @@ def batch_of(events: Sequence[ToyEvent], values: int) -> EventBatch:
 
 
 @contextmanager
-def tiny_rooms() -> Iterator[None]:
+def tiny_pools() -> Iterator[None]:
     """Everything begins so small that it has to grow, and the arena to be compacted, again and again."""
     with (
         patch.object(cea_runs_module, "_SMALLEST_ARENA", 16),
