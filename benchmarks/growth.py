@@ -103,19 +103,19 @@ class Watched:
 
     def push(self, events: Sequence[pa.RecordBatch]) -> Iterator[Roots]:
         """Recognises batch after batch."""
-        load, make_room = self.runs.load, self.runs.make_room
+        load, ensure_capacity = self.runs.load, self.runs.ensure_capacity
 
         def loaded(*given: Any) -> None:
             before = in_use(self.runs)
             load(*given)
             self._dropped += before - in_use(self.runs)
 
-        def with_room(held: Sequence[Roots] | None) -> None:
+        def with_capacity(held: Sequence[Roots] | None) -> None:
             before = in_use(self.runs)
-            make_room(held)
+            ensure_capacity(held)
             self._dropped += before - in_use(self.runs)
 
-        with mock.patch.multiple(self.runs, load=loaded, make_room=with_room):
+        with mock.patch.multiple(self.runs, load=loaded, ensure_capacity=with_capacity):
             for batch in events:
                 for ended in self.recognition.recognize(batch):
                     if ended.sifted is None:  # else it was listed to choose among it

@@ -77,7 +77,7 @@ def funnel_table(
 
 
 def _starting(plan: LevelsPlan, by: Sequence[str]) -> Classification:
-    """What is asked of events that may be starts: their attributes."""
+    """The attributes that are read of events which may be starts."""
     first = prefix_query(plan.tree, levels_of(plan.tree.pattern)[0])
     atoms = [node for node in first.pattern.walk() if isinstance(node, EventType)]
     classification = plan.by_level[-1].classification
@@ -86,7 +86,7 @@ def _starting(plan: LevelsPlan, by: Sequence[str]) -> Classification:
     for atom in atoms:
         read = schema.attributes_read(atom, plan.tree.streams) or {}
         known |= {name: kind for name, kind in read.items() if not is_path(name)}
-    inside = {name: each for name, each in schema.nested.items() if name in known}
+    inside = {name: attributes for name, attributes in schema.nested.items() if name in known}
     asked = [name if name in known else _path_to(name, inside) for name in by]
     for name, path in zip(by, asked, strict=True):
         if path is None:

@@ -159,7 +159,7 @@ class Starts:
         self._completed = completed if oldest is None else completed[completed[:, 1] >= oldest]
 
     def _apart(self, ended: Candidates) -> Candidates:
-        """What DISJOINT leaves."""
+        """The complex events that DISJOINT leaves."""
         matches = ended.matches
         if self._disjoint is None or not matches.start.size:
             return ended
@@ -181,7 +181,7 @@ class Starts:
     # ------------------------------------------------------------------- stopping and going on
 
     def arrays(self) -> tuple[Arrays, pa.RecordBatch]:
-        """What has to be remembered, for `resume`."""
+        """The state to be kept, for `resume`."""
         arrays = {} if self._disjoint is None else self._disjoint.arrays()
         kept = (self._open.all(), self._waiting)
         for prefix, candidates in zip(("open", "waiting"), kept, strict=True):

@@ -52,9 +52,9 @@ class LongCounts:
         self._tables, self._line = tables, line
         if base > self._base:
             self._base = base
-            self._inside = {block: each for block, each in self._inside.items() if block[0] >= base}
-            self._stairs = {block: each for block, each in self._stairs.items() if block[0] >= base}
-            self._ways = {block: each for block, each in self._ways.items() if block[0] >= base}
+            self._inside = {block: matrix for block, matrix in self._inside.items() if block[0] >= base}
+            self._stairs = {block: matrix for block, matrix in self._stairs.items() if block[0] >= base}
+            self._ways = {block: ways for block, ways in self._ways.items() if block[0] >= base}
 
     def total(self, first: int, last: int) -> int:
         """The complex events that end at one of the events first … last - 1, which have one partition."""
@@ -108,9 +108,9 @@ class LongCounts:
         starts, ends = middle - first, end - begin
         length = middle - self._oldest(end - 1) + ends
         if max(starts, length) <= self._longest:
-            found = self._in_words(first, middle, begin, end, length)
-            if found is not None:
-                return found
+            short = self._in_words(first, middle, begin, end, length)
+            if short is not None:
+                return short
         if starts >= ends:
             cut = _middle(first, middle)
             near, far = self._across(cut, middle, begin, end), self._across(first, cut, begin, end)
@@ -119,7 +119,7 @@ class LongCounts:
             cut = _middle(begin, end)
             near, far = self._across(first, middle, begin, cut), self._across(first, middle, cut, end)
             far = None if far is None else _times(far, self._over(begin, cut)[:-1, :-1].T)
-        parts = [each for each in (near, far) if each is not None]
+        parts = [part for part in (near, far) if part is not None]
         ways: Matrix = np.add.reduce(parts)
         return ways
 

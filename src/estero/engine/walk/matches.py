@@ -1,4 +1,4 @@
-"""Batches of complex events, as arrays: making room for them, choosing and joining."""
+"""Batches of complex events, as arrays: allocating, choosing and joining them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Matches(NamedTuple):
 
 
 def new_matches(capacity: int, items: int) -> Matches:
-    """Room for so many complex events with `items` marked events together."""
+    """Empty arrays for `capacity` complex events with `items` marked events together."""
     return new(Matches, capacity, items=items)
 
 
@@ -104,7 +104,7 @@ def joined(parts: Sequence[Matches]) -> Matches:
     if len(parts) == 1:
         return parts[0]
     start, end, event, marks = (
-        np.concatenate([getattr(each, name) for each in parts]) for name in ("start", "end", "event", "marks")
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "end", "event", "marks")
     )
-    offsets = offsets_of(np.concatenate([np.diff(each.offsets) for each in parts]))
+    offsets = offsets_of(np.concatenate([np.diff(part.offsets) for part in parts]))
     return Matches(start, end, offsets, event, marks)
