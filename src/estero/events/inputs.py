@@ -11,7 +11,6 @@ from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-import duckdb
 import pyarrow as pa
 
 from estero.classify.sql_texts import quoted
@@ -177,7 +176,7 @@ def _scanned(events: Any, module: str) -> LazyFrame | Dataset | Relation | None:
         return LazyFrame(events)
     if module == "pyarrow" and hasattr(events, "scanner"):
         return Dataset(events)
-    return Relation(events) if isinstance(events, duckdb.DuckDBPyRelation) else None
+    return Relation(events) if type(events).__name__ == "DuckDBPyRelation" else None
 
 
 # ------------------------------------------------------------------------------------------ memory

@@ -28,6 +28,8 @@ fast, but rows come out of order).
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,8 +43,8 @@ from numpy.typing import NDArray
 
 from estero.automata.cea import EventPredicate
 from estero.classify.arrays import array_of, empty_table, numbers_in, texts_of
-from estero.classify.bits import Split, columns_needed, split
-from estero.classify.column_names import POSITION, WORD, screen_name
+from estero.classify.column_names import POSITION, WORD, bits_name, screen_name
+from estero.classify.splits import Split, columns_needed, split
 from estero.language.tree.expressions import Literal
 from estero.plan.plan import Classification
 
@@ -107,14 +109,14 @@ class Screen:
         """
         if not self._threaded:
             look = self._look_at_indices if self._encoded else self._look
-            for batch, base in _slices(batches, ENCODED_ROWS):
+            for batch, base in slices(batches, ENCODED_ROWS):
                 looked = look(batch, base)
                 if looked is not None:
                     yield looked
             return
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="estero-screen") as threads:
             ahead: deque[Future[pa.RecordBatch | None]] = deque()
-            for batch, base in _slices(batches, ROWS):
+            for batch, base in slices(batches, ROWS):
                 if not self._ranked:
                     self._rank(batch)  # once, before threads ask
                 ahead.append(threads.submit(self._look, batch, base))
@@ -203,13 +205,20 @@ def _pushed(splits: Sequence[Split]) -> tuple[Mapping[str, frozenset[str]], ...]
     )
 
 
-def _slices(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+def slices(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[tuple[pa.RecordBatch, int]]:
     """Slices with a bounded number of rows, each with the position of its first event."""
     base = 0
     for whole in batches:
         for start in range(0, whole.num_rows, rows):
             yield whole.slice(start, rows), base + start
         base += whole.num_rows
+
+
+def with_bits(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with some bit set."""
+    words = itertools.takewhile(batch.schema.names.__contains__, map(bits_name, itertools.count()))
+    some = functools.reduce(np.bitwise_or, (numbers_in(batch.column(word)) for word in words))
+    return batch if some.all() else batch.filter(array_of(some != 0))
 
 
 def _there(looked: Future[pa.RecordBatch | None]) -> Iterator[pa.RecordBatch]:

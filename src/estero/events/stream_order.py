@@ -6,7 +6,7 @@ Values compare here as everything sorts them: NULL is after all others, NaN befo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -54,6 +54,22 @@ class OrderCheck:
             self.first_unsorted = offset + pc.index(backward, True).as_py() + 2
         self._last = [array.take(pa.array([len(array) - 1])) for array in arrays]
         self.rows += batch.num_rows
+
+
+def in_order(stream: Iterable[pa.RecordBatch], order: OrderCheck | None) -> Iterator[pa.RecordBatch]:
+    """The batches of a stream, followed by `order`; an event before its predecessor is a `DataError`."""
+    for batch in stream:
+        if order is not None:
+            order.follow(batch)
+            if order.first_unsorted is not None:
+                raise DataError(
+                    "the event is earlier than the one before it, and a stream that can be read only "
+                    "once is not sorted",
+                    row=order.first_unsorted,
+                    hint="sort it, or collect it into a table first (pyarrow.Table.from_batches): "
+                    "tables are sorted",
+                )
+        yield batch
 
 
 def null_time(column: str, row: int, file: str | None = None) -> DataError:
