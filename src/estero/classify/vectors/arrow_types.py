@@ -60,6 +60,11 @@ def as_returned(kind: pa.DataType) -> pa.DataType:
     return pa.string() if kind in _STRINGS else kind
 
 
+def is_converted(kind: pa.DataType) -> bool:
+    """Whether DuckDB converts all values of a column that it reads, which may be an error of any of them."""
+    return bool(pa.types.is_timestamp(kind) and kind.tz is not None and kind.unit in {"s", "ms"})
+
+
 def value_type(kind: pa.DataType) -> pa.DataType:
     """The type of the values themselves, however they are encoded."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
