@@ -1,4 +1,4 @@
-"""Plain conditions are classified by vector code as SQL would classify them: bits, columns, types and errors."""
+"""Plain conditions are classified by vector code as by SQL: bits, columns, types and errors."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def array_of_type(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 @st.composite
 def tables(draw: st.DrawFn) -> pa.Table:
-    """Columns `type`, `s`, `n`, `x`, `b`, `t`, `d` and, mostly, an integer or instant `time` in order; in chunks."""
+    """Columns of all these types and a time in order, in chunks."""
     rows = draw(st.integers(0, 12))
     types = {
         "type": draw(st.sampled_from(STRINGS)),
@@ -154,7 +154,7 @@ def leaves() -> st.SearchStrategy[Node]:
     def of(name: str) -> st.SearchStrategy[Node]:
         column, constants = st.just(Attribute(name)), literal_for(name)
         known = constants.filter(lambda literal: literal.value is not None)
-        kinds = {
+        kinds: dict[str, list[st.SearchStrategy[Any]]] = {
             "s": [st.sampled_from(TEXTS)],
             "n": [INTEGERS, NUMBERS],
             "x": [NUMBERS, INTEGERS],

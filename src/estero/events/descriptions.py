@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 def described(source: Input, databases: LentDatabases) -> list[tuple[str, str]]:
     """The names of the columns and their types, as DuckDB calls them; raises `DataError` for names."""
-    if source.schema is None:
+    schema = source.schema if source.plain is None else source.plain.schema
+    if schema is None:
         return _by_duckdb(source, databases)
-    check_names(source.schema.names, source.file)
-    known = [(field.name, engine_type(field)) for field in source.schema]
+    check_names(schema.names, source.file)
+    known = [(field.name, engine_type(field)) for field in schema]
     plain = [(name, kind) for name, kind in known if kind is not None]
     if len(plain) == len(known):
         return plain
-    return _types.of(Columns.of(source.schema), lambda: _by_duckdb(source, databases))
+    return _types.of(Columns.of(schema), lambda: _by_duckdb(source, databases))
 
 
 def _by_duckdb(source: Input, databases: LentDatabases) -> list[tuple[str, str]]:
