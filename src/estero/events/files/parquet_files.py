@@ -1,4 +1,4 @@
-"""Parquet files: what their footers say of columns and rows, and batches where Arrow reads them as DuckDB does."""
+"""Parquet files: what their footers say of columns and rows, and batches where Arrow reads them alike."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FEW_BYTES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class PlainParquet:
-    """Parquet files of the same columns, of types that Arrow and DuckDB read alike; each call reads them anew.
+    """Parquet files of the same columns, which Arrow and DuckDB read alike; each call reads them anew.
 
     Strings of which there are few are read as dictionaries; `schema` says which.
     """
