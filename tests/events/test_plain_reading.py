@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
+import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -16,7 +22,10 @@ from estero.automata.cea import EventPredicate
 from estero.automata.registers import Value
 from estero.errors import DataError
 from estero.events import small_tables
+from estero.events.scan import Scan
 from estero.events.sources import Source, open_source
+from estero.events.streams.batch_classifier import Classifier
+from estero.events.streams.stream_layout import layout_of
 from estero.language.tree.expressions import (
     And,
     Attribute,
@@ -278,4 +287,106 @@ def test_vectors_give_what_sql_gives(
         patch.setattr(small_tables, "MOST_ROWS", 1 << 16 if small else -1)
         plain, sql = both(table, layout, {"predicates": predicates, **more})
     event("an error" if isinstance(sql, str) else "rows" if sql[1] else "no row")
-    assert plain == sql, f"\n{plain}\n{sql}"
+    assert plain == sql
+
+
+def without_views(table: pa.Table) -> pa.Table:
+    """The same events in columns that the writer of Parquet takes."""
+    for place, field in enumerate(table.schema):
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if pa.types.is_string_view(kind):
+            texts = pa.array(table.column(place).to_pylist(), pa.string())
+            table = table.set_column(place, field.name, [texts])
+    return table
+
+
+SOME = st.lists(PREDICATES, min_size=1, max_size=3).map(tuple)
+
+
+@given(table=tables(), predicates=SOME, keep_all=st.booleans())
+def test_streams_and_files_give_what_sql_gives(
+    table: pa.Table, predicates: tuple[EventPredicate, ...], keep_all: bool
+) -> None:
+    table = table.set_column(7, "time", pa.array(range(table.num_rows), pa.int32()))
+    parts = {"predicates": predicates, "keep_all": keep_all, "payload": ("type", "s", "x", "t")}
+    layout = EventLayout.of("type", "time")
+    plain, sql = both(lambda: iter(table.to_batches()), layout, parts) if table.num_rows else ("", "")
+    assert plain == sql
+    written = without_views(table)
+    with tempfile.TemporaryDirectory() as folder:
+        arrow, parquet = Path(folder, "events.arrow"), Path(folder, "events.parquet")
+        with pa.OSFile(str(arrow), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+        paths = [arrow]
+        with suppress(pa.ArrowInvalid):  # of a time that Parquet does not have
+            pq.write_table(written, parquet, row_group_size=5)
+            paths.append(parquet)
+        for path in paths:
+            plain, sql = both(str(path), layout, parts)
+            assert plain == sql
+
+
+@given(table=tables(), predicates=SOME)
+def test_pushed_batches_are_classified_as_by_sql(
+    table: pa.Table, predicates: tuple[EventPredicate, ...]
+) -> None:
+    layout = layout_of(Scan(table.schema, EventLayout.of("type", "time")))
+    source = layout.source()
+    classification = Classification(
+        predicates, source.schema, source.type_column, payload=("s", "n", "t"), keys=(("b",),)
+    )
+    found: list[object] = []
+    for way in ("plain", "sql"):
+        with pytest.MonkeyPatch.context() as patch:
+            if way == "sql":
+                patch.setattr("estero.events.streams.batch_classifier.plain_classifier", lambda *_: None)
+            classifier = Classifier(layout, source, classification)
+            try:
+                incoming = classifier.classified(table)
+                found.append(
+                    (incoming.classified.schema, rows_of(incoming.classified), incoming.times.tolist())
+                )
+            except DataError as error:
+                found.append(str(error))
+            classifier.close()
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("strings", STRINGS, ids=str)
+@pytest.mark.parametrize("times", [[1, None, 3], [3, 2, 1]], ids=["NULL", "not in order"])
+@pytest.mark.parametrize("form", ["table", "stream", "arrow", "parquet"])
+def test_errors_are_those_of_sql(
+    strings: pa.DataType, times: list[int | None], form: str, tmp_path: Path
+) -> None:
+    table = pa.table({"type": array_of_type(["A", "B", "A"], strings), "time": times})
+    events: Any = table
+    if form == "stream":
+        events = lambda: iter(table.to_batches(1))  # noqa: E731
+    elif form != "table":
+        events = str(tmp_path / f"events.{form}")
+        if form == "arrow":
+            with pa.OSFile(events, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
+        else:
+            pq.write_table(without_views(table), events)
+    plain, sql = both(events, EventLayout.of("type", "time"), {"predicates": (EventPredicate(("A",)),)})
+    assert plain == sql
+    assert isinstance(sql, str) == (None in times or form == "stream")
+
+
+def test_plain_queries_load_neither_duckdb_nor_what_writes_sql(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    pq.write_table(pa.table({"type": ["A", "B"], "n": [1, 2], "time": [1, 2]}), path)
+    program = f"""
+import sys
+import pyarrow.parquet
+import estero
+query = estero.query("SELECT * WHERE A ; B FILTER A[n > 0] AND B[NOT n = 3 OR n IS NULL]")
+for events in ({str(path)!r}, pyarrow.parquet.read_table({str(path)!r})):
+    assert query.run(events, type="type", time="time").count() == 1
+recognizer = query.recognizer(pyarrow.parquet.read_schema({str(path)!r}), type="type", time="time")
+assert len(list(recognizer.push(pyarrow.parquet.read_table({str(path)!r})))) == 1
+print([name for name in ("duckdb", "sqlglot") if name in sys.modules])
+"""
+    ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert ran.stdout == "[]\n"

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from estero.classify.arrays import array_of, numbers_in
@@ -21,7 +20,7 @@ from estero.classify.vectors.classifier import PlainClassifier
 from estero.events.fetching import AbandonedError, fetched
 from estero.events.inputs import Input
 from estero.events.reading_errors import reading
-from estero.events.screening import ROWS, Screen, slices, with_bits
+from estero.events.screening import ROWS, Screen, looked_at, with_bits
 from estero.events.stream_order import OrderCheck, in_order
 from estero.events.tables.lazy_tables import LazyFrame
 from estero.plan.plan import Classification
@@ -78,14 +77,8 @@ class PlainReading:
             yield from self._source.reader(self._asked)
 
     def _classified(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        joined = _joined(batches)
-        if self._screen is not None:
-            for looked in self._screen.passed(joined):
-                yield from self._one(looked)
-            return
-        for batch, base in slices(joined, ROWS):
-            positions = array_of(np.arange(base, base + batch.num_rows))
-            yield from self._one(batch.append_column(POSITION, positions))
+        for batch in looked_at(_joined(batches), self._screen):
+            yield from self._one(batch)
 
     def _one(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The classified events of one batch, if there are any."""

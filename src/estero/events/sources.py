@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from estero.classify.arrays import empty_batch
 from estero.classify.column_names import check_names
@@ -28,7 +29,7 @@ from estero.events.source_columns import SourceColumns
 from estero.events.stream_order import OrderCheck, refuse_nat
 from estero.events.tables.nested_columns import with_nested_columns
 from estero.events.tables.relations import Numbered, OneOf, Relation
-from estero.events.tables.shown_types import is_text, occurs
+from estero.events.tables.shown_types import is_text, occurs, plain
 from estero.events.tables.table_columns import TableColumn
 from estero.events.tables.whole_batches import whole_table
 from estero.language.tree.schema import EventLayout, Kind
@@ -311,7 +312,7 @@ class Source:
             return True
         if len(self._inputs) == 1:
             (only,) = self._inputs.values()
-            if only.arrow_schema is not None and is_text(only.arrow_schema.field(self.type_column).type):
+            if self._has_texts(only):
                 with reading(self.file):
                     return any(_occurs(batch, name) for batch in only.reader([self.type_column]))
             if (numbered := self._in_order()) is not None and isinstance(only.stream, Relation):
@@ -327,7 +328,16 @@ class Source:
             return tuple(sorted({str(source.type_name) for source in self._inputs.values()}))
         if self.one_shot:
             return ()
+        (only, *others) = self._inputs.values()
+        if not others and self._has_texts(only):
+            with reading(self.file):
+                return tuple(sorted(set().union(*map(_names_in, only.reader([self.type_column])))))
         return self._sql.type_names()
+
+    def _has_texts(self, source: Input) -> bool:
+        """Whether the type column of an input is one of Arrow's strings."""
+        schema = source.arrow_schema
+        return schema is not None and is_text(schema.field(self.type_column).type)
 
     # --------------------------------------------------------------------------------- opening
 
@@ -401,6 +411,11 @@ class Source:
 def _occurs(batch: pa.RecordBatch, text: str) -> bool:
     """Whether a text is among the strings of the one column of a batch."""
     return bool(occurs(pa.chunked_array([batch.column(0)]), text))
+
+
+def _names_in(batch: pa.RecordBatch) -> set[str]:
+    """The strings of the one column of a batch."""
+    return {str(name) for name in pc.unique(plain(batch.column(0))).to_pylist() if name is not None}
 
 
 def open_source(

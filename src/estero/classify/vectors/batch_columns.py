@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.classify.arrays import array_of, known_in, numbers_in
+from estero.classify.vectors.arrow_types import is_converted
 from estero.engine.int64 import GREATEST
 
 Mask = NDArray[np.bool_]
@@ -64,6 +65,12 @@ class BatchColumns:
             if odd:
                 raise OddValueError
         return numbers
+
+    def check_converted(self) -> None:
+        """Raises `OddValueError` for a value that DuckDB could not read at all."""
+        for field in self.batch.schema:
+            if is_converted(field.type):
+                self.checked(field.name)
 
     def ticks(self, name: str) -> NDArray[np.int64]:
         """The integers, or the instants in ticks, of a column as 64-bit integers.

@@ -21,7 +21,7 @@ from estero.automata.registers import Value
 from estero.classify.arrays import array_of, numbers_in
 from estero.classify.column_names import KEYS, POSITION, TIME, WORD, screen_name, value_name, word_names
 from estero.classify.columns import ColumnType
-from estero.classify.vectors.arrow_types import as_returned, is_converted
+from estero.classify.vectors.arrow_types import as_returned
 from estero.classify.vectors.batch_columns import BatchColumns, Mask, OddValueError, stored, with_nulls
 from estero.classify.vectors.compile import NotPlainError, PlainColumns, joined
 from estero.classify.vectors.conditions import Condition, Constant, TextList, rows_of
@@ -158,9 +158,7 @@ class PlainClassifier:
         `OddValueError` for a batch that is SQL's.
         """
         columns = BatchColumns(batch)
-        for field in batch.schema:
-            if is_converted(field.type):
-                columns.checked(field.name)
+        columns.check_converted()
         words = self._bits(columns)
         rows = self._relevant(columns, words)
         if rows is not None:

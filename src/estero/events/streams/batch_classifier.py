@@ -14,14 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.classify.arrays import array_of
-from estero.classify.column_names import KEYS, POSITION, event_column
-from estero.classify.vectors.batch_columns import OddValueError
+from estero.classify.column_names import KEYS, event_column
+from estero.classify.vectors.batch_columns import BatchColumns, OddValueError
 from estero.classify.vectors.classifier import PlainClassifier, plain_classifier
 from estero.errors import DataError
 from estero.events.inputs import open_input
 from estero.events.reading_errors import reading
-from estero.events.screening import ROWS, slices
+from estero.events.screening import Screen, looked_at
 from estero.events.sources import Source
 from estero.events.stream_order import null_time, refuse_infinite, refuse_nat
 from estero.events.streams.row_types import without_texts
@@ -65,9 +64,13 @@ class Classifier:
         self._is_one = source.view is None
         self.columns = layout.schemas[""] if self._is_one else self._statements.columns
         """The columns of all events."""
-        self._plain = (
-            plain_classifier(classification, source.column_types, self.columns) if self._is_one else None
-        )
+        self._screen: Screen | None = None
+        self._plain: PlainClassifier | None = None
+        if self._is_one:
+            screen = Screen(classification, self.columns)
+            self._screen = screen if screen.useful else None
+            rests = None if self._screen is None else screen.rests
+            self._plain = plain_classifier(classification, source.column_types, self.columns, rests)
 
     @property
     def _statements(self) -> Statements:
@@ -94,12 +97,12 @@ class Classifier:
         with reading():
             return _in_schema(self._statements.classified(events), self.schema)
 
-    @staticmethod
-    def _by_vectors(plain: PlainClassifier, events: pa.Table) -> pa.Table:
-        classified = []
-        for batch, base in slices(events.to_batches(), ROWS):
-            positions = array_of(np.arange(base, base + batch.num_rows))
-            classified.append(plain.classified(batch.append_column(POSITION, positions)))
+    def _by_vectors(self, plain: PlainClassifier, events: pa.Table) -> pa.Table:
+        batches = events.to_batches()
+        for batch in batches:
+            BatchColumns(batch).check_converted()
+        looked = looked_at(batches, self._screen)
+        classified = list(map(plain.classified, looked))
         return pa.Table.from_batches([batch for batch in classified if batch is not None], plain.schema)
 
     def hashes(self) -> NDArray[np.uint64]:
