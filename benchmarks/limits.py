@@ -211,7 +211,7 @@ def page(figures: list[dict[str, Any]], threads: int, memory: tuple[float, float
 def main() -> None:
     """Checks each case, then times it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.limits", description=__doc__)
-    parser.add_argument("--events", type=int, default=2_000_000)
+    parser.add_argument("--events", type=int, default=5_000_000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3, help="runs of each; the best one counts")
     parser.add_argument("--only", default="", help="a word in the name of the workloads to run")

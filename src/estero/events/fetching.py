@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty, Queue
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -19,6 +22,26 @@ _PATIENCE_S = 5.0
 
 class AbandonedError(Exception):
     """An error inside a stream that nobody reads any more."""
+
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+def mapped(function: Callable[[S], T], items: Iterable[S], threads: int) -> Iterator[T]:
+    """What a function makes of items, in their order and by so many threads, some items ahead."""
+    with ThreadPoolExecutor(threads, thread_name_prefix="estero-classify") as workers:
+        ahead: deque[Future[T]] = deque()
+        try:
+            for item in items:
+                ahead.append(workers.submit(function, item))
+                if len(ahead) > AHEAD * threads:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
 
 
 def fetched(

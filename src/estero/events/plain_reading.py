@@ -6,6 +6,7 @@ with a value of which only SQL says what it means is classified by SQL.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
@@ -17,10 +18,10 @@ from estero.classify.column_names import POSITION, TIME
 from estero.classify.splits import columns_needed
 from estero.classify.vectors.batch_columns import OddValueError
 from estero.classify.vectors.classifier import PlainClassifier
-from estero.events.fetching import AbandonedError, fetched
+from estero.events.fetching import AbandonedError, fetched, mapped
 from estero.events.inputs import Input
 from estero.events.reading_errors import reading
-from estero.events.screening import ROWS, Screen, looked_at, with_bits
+from estero.events.screening import ROWS, Screen, looked_at, slices, with_bits, with_positions
 from estero.events.stream_order import OrderCheck, in_order
 from estero.events.tables.lazy_tables import LazyFrame
 from estero.plan.plan import Classification
@@ -58,12 +59,16 @@ class PlainReading:
         with reading(self._source.file):
             yield from _gathered(self._classified(table.select(self._asked).to_batches()))
 
-    def ahead(self, order: OrderCheck | None) -> Iterator[pa.RecordBatch]:
-        """The classified events of the input, in a thread that is some batches ahead."""
+    def ahead(self, order: OrderCheck | None, threads: int = 1) -> Iterator[pa.RecordBatch]:
+        """The classified events of the input, in a thread, or several, some batches ahead."""
         stopped = threading.Event()
 
         def batches() -> Iterator[pa.RecordBatch]:
-            return _gathered(self._classified(_until(stopped, in_order(self._stream(), order))))
+            stream = _until(stopped, in_order(self._stream(), order))
+            if threads == 1:
+                return _gathered(self._classified(stream))
+            parts = slices(_joined(stream), ROWS)
+            return _gathered(itertools.chain.from_iterable(mapped(self._of_part, parts, threads)))
 
         with reading(self._source.file):
             yield from fetched(batches, lambda: None, stopped)
@@ -79,6 +84,14 @@ class PlainReading:
     def _classified(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in looked_at(_joined(batches), self._screen):
             yield from self._one(batch)
+
+    def _of_part(self, part: tuple[pa.RecordBatch, int]) -> list[pa.RecordBatch]:
+        """The classified events of a batch whose first event has the position that is given."""
+        batch, base = part
+        if self._screen is None:
+            return list(self._one(with_positions(batch, base)))
+        looked = self._screen.look(batch, base)
+        return [] if looked is None else list(self._one(looked))
 
     def _one(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The classified events of one batch, if there are any."""

@@ -137,7 +137,12 @@ def looked_at(batches: Iterable[pa.RecordBatch], screen: Screen | None) -> Itera
         yield from screen.passed(batches)
         return
     for batch, base in slices(batches, ROWS):
-        yield batch.append_column(POSITION, array_of(np.arange(base, base + batch.num_rows)))
+        yield with_positions(batch, base)
+
+
+def with_positions(batch: pa.RecordBatch, base: int) -> pa.RecordBatch:
+    """The batch with the positions of its events, the first of which is `base`."""
+    return batch.append_column(POSITION, array_of(np.arange(base, base + batch.num_rows)))
 
 
 def with_bits(batch: pa.RecordBatch) -> pa.RecordBatch:

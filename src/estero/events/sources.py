@@ -165,30 +165,30 @@ class Source:
                 with reading():
                     source.stream.run()
 
-    def read(self, classification: Classification) -> Iterator[pa.RecordBatch]:
+    def read(self, classification: Classification, threads: int = 1) -> Iterator[pa.RecordBatch]:
         """The classified table in stream order, batch by batch (`plan.Classification` says its columns).
 
         Sorts first where the stream is not sorted; ties keep `order`, then arrival. A stream that
         passes once is not sorted: an event before its predecessor is a `DataError`; but where it is one of
         several inputs, it is held in memory, so that all of them can be sorted. A malformed value of a text
-        file is a `DataError` where its column is needed.
+        file is a `DataError` where its column is needed. What is plain is classified by so many `threads`.
         """
         if self.one_shot and len(self._inputs) > 1 and self._columns.order:
             self._hold()
         try:
-            batches = self._read(classification)
+            batches = self._read(classification, threads)
             yield from map(self._columns.shown, batches)
         except DataError as error:
             if not isinstance(error, TooLargeError) or self.one_shot:
                 raise
             raise self._sql.naming_the_predicate(classification, error) from error.__cause__
 
-    def _read(self, classification: Classification) -> Iterator[pa.RecordBatch]:
+    def _read(self, classification: Classification, threads: int) -> Iterator[pa.RecordBatch]:
         """The classified table, columns as DuckDB hands them back; no batch is empty."""
         table = self._small_table()
         screen, plain = self._ways(classification)
         if plain is not None:
-            yield from plain.here(table) if table is not None else plain.ahead(self._started())
+            yield from plain.here(table) if table is not None else plain.ahead(self._started(), threads)
         elif table is not None:
             statement = self._sql.statement(classification, ordered=self.is_sorted(), in_memory=True)
             relevant = self._sql.classified_at_once(table, statement)
