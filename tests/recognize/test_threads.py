@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 import numpy as np
@@ -126,3 +127,11 @@ def test_explain_says_what_threads_share() -> None:
     assert "\n  in process: threads share ranges of events, each with the window before it\n" in said
     said = str(estero.query("SELECT * WHERE A ; B PARTITION BY [k]").explain())
     assert "\n  in process: threads share the partition keys\n" in said
+
+
+def test_ten_users_ask_at_once(events: estero.Scan) -> None:
+    texts = [f"SELECT * WHERE A AS a ; B AS b WITHIN {window} EVENTS" for window in range(2, 12)]
+    expected = [estero.query(text).run(events, threads=1).count() for text in texts]
+    with ThreadPoolExecutor(len(texts)) as users:
+        counted = users.map(lambda text: estero.query(text).run(events, threads=2).count(), texts)
+        assert list(counted) == expected
