@@ -9,7 +9,9 @@ Each column is looked at once, by kernels: texts are looked up among those that 
 (engine/texts.py), and indices into dictionaries are taken as they are; then the masks of all columns are
 looked up at once (engine/masks.py), and exactly those rows pass that have some bit.
 
-Measured (stock, a type and one of 100 names, a million events, nanoseconds of one core an event): MEASURED
+Measured (stock, a type and one of 100 names, nanoseconds of one core an event, with what classifies after it):
+21 for plain strings, 8 for dictionaries, 39 for views; 3.3 of these are for looking up a name, and 7.5 for the
+types, which the processor cannot foresee.
 
 Rejected: ``pyarrow.compute.index_in`` over all events (7 to 16 ns a column, by the number of names), encoding
 plain strings first (12 to 17 ns a column), and hashes of the first eight bytes by NumPy (5 ns for the first
