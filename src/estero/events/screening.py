@@ -2,7 +2,7 @@
 
 Most predicates of selective queries ask for a type and for a name, ``type = 'SELL' AND name = 'INTC'``.
 The part of a predicate that says "this string column is one of these" is *screened* here by looking masks
-up, one bit per predicate; what is left of it, the *rest*, is asked by vector code (plain_reading.py) or by SQL
+up, one bit per predicate; what is left of it, the *rest*, is asked by vector code (plain_reading.py) or SQL
 (classify.py). Only events that pass go on to that, with their positions and with their masks.
 
 Each column is looked at once, by kernels: texts are looked up among those that are asked for
