@@ -32,7 +32,7 @@ PLANS = {
     "spans": "SELECT MAX * WHERE A ; B+ ; C WITHIN 100 EVENTS",
     COUNTED: "SELECT * WHERE A ; B ; C",
 }
-IMPORTS = "estero.queries.query", "estero.recognize.in_process", "estero.answers.answer", "duckdb", "pyarrow"
+IMPORTS = "estero.queries.query", "estero.recognize.in_process", "estero.answers.answer", "pyarrow"
 _EVENTS, _MANY, _LIMIT, _TURNS = 1_000, 1_000_000, 1_000, 5
 _WORKER = "worker"
 _NOT_FOR_USERS = {"ESTERO_KERNELS", "PYTHONDONTWRITEBYTECODE"}

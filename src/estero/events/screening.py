@@ -1,15 +1,17 @@
-"""A first look at Arrow batches, before DuckDB: which events can be relevant, told by their strings alone.
+"""A first look at Arrow batches: which events can be relevant, told by their strings alone.
 
 Most predicates of selective queries ask for a type and for a name, ``type = 'SELL' AND name = 'INTC'``.
 The part of a predicate that says "this string column is one of these" is *screened* here by looking masks
-up, one bit per predicate; what is left of it, the *rest*, is SQL as ever (classify.py). Only events that
-pass go on to DuckDB, with their positions and with their masks.
+up, one bit per predicate; what is left of it, the *rest*, is asked by vector code (plain_reading.py) or SQL
+(classify.py). Only events that pass go on to that, with their positions and with their masks.
 
 Each column is looked at once, by kernels: texts are looked up among those that are asked for
 (engine/texts.py), and indices into dictionaries are taken as they are; then the masks of all columns are
 looked up at once (engine/masks.py), and exactly those rows pass that have some bit.
 
-Measured (stock, a type and one of 100 names, a million events, nanoseconds of one core an event): MEASURED
+Measured (stock, a type and one of 100 names, nanoseconds of one core an event, classified): 21 for plain
+strings, 8 for dictionaries, 39 for views. To look a name up takes 3.3 of these, and a type, which the
+processor cannot foresee, 7.5.
 
 Rejected: ``pyarrow.compute.index_in`` over all events (7 to 16 ns a column, by the number of names), encoding
 plain strings first (12 to 17 ns a column), and hashes of the first eight bytes by NumPy (5 ns for the first
