@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from estero.queries.predicates import predicate
     from estero.queries.query import Query
     from estero.queries.selected import select
+    from estero.queries.sql import SqlResult, sql
     from estero.queries.texts import check, conjunctive, query, restore
     from estero.recognize.continuous import ContinuousRecognizer
 
@@ -62,6 +63,7 @@ __all__ = [
     "Query",
     "QueryError",
     "Scan",
+    "SqlResult",
     "absent",
     "aggregate",
     "attribute",
@@ -90,6 +92,7 @@ __all__ = [
     "restore",
     "scan",
     "select",
+    "sql",
     "var",
 ]
 
@@ -99,6 +102,7 @@ _HOMES = {
     "ContinuousRecognizer": "estero.recognize.continuous",
     "Query": "estero.queries.query",
     "Scan": "estero.events.scan",
+    "SqlResult": "estero.queries.sql",
     "absent": "estero.language.builder.queries",
     "aggregate": "estero.language.builder.conditions",
     "attribute": "estero.language.builder.conditions",
@@ -127,6 +131,7 @@ _HOMES = {
     "restore": "estero.queries.texts",
     "scan": "estero.events.scan",
     "select": "estero.queries.selected",
+    "sql": "estero.queries.sql",
     "var": "estero.language.builder.conditions",
 }
 

@@ -97,7 +97,11 @@ class PositionAutomaton:
         nodes = self._nodes
         leaf, counts = self._keys[state]
         # steps: a node, whether it is left, the counts, the repetitions begun in this walk, and what is asked
-        first = (0, False, counts, frozenset[int](), 0) if state == START else (leaf, True, counts, frozenset[int](), 0)
+        first = (
+            (0, False, counts, frozenset[int](), 0)
+            if state == START
+            else (leaf, True, counts, frozenset[int](), 0)
+        )
         waiting = [first]
         seen = set()
         moves: dict[Move, None] = {}
@@ -182,7 +186,9 @@ class _Nodes:
                     least[number] = sum(parts)
         return least[0]
 
-    def enter(self, number: int, _left: bool, counts: Counts, begun: frozenset[int], asked: int) -> list[_Step]:
+    def enter(
+        self, number: int, _left: bool, counts: Counts, begun: frozenset[int], asked: int
+    ) -> list[_Step]:
         """What follows where a node begins."""
         node, children = self.pattern[number], self.children[number]
         match node:
@@ -198,7 +204,9 @@ class _Nodes:
                 return self._others(number, 0, counts, begun, asked)
         return [(children[0], False, counts, begun, asked)]
 
-    def leave(self, number: int, _left: bool, counts: Counts, begun: frozenset[int], asked: int) -> list[_Step]:
+    def leave(
+        self, number: int, _left: bool, counts: Counts, begun: frozenset[int], asked: int
+    ) -> list[_Step]:
         """What follows where a node ends, which its parent says."""
         parent = self.parent[number]
         node = self.pattern[parent]
@@ -209,35 +217,42 @@ class _Nodes:
             case Permutation():
                 done = counts[-1][1] | 1 << place
                 return self._others(parent, done, counts[:-1], begun, asked)
-            case Repetition(least=least, most=most):
+            case Repetition(least=least):
                 done = counts[-1][1] + 1
-                if most is None or most > self._longest:
-                    done = min(done, least)
                 if parent in begun and done >= least:  # it has read nothing, so no further one follows
                     return [(parent, True, counts[:-1], begun - {parent}, asked)]
                 return self._again(parent, done, counts[:-1], begun, asked)
         return [(parent, True, counts, begun, asked)]
 
-    def _again(self, number: int, done: int, counts: Counts, begun: frozenset[int], asked: int) -> list[_Step]:
+    def _again(
+        self, number: int, done: int, counts: Counts, begun: frozenset[int], asked: int
+    ) -> list[_Step]:
         """One more iteration, or the end of a repetition, as it prefers."""
         node = self.pattern[number]
         assert isinstance(node, Repetition)  # noqa: S101 - the callers have seen it
         steps: list[_Step] = []
         if node.most is None or done < node.most:
-            inside = (*counts, (number, done))
+            counted = done
+            if node.most is None or node.most > self._longest:
+                counted = min(done, max(node.least - 1, 0))  # more do not matter
+            inside = (*counts, (number, counted))
             steps.append((self.children[number][0], False, inside, begun | {number}, asked))
         if done >= node.least:
             steps.append((number, True, counts, begun - {number}, asked))
         return steps if node.greedy else steps[::-1]
 
-    def _others(self, number: int, done: int, counts: Counts, begun: frozenset[int], asked: int) -> list[_Step]:
+    def _others(
+        self, number: int, done: int, counts: Counts, begun: frozenset[int], asked: int
+    ) -> list[_Step]:
         """The parts of a permutation that are left, or its end."""
         children = self.children[number]
         if done == (1 << len(children)) - 1:
             return [(number, True, counts, begun, asked)]
         inside = (*counts, (number, done))
         return [
-            (child, False, inside, begun, asked) for place, child in enumerate(children) if not done >> place & 1
+            (child, False, inside, begun, asked)
+            for place, child in enumerate(children)
+            if not done >> place & 1
         ]
 
 
@@ -252,7 +267,11 @@ def _simplified(pattern: RowPattern) -> RowPattern:
             return Excluded(_simplified(part))
         case Permutation(parts):
             simple = tuple(map(_simplified, parts))
-            if not any(isinstance(node, Choice | Repetition | Permutation) for part in simple for node in nodes_of(part)):
+            if not any(
+                isinstance(node, Choice | Repetition | Permutation)
+                for part in simple
+                for node in nodes_of(part)
+            ):
                 return Permutation(simple)
             if len(simple) > 7:
                 raise LimitExceeded(

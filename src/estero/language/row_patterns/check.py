@@ -75,7 +75,9 @@ def _of_define(clause: RowPatternClause) -> Iterator[QueryError]:
                 _variables(clause),
             )
     for entry in _twice(clause.define):
-        yield _wrong(clause, f"{entry.name!r} is defined more than once", entry.span, "join the conditions by AND")
+        yield _wrong(
+            clause, f"{entry.name!r} is defined more than once", entry.span, "join the conditions by AND"
+        )
 
 
 def _of_subsets(clause: RowPatternClause) -> Iterator[QueryError]:
@@ -84,7 +86,10 @@ def _of_subsets(clause: RowPatternClause) -> Iterator[QueryError]:
         variable = subset.variable
         if variable.key in clause.variables:
             yield _wrong(
-                clause, f"{variable.name!r} is already a pattern variable", variable.span, "give the subset another name"
+                clause,
+                f"{variable.name!r} is already a pattern variable",
+                variable.span,
+                "give the subset another name",
             )
         if variable.key in names[:place]:
             yield _wrong(clause, f"the subset {variable.name!r} is declared twice", variable.span)
@@ -105,7 +110,10 @@ def _of_subsets(clause: RowPatternClause) -> Iterator[QueryError]:
 def _of_measures(clause: RowPatternClause) -> Iterator[QueryError]:
     for entry in _twice(clause.measures):
         yield _wrong(
-            clause, f"Duplicate name: there are two measures {entry.name!r}", entry.span, "give one another name"
+            clause,
+            f"Duplicate name: there are two measures {entry.name!r}",
+            entry.span,
+            "give one another name",
         )
     if clause.rows == "one" and not clause.measures and not clause.partition_by:
         yield _wrong(
@@ -119,11 +127,15 @@ def _of_measures(clause: RowPatternClause) -> Iterator[QueryError]:
 def _of_skip(clause: RowPatternClause) -> Iterator[QueryError]:
     variable = clause.skip.variable
     if variable is not None and variable.key not in clause.names:
-        yield _wrong(clause, f"{variable.name!r} is not a pattern variable", variable.span, _variables(clause))
+        yield _wrong(
+            clause, f"{variable.name!r} is not a pattern variable", variable.span, _variables(clause)
+        )
 
 
 def _of_exclusions(clause: RowPatternClause) -> Iterator[QueryError]:
-    if clause.rows == "all unmatched" and any(isinstance(node, Excluded) for node in nodes_of(clause.pattern)):
+    if clause.rows == "all unmatched" and any(
+        isinstance(node, Excluded) for node in nodes_of(clause.pattern)
+    ):
         yield _wrong(
             clause,
             "the exclusion {- -} is not allowed with ALL ROWS PER MATCH WITH UNMATCHED ROWS",

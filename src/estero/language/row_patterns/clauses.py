@@ -41,7 +41,9 @@ _BEGINNINGS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
 )
 """The parts of the clause in the order of the standard, and the words that they begin with."""
 _ORDER: Final = tuple(dict.fromkeys(name for name, _ in _BEGINNINGS))
-_GOES_ON: Final = frozenset({"AS", ".", ",", "=", "+", "-", "*", "/", "|", "<", ">", "(", "BY", "AND", "OR", "NOT"})
+_GOES_ON: Final = frozenset(
+    {"AS", ".", ",", "=", "+", "-", "*", "/", "|", "<", ">", "(", "BY", "AND", "OR", "NOT"}
+)
 """What cannot be the last word of a part, so that a name behind it begins none."""
 _NAMED_AS_KEYWORDS: Final = frozenset({"AS", ",", "."})
 """What follows a name that is spelled like the beginning of a part."""
@@ -154,9 +156,7 @@ def _check_order(parts: Sequence[_Part], mistakes: _Mistakes) -> None:
         if part.name == "DEFINES":
             mistakes.add("DEFINES is not known", part.span, hint="write DEFINE")
         elif part.name in ("INITIAL", "SEEK"):
-            mistakes.add(
-                f"{part.name} is not supported in MATCH_RECOGNIZE", part.span, hint="leave it out"
-            )
+            mistakes.add(f"{part.name} is not supported in MATCH_RECOGNIZE", part.span, hint="leave it out")
         elif name in seen:
             mistakes.add(f"there is more than one {name} clause", part.span, hint="join them to one")
         elif place < latest:
@@ -207,9 +207,7 @@ class _Reader:
         part = self._parts.get(name)
         if part is None:
             return ()
-        values = [
-            read(words, part) if words else self._missing(name, part) for words in split(part.body)
-        ]
+        values = [read(words, part) if words else self._missing(name, part) for words in split(part.body)]
         return tuple(value for value in values if value is not None)
 
     def _missing(self, name: str, part: _Part) -> None:
@@ -235,7 +233,9 @@ class _Reader:
             return None
         if len(words) < 3 or words[1].upper != "AS" or not words[0].is_name:
             self._mistakes.add(
-                "a variable has no condition", span, expected="a variable AS a condition, as in A AS price > 10"
+                "a variable has no condition",
+                span,
+                expected="a variable AS a condition, as in A AS price > 10",
             )
             return None
         return Named(words[0].name, self._scalar(words[2:]), words[0].span)
@@ -245,7 +245,9 @@ class _Reader:
         is_list = bool(names) and all(len(name) == 1 and name[0].is_name for name in names)
         if not (is_list and words[0].is_name and words[1].text == "=" and words[2].text == "("):
             span = words[0].span.to(words[-1].span)
-            self._mistakes.add("a SUBSET that cannot be read", span, expected="a name = (variables), as in U = (A, B)")
+            self._mistakes.add(
+                "a SUBSET that cannot be read", span, expected="a name = (variables), as in U = (A, B)"
+            )
             return None
         return Subset(_variable(words[0]), tuple(_variable(name[0]) for name in names))
 
@@ -323,7 +325,9 @@ class _Reader:
         if part is None:
             return None
         if not part.body:
-            self._mistakes.add("WITHIN needs a length of time", part.span, hint="write WITHIN INTERVAL '1' HOUR")
+            self._mistakes.add(
+                "WITHIN needs a length of time", part.span, hint="write WITHIN INTERVAL '1' HOUR"
+            )
             return None
         return self._scalar(part.body)
 

@@ -31,7 +31,16 @@ from estero.language.row_patterns.tree import RowPatternClause, Scalar
 MOST_ROWS: Final = 2**31 - 1
 _OF_ORDER: Final = (exp.ArrayAgg, exp.GroupConcat, exp.AnyValue)
 _ORDERED: Final = frozenset(
-    {"list", "array_agg", "string_agg", "group_concat", "listagg", "any_value", "arbitrary", "array_agg_distinct"}
+    {
+        "list",
+        "array_agg",
+        "string_agg",
+        "group_concat",
+        "listagg",
+        "any_value",
+        "arbitrary",
+        "array_agg_distinct",
+    }
 )
 
 
@@ -209,7 +218,11 @@ class Reader:
             raise self._wrong("a subquery cannot stand in DEFINE", node, "join its table to the input")
 
         def named(inner: exp.Expression) -> exp.Expression:
-            if isinstance(inner, exp.Column) and len(inner.parts) > 1 and self._names.rows(inner.parts[0].name):
+            if (
+                isinstance(inner, exp.Column)
+                and len(inner.parts) > 1
+                and self._names.rows(inner.parts[0].name)
+            ):
                 return self._column(inner, HERE)
             return inner
 
@@ -235,7 +248,9 @@ class Reader:
             return None
         if len(arguments) > 1 or not isinstance(arguments[0], exp.Column) or len(arguments[0].parts) > 1:
             raise self._wrong(
-                "CLASSIFIER takes one variable or subset, or nothing", call, "write CLASSIFIER() or CLASSIFIER(A)"
+                "CLASSIFIER takes one variable or subset, or nothing",
+                call,
+                "write CLASSIFIER() or CLASSIFIER(A)",
             )
         rows = self._names.rows(arguments[0].name)
         if rows is None:
@@ -269,7 +284,9 @@ class Reader:
         arguments = call.expressions
         if not 1 <= len(arguments) <= 2 or isinstance(arguments[0], exp.Distinct | exp.Order):
             raise self._wrong(
-                f"{function} takes an expression and an optional offset", call, f"write {function}(A.x) or {function}(A.x, 2)"
+                f"{function} takes an expression and an optional offset",
+                call,
+                f"write {function}(A.x) or {function}(A.x, 2)",
             )
         if len(arguments) == 1:
             return arguments[0], 1 if function in ("PREV", "NEXT") else 0
@@ -285,11 +302,13 @@ class Reader:
             raise self._wrong(
                 f"the offset of {function} must be a non-negative integer",
                 arguments[1],
-                "for the other direction write " + {"PREV": "NEXT", "NEXT": "PREV", "FIRST": "LAST", "LAST": "FIRST"}[function],
+                "for the other direction write "
+                + {"PREV": "NEXT", "NEXT": "PREV", "FIRST": "LAST", "LAST": "FIRST"}[function],
             )
         if int(number.this) > MOST_ROWS:
             raise self._wrong(
-                f"the offset of {function} is larger than any match can have rows", arguments[1],
+                f"the offset of {function} is larger than any match can have rows",
+                arguments[1],
                 f"offsets go up to {MOST_ROWS:,}",
             )
         return arguments[0], int(number.this)
@@ -376,10 +395,18 @@ class Reader:
         if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
             raise self._wrong("IGNORE NULLS is not supported in aggregates here", node, "use FILTER")
         self._check_inside(node, call, name)
-        starred = [part for part in call.args.values() if isinstance(part, exp.Column) and isinstance(part.this, exp.Star)]
+        starred = [
+            part
+            for part in call.args.values()
+            if isinstance(part, exp.Column) and isinstance(part.this, exp.Star)
+        ]
         if starred and not isinstance(call, exp.Count):
             raise self._wrong("A.* is for count(A.*) only", call, "name a column")
-        if node is call and isinstance(call, exp.Count) and (starred or not call.this or isinstance(call.this, exp.Star)):
+        if (
+            node is call
+            and isinstance(call, exp.Count)
+            and (starred or not call.this or isinstance(call.this, exp.Star))
+        ):
             return self._slot(Count(self._starred(starred[0]) if starred else None, final))
         rows = self._one_of(self._scopes(node), node, name)
         columns: list[int] = []
@@ -403,9 +430,7 @@ class Reader:
                 built = built.expressions[0]
         ordered = (isinstance(call, _OF_ORDER) or name.lower() in _ORDERED) and not call.find(exp.Order)
         text = built.sql(self._names.dialect)
-        return self._slot(
-            Aggregate(text, condition, rows, final, tuple(dict.fromkeys(columns)), ordered)
-        )
+        return self._slot(Aggregate(text, condition, rows, final, tuple(dict.fromkeys(columns)), ordered))
 
     def _starred(self, star: exp.Expression) -> Rows:
         if len(star.parts) != 2:
@@ -420,7 +445,8 @@ class Reader:
             function = function_of(inner)
             if function in NAVIGATION:
                 raise self._wrong(
-                    f"row pattern navigation cannot be nested in an aggregate: {function} stands in {name}", inner
+                    f"row pattern navigation cannot be nested in an aggregate: {function} stands in {name}",
+                    inner,
                 )
             if inner is not call and self._names.aggregate(inner):
                 raise self._wrong(

@@ -30,7 +30,9 @@ class ParsedScalar:
             tree = sqlglot.parse_one("".join(pieces), dialect=dialect)
         except (SqlglotError, RecursionError) as error:
             raise self.error(_reason(error), scalar.span) from None
-        if isinstance(tree, exp.Query | exp.Command | exp.DDL | exp.DML) or not isinstance(tree, exp.Expression):
+        if isinstance(tree, exp.Query | exp.Command | exp.DDL | exp.DML) or not isinstance(
+            tree, exp.Expression
+        ):
             raise self.error("this is no expression", scalar.span)
         if isinstance(tree, exp.Alias):
             raise self.error("an expression is expected, without a name", scalar.span)
@@ -48,7 +50,9 @@ class ParsedScalar:
         start = self._old(min(place for place, _ in places))
         return Span(start, max(start, self._old(max(end for _, end in places))))
 
-    def error(self, message: str, place: exp.Expression | Span, *, hint: str = "", expected: str = "") -> QueryError:
+    def error(
+        self, message: str, place: exp.Expression | Span, *, hint: str = "", expected: str = ""
+    ) -> QueryError:
         """An error at a node."""
         span = place if isinstance(place, Span) else self.span_of(place)
         found = self.text[span.start : span.end]

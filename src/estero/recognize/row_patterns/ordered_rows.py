@@ -1,0 +1,208 @@
+"""The input of MATCH_RECOGNIZE: the columns that are needed, by partition and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+from numpy.typing import NDArray
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from estero.classify.sql_texts import quoted
+from estero.errors import QueryError, warn
+from estero.language.row_patterns.expressions import Names
+from estero.language.row_patterns.tree import Scalar
+from estero.recognize.row_patterns.statements import PREFIX, Statements, alias
+
+
+@dataclass(frozen=True)
+class Relation:
+    """What MATCH_RECOGNIZE is applied to, as it stands in the statement; `before` is the WITH that it may name."""
+
+    sql: str
+    name: str = ""
+    before: str = ""
+
+
+@dataclass(frozen=True)
+class Key:
+    """An entry of PARTITION BY or ORDER BY: the number of its column, or None for an expression."""
+
+    scalar: Scalar
+    column: int | None
+    descending: bool = False
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class OrderedRows:
+    """Rows by partition and in order; `columns` are Arrow arrays by number, `first` the partitions' first rows.
+
+    `keys` are the values of PARTITION BY. `until` says of each row, where there is WITHIN, the end of the rows that may
+    belong to a match from there.
+    """
+
+    columns: dict[int, pa.Array]
+    types: dict[int, str]
+    keys: list[pa.Array]
+    first: NDArray[np.int64]
+    size: int
+    until: NDArray[np.int64] | None = None
+    lists: dict[int, list[Any]] = field(default_factory=dict)
+
+    @cached_property
+    def place(self) -> NDArray[np.int64]:
+        """Of each row the number of rows of its partition before it."""
+        return np.arange(self.size, dtype=np.int64) - np.repeat(self.first[:-1], np.diff(self.first))
+
+    @cached_property
+    def rest(self) -> NDArray[np.int64]:
+        """Of each row the number of rows of its partition behind it."""
+        return np.repeat(self.first[1:], np.diff(self.first)) - np.arange(self.size, dtype=np.int64) - 1
+
+    def values(self, column: int) -> list[Any]:
+        """The values of a column as Python's."""
+        values = self.lists.get(column)
+        if values is None:
+            values = self.lists[column] = self.columns[column].to_pylist()
+        return values
+
+
+def keys_of(scalars: Sequence[Scalar], names: Names, part: str) -> list[Key]:
+    """The entries of PARTITION BY or ORDER BY."""
+    keys = []
+    for scalar in scalars:
+        try:
+            select = sqlglot.parse_one(f"SELECT 1 ORDER BY {scalar.text}", dialect=names.dialect)
+            (ordered,) = select.args["order"].expressions
+        except (SqlglotError, ValueError, KeyError) as error:
+            raise QueryError(f"{part} cannot be read", text=names.clause.text, span=scalar.span) from error
+        node = ordered.this
+        column = None
+        if isinstance(node, exp.Column):
+            parts = [name.name.casefold() for name in node.parts]
+            if len(parts) > 1 and parts[0] == names.relation.casefold() and parts[1] in names.numbers:
+                parts = parts[1:]
+            if len(parts) == 1:
+                column = names.numbers.get(parts[0])
+                if column is None:
+                    raise QueryError(
+                        f'{part}: there is no column {node.name!r} in the input: "{node.name}" not found',
+                        text=names.clause.text,
+                        span=scalar.span,
+                        found=scalar.text,
+                        hint=f"its columns are {', '.join(names.columns)}",
+                    )
+        keys.append(Key(scalar, column, bool(ordered.args.get("desc")), node.sql(names.dialect)))
+    return keys
+
+
+def ordered_rows(
+    statements: Statements, relation: Relation, names: Names, needed: Sequence[int], types: Sequence[str]
+) -> OrderedRows:
+    """The needed columns of a relation, sorted."""
+    clause = names.clause
+    partition = keys_of(clause.partition_by, names, "PARTITION BY")
+    order = keys_of(clause.order_by, names, "ORDER BY")
+    prefix = _prefix(names.columns)
+    selected = [alias(quoted(names.columns[number]), f"{prefix}c{number}") for number in needed]
+    selected += [alias(f"({key.scalar.text})", f"{prefix}p{place}") for place, key in enumerate(partition)]
+    sort = [key.scalar.text for key in partition]
+    if partition:
+        selected.append(alias(f"hash({', '.join(sort)})", f"{prefix}hash"))
+    if clause.within is not None:
+        selected += _window(clause.within, order, names, prefix)
+    sort += [key.scalar.text for key in order]
+    if not order:
+        warn("MATCH_RECOGNIZE without ORDER BY takes the rows in the order in which the table gives them")
+        selected.append(alias("row_number() OVER ()", f"{prefix}arrival"))
+        sort.append(quoted(f"{prefix}arrival"))
+    if not selected:
+        selected = ["1"]
+    sql = f"{relation.before} SELECT {', '.join(selected)} FROM {relation.sql} ORDER BY {', '.join(sort)}"
+    table = statements.table(sql, "the input of MATCH_RECOGNIZE")
+    size = table.num_rows
+    first = (
+        _first_rows(table, f"{prefix}hash") if partition else np.array([0, size] if size else [0], np.int64)
+    )
+    arrays = {number: _whole(table.column(f"{prefix}c{number}")) for number in needed}
+    keys = [_whole(table.column(f"{prefix}p{place}")) for place in range(len(partition))]
+    until = None
+    if clause.within is not None:
+        until = _until(
+            table.column(f"{prefix}time"), table.column(f"{prefix}deadline"), first, order[0].descending
+        )
+    return OrderedRows(arrays, {number: types[number] for number in needed}, keys, first, size, until)
+
+
+def _prefix(columns: Sequence[str]) -> str:
+    prefix = PREFIX
+    while any(name.casefold().startswith(prefix) for name in columns):
+        prefix += "_"
+    return prefix
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return column.combine_chunks() if column.num_chunks else pa.array([], column.type)
+
+
+def _first_rows(table: pa.Table, name: str) -> NDArray[np.int64]:
+    if not table.num_rows:
+        return np.zeros(1, np.int64)
+    hashes = _whole(table.column(name)).to_numpy(zero_copy_only=False)
+    inner = np.flatnonzero(hashes[1:] != hashes[:-1]) + 1
+    return np.concatenate([[0], inner, [table.num_rows]]).astype(np.int64)
+
+
+def _window(within: Scalar, order: Sequence[Key], names: Names, prefix: str) -> list[str]:
+    """The time of each row and the latest time of a match from there, both of one type."""
+    if not order:
+        raise QueryError(
+            "WITHIN needs ORDER BY a time",
+            text=names.clause.text,
+            span=within.span,
+            found=within.text,
+            hint="add ORDER BY with the column of the time",
+        )
+    time = order[0].name
+    sign = "-" if order[0].descending else "+"
+    deadline = f"({time}) {sign} ({within.text})"
+    return [
+        alias(f"CASE WHEN TRUE THEN ({time}) ELSE {deadline} END", f"{prefix}time"),
+        alias(deadline, f"{prefix}deadline"),
+    ]
+
+
+def _until(
+    time: pa.ChunkedArray, deadline: pa.ChunkedArray, first: NDArray[np.int64], descending: bool
+) -> NDArray[np.int64]:
+    times, deadlines = (_ticks(column, deadline.type) for column in (time, deadline))
+    if descending:
+        times, deadlines = -times, -deadlines
+    until = np.empty(times.size, np.int64)
+    for begin, end in zip(first[:-1], first[1:], strict=True):
+        until[begin:end] = begin + np.searchsorted(times[begin:end], deadlines[begin:end], "right")
+    return until
+
+
+def _ticks(column: pa.ChunkedArray, kind: pa.DataType) -> NDArray[Any]:
+    values = _whole(column)
+    if pa.types.is_temporal(kind):
+        values = pc.cast(pc.cast(values, kind), pa.int64())
+    else:
+        values = pc.cast(values, pa.float64())
+    return pc.fill_null(values, _latest(values.type)).to_numpy(zero_copy_only=False)
+
+
+def _latest(kind: pa.DataType) -> Any:
+    """What stands for a time that is NULL, which is after all others."""
+    return 2**62 if pa.types.is_integer(kind) else float("inf")
