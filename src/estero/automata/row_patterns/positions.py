@@ -38,7 +38,7 @@ START: Final = 0
 AT_START, AT_END = 1, 2
 """What a move may ask of the border between two rows, as bits: that it is the partition's start, or its end."""
 
-_MOST_STEPS: Final = 1_000_000
+_MOST_STEPS: Final = 2_000_000
 _MOST_ORDERS: Final = 5_040
 
 
@@ -71,6 +71,7 @@ class PositionAutomaton:
         self._keys: list[tuple[int, Counts]] = [(-1, ())]
         self._numbers: dict[tuple[int, Counts], int] = {(-1, ()): START}
         self._moves: dict[int, tuple[Move, ...]] = {}
+        self._steps = 0
 
     def moves(self, state: int) -> tuple[Move, ...]:
         """What can follow a state, the most preferred first."""
@@ -110,8 +111,12 @@ class PositionAutomaton:
             if step in seen:
                 continue
             seen.add(step)
-            if len(seen) > _MOST_STEPS:
-                raise LimitExceeded("this PATTERN nests too many repetitions of parts that may be empty")
+            self._steps += 1
+            if self._steps > _MOST_STEPS:
+                raise LimitExceeded(
+                    f"the limit of {_MOST_STEPS:,} steps through PATTERN is reached: it nests too many repetitions of "
+                    "parts that may be empty; write A{0,9} in place of (A?){9}"
+                )
             node, left, counts, begun, asked = step
             if left and nodes.parent[node] < 0:
                 _add(moves, Move(ACCEPT, asked))
@@ -283,5 +288,17 @@ def _simplified(pattern: RowPattern) -> RowPattern:
             part = _simplified(part)
             if not any(isinstance(node, Variable) for node in nodes_of(part)):
                 least, most = min(least, 1), 1
-            return Repetition(part, least, most, greedy)
+            return _flattened(Repetition(part, least, most, greedy))
     return pattern
+
+
+def _flattened(repeated: Repetition) -> Repetition:
+    """The same with (A{,m}){n} as A{,m·n}: which of the iterations has how many rows cannot be told."""
+    inner = repeated.part
+    if not (isinstance(inner, Repetition) and isinstance(inner.part, Variable) and inner.least == 0):
+        return repeated
+    if repeated.least != repeated.most and repeated.greedy != inner.greedy:
+        return repeated
+    endless = inner.most is None or repeated.most is None
+    most = None if endless else (inner.most or 0) * (repeated.most or 0)
+    return Repetition(inner.part, 0, most, inner.greedy)

@@ -414,6 +414,8 @@ class Reader:
         def read(inner: exp.Expression) -> exp.Expression:
             if function_of(inner) == "CLASSIFIER":
                 return exp.column("label")
+            if function_of(inner) == "MATCH_NUMBER":
+                return exp.column("number")
             if isinstance(inner, exp.Column):
                 if isinstance(inner.this, exp.Star):
                     return exp.Star()
@@ -452,8 +454,6 @@ class Reader:
                 raise self._wrong(
                     f"an aggregate reads the rows of the match and cannot be nested in {name}", inner
                 )
-            if function == "MATCH_NUMBER":
-                raise self._wrong(f"MATCH_NUMBER cannot stand in {name}", inner)
             if isinstance(inner, exp.Query):
                 raise self._wrong("a subquery cannot stand in an aggregate here", inner)
 

@@ -13,6 +13,7 @@ from estero.errors import QueryError, Span
 from estero.language.row_patterns.tree import Scalar
 from estero.language.row_patterns.words import Word, closing, words_of
 
+_BEFORE: Final = "SELECT ("
 PREFIX: Final = "estero__"
 """What the names of functions of rows begin with in the tree, so that SQLGlot takes them for no others."""
 NAVIGATION: Final = frozenset({"PREV", "NEXT", "FIRST", "LAST"})
@@ -27,16 +28,16 @@ class ParsedScalar:
         self.scalar, self.text = scalar, text
         pieces, self._places = _rewritten(scalar, text)
         try:
-            tree = sqlglot.parse_one("".join(pieces), dialect=dialect)
+            select = sqlglot.parse_one(f"{_BEFORE}{''.join(pieces)}\n)", dialect=dialect)
         except (SqlglotError, RecursionError) as error:
             raise self.error(_reason(error), scalar.span) from None
-        if isinstance(tree, exp.Query | exp.Command | exp.DDL | exp.DML) or not isinstance(
-            tree, exp.Expression
-        ):
+        selected = select.args.get("expressions") if isinstance(select, exp.Select) else None
+        if not selected or len(selected) > 1:
             raise self.error("this is no expression", scalar.span)
-        if isinstance(tree, exp.Alias):
-            raise self.error("an expression is expected, without a name", scalar.span)
-        self.tree = tree
+        (tree,) = selected
+        if isinstance(tree, exp.Paren) and isinstance(tree.this, exp.Alias | exp.Tuple):
+            raise self.error("one expression is expected, without a name", scalar.span)
+        self.tree: exp.Expression = tree.this if isinstance(tree, exp.Paren) else tree
 
     def span_of(self, node: exp.Expression) -> Span:
         """Where a node is, as far as SQLGlot knows; else the place of the expression."""
@@ -59,6 +60,7 @@ class ParsedScalar:
         return QueryError(message, text=self.text, span=span, found=found, hint=hint, expected=expected)
 
     def _old(self, place: int) -> int:
+        place = max(place - len(_BEFORE), 0)
         new, old = self._places[bisect_right(self._places, (place, 1 << 60)) - 1]
         return min(old + place - new, self.scalar.span.end)
 
@@ -82,6 +84,8 @@ def _rewritten(scalar: Scalar, text: str) -> tuple[list[str], list[tuple[int, in
         behind_dot = index > 0 and words[index - 1].text == "."
         if word.upper in FUNCTIONS and called and not behind_dot:
             edits.append((word.start, word.end, PREFIX + word.text.lower()))
+        elif _is_qualifier(words, index):
+            edits.append((word.start, word.end, f'"{word.text}"'))  # it may be a keyword, such as DROP
         elif word.upper in MODES and not called and _calls(words, index + 1):
             edits.append((word.start, word.end, f"{PREFIX}{word.text.lower()}("))
             closed = closing(words, index + 2) or len(words) - 1
@@ -97,6 +101,14 @@ def _rewritten(scalar: Scalar, text: str) -> tuple[list[str], list[tuple[int, in
         places.append((length, last))
         at = last
     return [*pieces, text[at:end]], places
+
+
+def _is_qualifier(words: list[Word], index: int) -> bool:
+    """Whether a word is the name of a variable or table, by what is around it."""
+    behind = words[index + 1].text if index + 1 < len(words) else ""
+    before = words[index - 1].text if index else ""
+    is_argument = index > 1 and words[index - 2].upper == "CLASSIFIER" and before == "(" and behind == ")"
+    return (behind == "." and before != ".") or is_argument
 
 
 def _calls(words: list[Word], index: int) -> bool:

@@ -70,7 +70,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate of SQL over these rows of the match; in its text columns are c0, c1, … and `label`.
+    """An aggregate of SQL over these rows of the match; in its text columns are c0, c1, …, `label` and `number`.
 
     `ordered`: its value depends on the order of the rows, and it says none itself.
     """

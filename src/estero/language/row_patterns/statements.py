@@ -112,7 +112,12 @@ def _relation(text: str, words: Sequence[Word], index: int) -> tuple[int, str]:
     alias = ""
     if words[last].text == ")":
         bracket = opening(words, last)
-        if bracket and words[bracket - 1].is_name and _is_alias(words, bracket - 1):
+        if (
+            bracket
+            and words[bracket - 1].is_name
+            and words[bracket - 1].upper != KEYWORD
+            and _is_alias(words, bracket - 1)
+        ):
             last, alias = bracket - 1, words[bracket - 1].name  # with a list of columns
     if not alias and words[last].is_name and _is_alias(words, last):
         alias = words[last].name

@@ -37,7 +37,15 @@ from estero.recognize.row_patterns.matches import Matches, shown_rows
 from estero.recognize.row_patterns.measures import shown_table, taken
 from estero.recognize.row_patterns.ordered_rows import Key, OrderedRows, Relation, keys_of, ordered_rows
 from estero.recognize.row_patterns.scalar_functions import ScalarFunction
-from estero.recognize.row_patterns.search import FarCondition, MatchSoFar, Search, is_of_start
+from estero.recognize.row_patterns.computed_values import Computed, with_computed
+from estero.recognize.row_patterns.search import (
+    MOST_STEPS,
+    FarCondition,
+    MatchSoFar,
+    Search,
+    depends_on_start,
+    remembers_pairs,
+)
 from estero.recognize.row_patterns.statements import Statements
 
 MOST_STATES: Final = 20_000
@@ -64,9 +72,12 @@ class Conditions:
             return (
                 "linear: a pass backwards marks what can still match, a pass forwards takes what is preferred"
             )
-        if all(map(is_of_start, self.far.values())):
-            return "search with memory: rows × states steps from each start"
-        return "backtracking, limited: DEFINE looks at the match so far"
+        if remembers_pairs(self.far.values()):
+            return "a search that remembers which states failed at which rows: rows × states steps from each start"
+        return (
+            "a search that gives rows back, because DEFINE looks at the match so far: it remembers what failed, and "
+            f"ends with an error behind {MOST_STEPS:,} steps from one start"
+        )
 
 
 def conditions_of(conditions: Mapping[str, Expression]) -> Conditions:
@@ -232,13 +243,16 @@ class Evaluation:
         *,
         explored: bool,
     ) -> MatchTable:
-        far = self.conditions.far
-        types = self._slot_types(far)
+        far = {
+            variable: with_computed(self._statements, rows, condition)
+            for variable, condition in self.conditions.far.items()
+        }
+        types = self._slot_types(self.conditions.far)
         functions = {
             variable: FarCondition(
                 ScalarFunction(
                     condition,
-                    [types[slot] for slot in condition.slots],
+                    [slot.kind if isinstance(slot, Computed) else types[slot] for slot in condition.slots],
                     self._statements,
                     f"DEFINE {variable}",
                 ),
@@ -248,7 +262,7 @@ class Evaluation:
         }
         names = {key: variable.name for key, variable in self._clause.variables.items()}
         so_far = MatchSoFar(rows, far, names, self._statements)
-        remembers = all(map(is_of_start, far.values()))
+        from_anywhere = rows.until is None and not any(map(depends_on_start, far.values()))
         marks = RowMarks(bits, rows.first, self._moves(automaton, variables)) if explored else None
         places = {key: place for place, key in enumerate(variables)}
 
@@ -259,7 +273,7 @@ class Evaluation:
             return place is None or bool(int(bits[row, place >> 6]) >> (place & 63) & 1)
 
         search = Search(
-            automaton, functions, so_far, live, remembers=remembers, names=[names[key] for key in far]
+            automaton, functions, so_far, live, from_anywhere=from_anywhere, names=[names[key] for key in far]
         )
         return self._all_of(search, automaton, rows, marks)
 
@@ -327,7 +341,7 @@ class Evaluation:
                     aggregates.append(slot)
         if aggregates:
             columns = [f"CAST(NULL AS {kind}) AS c{number}" for number, kind in enumerate(self._types)]
-            source = f"(SELECT {', '.join([*columns, 'CAST(NULL AS VARCHAR) AS label'])})"
+            source = f"(SELECT {', '.join([*columns, 'CAST(NULL AS VARCHAR) AS label', 'CAST(NULL AS BIGINT) AS number'])})"
             calls = [f"{slot.call} AS a{number}" for number, slot in enumerate(aggregates)]
             described = self._statements.types(f"SELECT {', '.join(calls)} FROM {source}", "DEFINE")
             types.update(zip(aggregates, [kind for _, kind in described], strict=True))

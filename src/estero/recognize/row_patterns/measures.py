@@ -116,6 +116,7 @@ def matched_rows(matches: Matches, rows: OrderedRows, numbers: Iterable[int]) ->
         "place": pa.array(np.arange(match.size, dtype=np.int64)),
         "variable": pa.array(variable),
         "label": _labels(matches, np.maximum(variable, 0), there),
+        "number": pa.array(matches.number[match]),
     }
     for number in sorted(numbers):
         columns[column_name(number)] = taken(rows.columns[number], row, there)

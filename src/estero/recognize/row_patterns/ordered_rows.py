@@ -18,6 +18,7 @@ from sqlglot.errors import SqlglotError
 from estero.classify.sql_texts import quoted
 from estero.errors import QueryError, warn
 from estero.language.row_patterns.expressions import Names
+from estero.language.row_patterns.scalars import FUNCTIONS
 from estero.language.row_patterns.tree import Scalar
 from estero.recognize.row_patterns.statements import PREFIX, Statements, alias
 
@@ -85,6 +86,7 @@ def keys_of(scalars: Sequence[Scalar], names: Names, part: str) -> list[Key]:
         except (SqlglotError, ValueError, KeyError) as error:
             raise QueryError(f"{part} cannot be read", text=names.clause.text, span=scalar.span) from error
         node = ordered.this
+        _check_key(node, scalar, names, part)
         column = None
         if isinstance(node, exp.Column):
             parts = [name.name.casefold() for name in node.parts]
@@ -102,6 +104,20 @@ def keys_of(scalars: Sequence[Scalar], names: Names, part: str) -> list[Key]:
                     )
         keys.append(Key(scalar, column, bool(ordered.args.get("desc")), node.sql(names.dialect)))
     return keys
+
+
+def _check_key(node: exp.Expression, scalar: Scalar, names: Names, part: str) -> None:
+    """Raises `QueryError` for functions of matches, which are not known before the rows are in order."""
+    for inner in node.walk():
+        called = str(inner.this).upper() if isinstance(inner, exp.Anonymous) else ""
+        if names.aggregate(inner) or called in FUNCTIONS or isinstance(inner, exp.Window):
+            raise QueryError(
+                f"{called or inner.key.upper()} reads a row of the match and cannot be part of {part}",
+                text=names.clause.text,
+                span=scalar.span,
+                found=scalar.text,
+                hint="order and partition by columns of the input",
+            )
 
 
 def ordered_rows(

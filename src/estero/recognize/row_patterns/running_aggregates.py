@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from decimal import Decimal
 from typing import Any, Final, Protocol
 
@@ -28,11 +28,14 @@ class Running(Protocol):
     def pop(self) -> None:
         """Gives the last row back."""
 
-    def clear(self) -> None:
-        """Gives all rows back."""
+    def clear(self, number: int) -> None:
+        """Gives all rows back; the next match has this number."""
 
     def value(self) -> Any:
         """Its value."""
+
+    def memory(self) -> Hashable:
+        """What further rows are added to."""
 
 
 def running_aggregate(slot: Aggregate, rows: OrderedRows, statements: Statements) -> Running:
@@ -56,7 +59,7 @@ def _argument(slot: Aggregate) -> tuple[type[exp.Expression], exp.Expression] | 
     argument = call.this
     if not isinstance(argument, exp.Expression) or isinstance(argument, exp.Distinct | exp.Order | exp.Star):
         return None
-    if any(column.name == "label" for column in argument.find_all(exp.Column)):
+    if any(column.name in ("label", "number") for column in argument.find_all(exp.Column)):
         return None
     return type(call), argument
 
@@ -103,7 +106,7 @@ class _Stepwise:
         self._count.pop()
         self._total.pop()
 
-    def clear(self) -> None:
+    def clear(self, number: int) -> None:  # noqa: ARG002 - others ask it
         del self._count[1:], self._total[1:]
 
     def value(self) -> Any:
@@ -114,6 +117,9 @@ class _Stepwise:
             return float(total) / self._count[-1]
         return total
 
+    def memory(self) -> Hashable:
+        return self._count[-1] if self._kind in (exp.Count, exp.Avg) else 0, self._total[-1]
+
 
 class _ByDuckDB:
     """Any aggregate, anew each time that it is asked."""
@@ -121,6 +127,7 @@ class _ByDuckDB:
     def __init__(self, slot: Aggregate, rows: OrderedRows, statements: Statements) -> None:
         self._slot, self._rows, self._statements = slot, rows, statements
         self._pushed: list[tuple[int, str]] = []
+        self._number = 1
 
     def push(self, row: int, label: str) -> None:
         self._pushed.append((row, label))
@@ -128,8 +135,12 @@ class _ByDuckDB:
     def pop(self) -> None:
         self._pushed.pop()
 
-    def clear(self) -> None:
+    def clear(self, number: int) -> None:
         self._pushed.clear()
+        self._number = number
+
+    def memory(self) -> Hashable:
+        return tuple(self._pushed)
 
     def value(self) -> Any:
         slot, name = self._slot, unique("so_far")
@@ -137,6 +148,7 @@ class _ByDuckDB:
         columns: dict[str, pa.Array] = {
             "place": index,
             "label": pa.array([label for _, label in self._pushed], pa.string()),
+            "number": pa.array([self._number] * len(self._pushed), pa.int64()),
         }
         for number in slot.columns:
             columns[column_name(number)] = self._rows.columns[number].take(index)

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from estero.language.row_patterns.slots import Expression
-from estero.recognize.row_patterns.statements import Statements, written
+from estero.recognize.row_patterns.statements import Statements, Written, written
 
 
 class Doubt(Exception):
@@ -42,7 +41,7 @@ class ScalarFunction:
     """An expression as a function of the values of its slots."""
 
     def __init__(
-        self, expression: Expression, types: Sequence[str], statements: Statements, purpose: str
+        self, expression: Written, types: Sequence[str], statements: Statements, purpose: str
     ) -> None:
         self._statements, self._purpose = statements, purpose
         names = [f"s{number}" for number in range(len(types))]

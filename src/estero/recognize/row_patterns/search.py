@@ -1,12 +1,13 @@
 """Matches where DEFINE looks at the match so far: a search that gives rows back.
 
-Rows and states from which no match can end, whatever the rest of DEFINE says, are never entered. Where the conditions
-depend on the start and the current row alone, a pair of state and row that failed fails again, and is remembered.
+Rows and states from which no match can end, whatever the rest of DEFINE says, are never entered. What failed is
+remembered: the state, the row, and all that DEFINE can still read of the rows so far, such as a sum or the last row
+of a variable. What agrees in that fails again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,33 +22,60 @@ from estero.language.row_patterns.slots import (
     MatchNumber,
     Presence,
     Rows,
-    Slot,
     Value,
 )
+from estero.recognize.row_patterns.computed_values import Computed, FarExpression, FarSlot
 from estero.recognize.row_patterns.ordered_rows import OrderedRows
 from estero.recognize.row_patterns.running_aggregates import Running, running_aggregate
 from estero.recognize.row_patterns.scalar_functions import ScalarFunction
 from estero.recognize.row_patterns.statements import Statements
 
-MOST_STEPS: Final = 3_000_000
+MOST_STEPS: Final = 1_000_000
 """So many rows are tried from one start before the search gives up."""
+_UNREMEMBERED: Final = 500
+"""So many are tried before it is remembered what failed, where that takes more than a state and a row."""
+_MOST_REMEMBERED: Final = 1_000_000
 
 Live = Callable[[int, int], bool]
 """Whether a match may still end where a row has a state."""
 
 
-def is_of_start(condition: Expression) -> bool:
-    """Whether a condition depends on the start of the match and the current row alone."""
+def depends_on_start(condition: FarExpression) -> bool:
+    """Whether a condition depends on where the match starts, though not on what is remembered of it."""
     for slot in condition.slots:
         match slot:
-            case Value(address) | Presence(address) if address.is_of_start:
-                continue
-            case Count(rows=None) | MatchNumber():
-                continue
-            case Aggregate(rows=None, call=call, filter=filtered) if "label" not in call + filtered:
-                continue
-        return False
-    return True
+            case Value(address) | Presence(address) | Label(address) | Computed(address):
+                if address.rows is None and not address.is_near:
+                    return True
+            case Count(rows=None):
+                return True
+    return False
+
+
+def remembers_pairs(conditions: Iterable[Expression | FarExpression]) -> bool:
+    """Whether a state and a row say all that conditions can still read of a match from one start."""
+    return all(_memory_of(slot) is None for condition in conditions for slot in condition.slots)
+
+
+def _memory_of(slot: FarSlot) -> Callable[[MatchSoFar], Hashable] | None:
+    """What a slot can still read of the rows so far; None if the start and the row say that."""
+    match slot:
+        case Value(address) | Presence(address) | Computed(address) if address.rows is not None:
+            rows, count, last = address.rows, address.offset + 1, address.last
+            return lambda so_far: so_far.places(rows, count, last=last)
+        case Count(rows) if rows is not None:
+            return lambda so_far: so_far.count(rows)
+        case Label(address):
+            if address.rows is None and address.last and address.shift <= 0:
+                before = address.offset + 1 - address.shift
+                return lambda so_far: so_far.variables(-before, None)
+            if address.rows is None and not address.last:
+                behind = address.offset + 1 + max(address.shift, 0)
+                return lambda so_far: so_far.variables(0, behind)
+            return lambda so_far: so_far.variables(0, None)
+        case Aggregate():
+            return lambda so_far: so_far.memory(slot)
+    return None
 
 
 @dataclass(frozen=True)
@@ -55,7 +83,7 @@ class FarCondition:
     """What the match so far decides of a condition: a function of the values of its slots."""
 
     function: ScalarFunction
-    slots: tuple[Slot, ...]
+    slots: tuple[FarSlot, ...]
 
 
 class MatchSoFar:
@@ -64,7 +92,7 @@ class MatchSoFar:
     def __init__(
         self,
         rows: OrderedRows,
-        conditions: Mapping[str, Expression],
+        conditions: Mapping[str, FarExpression],
         labels: Mapping[str, str],
         statements: Statements,
     ) -> None:
@@ -76,8 +104,7 @@ class MatchSoFar:
         self._aggregates: dict[Aggregate, Running] = {
             slot: running_aggregate(slot, rows, statements) for slot in slots if isinstance(slot, Aggregate)
         }
-        mine = {label for condition in conditions for label in [condition]}
-        every = {*labels, *mine}
+        every = {*labels, *conditions}
         self._pushed = {
             key: [places for rows, places in self._places.items() if rows and key in rows] for key in every
         }
@@ -93,7 +120,7 @@ class MatchSoFar:
         for places in self._places.values():
             places.clear()
         for run in self._aggregates.values():
-            run.clear()
+            run.clear(number)
 
     def push(self, variable: str) -> None:
         """The next row has this variable."""
@@ -113,9 +140,29 @@ class MatchSoFar:
             run.pop()
         self.row -= 1
 
-    def value(self, slot: Slot) -> Any:
+    def places(self, rows: Rows, count: int, *, last: bool) -> Hashable:
+        """The first or last rows of these variables."""
+        places = self._places[rows]
+        return tuple(places[-count:] if last else places[:count])
+
+    def count(self, rows: Rows) -> int:
+        """How many rows of these variables there are."""
+        return len(self._places[rows])
+
+    def variables(self, first: int, end: int | None) -> Hashable:
+        """Variables of rows, counted as Python does."""
+        return tuple(self._variables[first:end])
+
+    def memory(self, slot: Aggregate) -> Hashable:
+        """What an aggregate goes on from."""
+        return self._aggregates[slot].memory()
+
+    def value(self, slot: FarSlot) -> Any:
         """What a slot reads."""
         match slot:
+            case Computed(address, values, absent):
+                row = self._at(address)
+                return absent if row is None else values[row]
             case Value(address, column):
                 row = self._at(address)
                 return None if row is None else self._rows.values(column)[row]
@@ -147,9 +194,9 @@ class MatchSoFar:
         return row if self.begin <= row < self.end else None
 
 
-def _rows_of(slot: Slot) -> Rows:
+def _rows_of(slot: FarSlot) -> Rows:
     match slot:
-        case Value(address) | Presence(address) | Label(address):
+        case Value(address) | Presence(address) | Label(address) | Computed(address):
             return address.rows
         case Count(rows):
             return rows
@@ -166,18 +213,27 @@ class Search:
         so_far: MatchSoFar,
         live: Live,
         *,
-        remembers: bool,
+        from_anywhere: bool,
         names: Sequence[str],
     ) -> None:
         self._automaton, self._far, self._so_far, self._live = automaton, far, so_far, live
-        self._remembers, self._names = remembers, names
+        self._from_anywhere, self._names = from_anywhere, names
+        slots = dict.fromkeys(slot for condition in far.values() for slot in condition.slots)
+        self._memories = [memory for slot in slots if (memory := _memory_of(slot)) is not None]
+        self._unremembered = _UNREMEMBERED if self._memories else 0
+        self._failed: set[Hashable] = set()
+        self._number = 0
 
     def from_start(self, start: int, begin: int, end: int, until: int, number: int) -> list[int] | None:
         """The states of the preferred match's rows; None if there is no match."""
-        automaton, so_far = self._automaton, self._so_far
+        automaton, so_far, live = self._automaton, self._so_far, self._live
         so_far.begin_at(start, begin, end, number)
-        failed: set[tuple[int, int]] = set()
+        if not self._from_anywhere or number != self._number or len(self._failed) > _MOST_REMEMBERED:
+            self._failed.clear()
+            self._number = number
+        failed = self._failed
         path: list[int] = []
+        keys: list[Hashable] = []
         waiting = [iter(automaton.moves(START))]
         steps = 0
         while waiting:
@@ -188,31 +244,44 @@ class Search:
                     continue
                 if target == ACCEPT:
                     return path
-                if at >= until or (target, at) in failed or not self._live(target, at):
+                if at >= until or not live(target, at):
                     continue
                 steps += 1
                 if steps > MOST_STEPS:
                     raise self._too_many(start - begin)
                 variable = automaton.states[target].variable
                 so_far.push(variable)
-                condition = self._far.get(variable)
-                if condition is None or condition.function([so_far.value(slot) for slot in condition.slots]):
-                    path.append(target)
-                    waiting.append(iter(automaton.moves(target)))
-                    break
+                key = None if steps <= self._unremembered else self._key(target, at)
+                if key is None or key not in failed:
+                    condition = self._far.get(variable)
+                    if condition is None or condition.function(
+                        [so_far.value(slot) for slot in condition.slots]
+                    ):
+                        path.append(target)
+                        keys.append(key)
+                        waiting.append(iter(automaton.moves(target)))
+                        break
                 so_far.pop()
             else:
                 waiting.pop()
                 if path:
-                    if self._remembers:
-                        failed.add((path[-1], at - 1))
+                    key = keys.pop()
+                    if key is not None and len(failed) <= _MOST_REMEMBERED:
+                        failed.add(key)
                     path.pop()
                     so_far.pop()
         return None
 
+    def _key(self, state: int, row: int) -> Hashable:
+        """What tells whether a match can go on: if it could not once, it never can."""
+        if not self._memories:
+            return state, row
+        return state, row, *(memory(self._so_far) for memory in self._memories)
+
     def _too_many(self, place: int) -> LimitExceeded:
         names = ", ".join(self._names)
         return LimitExceeded(
-            f"DEFINE of {names} looks at the match so far, and more than {MOST_STEPS:,} rows were tried from row "
-            f"{place + 1} of a partition: say more of a row itself in DEFINE, or limit the match by WITHIN or {{n,m}}"
+            f"DEFINE of {names} looks at the match so far, and the limit of {MOST_STEPS:,} rows tried from one "
+            f"start is reached, at row {place + 1} of a partition: say more of a row itself in DEFINE, or limit "
+            "the match by WITHIN or {n,m}"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import duckdb
 import pyarrow as pa
@@ -13,7 +13,6 @@ from sqlglot import exp
 
 from estero.classify.sql_texts import quoted
 from estero.errors import DataError, QueryError
-from estero.language.row_patterns.slots import Expression
 
 _number: Final = count()
 PREFIX: Final = "estero__"
@@ -70,8 +69,8 @@ class Statements:
     def value(self, sql: str, parameters: Sequence[Any], purpose: str) -> Any:
         """The one value of a statement."""
         with in_words_of(purpose):
-            row = self.connection.execute(sql, list(parameters)).fetchone()
-        return None if row is None else row[0]
+            rows = self.connection.execute(sql, list(parameters)).fetchall()
+        return rows[0][0]
 
     @contextmanager
     def _registered(self, relations: Mapping[str, pa.Table]) -> Iterator[None]:
@@ -84,7 +83,15 @@ class Statements:
                 self.connection.unregister(name)
 
 
-def written(expression: Expression, names: Sequence[str], dialect: str = "duckdb") -> str:
+class Written(Protocol):
+    """An expression over slots."""
+
+    @property
+    def tree(self) -> exp.Expression:
+        """Its tree, in which slots are columns s0, s1, …"""
+
+
+def written(expression: Written, names: Sequence[str], dialect: str = "duckdb") -> str:
     """The SQL of an expression whose slots are columns of these names."""
     renamed = {f"s{number}": name for number, name in enumerate(names)}
 
