@@ -99,10 +99,8 @@ class SqlResult:
             self._evaluated([]) as statement,
             in_words_of("the statement around MATCH_RECOGNIZE" if self._clauses else "the statement"),
         ):
-            result = self._connection.execute(statement)
-            if result.description is None:
-                return pa.table({})
-            return result.to_arrow_table()
+            result = self._connection.sql(statement)
+            return pa.table({}) if result is None else result.to_arrow_table()
 
     @contextmanager
     def _evaluated(self, lines: list[str]) -> Iterator[str]:
@@ -150,7 +148,7 @@ def _arrow(table: object, connection: Connection) -> pa.Table:
         return opened.table
     if opened.query is not None:
         with in_words_of("a table of the statement"):
-            return connection.execute(opened.query).to_arrow_table()
+            return connection.sql(opened.query).to_arrow_table()
     if opened.stream is None:
         raise QueryError("a table of the statement has no rows that can be read")
     return opened.stream(None).read_all()

@@ -140,10 +140,8 @@ def _guarded(slot: Slot, number: int) -> str:
 
 
 def _chunk(rows: OrderedRows, slots: Sequence[Slot], start: int, size: int) -> pa.Table:
-    columns = {
-        "place": pa.array(rows.place[start : start + size]),
-        "rest": pa.array(rows.rest[start : start + size]),
-    }
+    place, rest = rows.places(start, size)
+    columns = {"place": pa.array(place), "rest": pa.array(rest)}
     for number, slot in enumerate(slots):
         if isinstance(slot, Value):
             columns[f"r{number}"] = _shifted(rows.columns[slot.column], start + slot.address.shift, size)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -58,15 +57,14 @@ class OrderedRows:
     until: NDArray[np.int64] | None = None
     lists: dict[int, list[Any]] = field(default_factory=dict)
 
-    @cached_property
-    def place(self) -> NDArray[np.int64]:
-        """Of each row the number of rows of its partition before it."""
-        return np.arange(self.size, dtype=np.int64) - np.repeat(self.first[:-1], np.diff(self.first))
-
-    @cached_property
-    def rest(self) -> NDArray[np.int64]:
-        """Of each row the number of rows of its partition behind it."""
-        return np.repeat(self.first[1:], np.diff(self.first)) - np.arange(self.size, dtype=np.int64) - 1
+    def places(self, start: int, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Of rows from `start` on the numbers of rows of their partition before them, and behind them."""
+        rows = np.arange(start, start + size, dtype=np.int64)
+        partition = np.searchsorted(self.first, start, "right") - 1
+        last = np.searchsorted(self.first, start + size, "left")
+        borders = self.first[partition : last + 1]
+        lengths = np.diff(np.clip(borders, start, start + size))
+        return rows - np.repeat(borders[:-1], lengths), np.repeat(borders[1:], lengths) - rows - 1
 
     def values(self, column: int) -> list[Any]:
         """The values of a column as Python's."""
@@ -128,10 +126,16 @@ def ordered_rows(
     partition = keys_of(clause.partition_by, names, "PARTITION BY")
     order = keys_of(clause.order_by, names, "ORDER BY")
     prefix = _prefix(names.columns)
-    selected = [alias(quoted(names.columns[number]), f"{prefix}c{number}") for number in needed]
-    selected += [alias(f"({key.scalar.text})", f"{prefix}p{place}") for place, key in enumerate(partition)]
+    columns = sorted({*needed, *(key.column for key in partition if key.column is not None)})
+    selected = [alias(quoted(names.columns[number]), f"{prefix}c{number}") for number in columns]
+    selected += [
+        alias(f"({key.scalar.text})", f"{prefix}p{place}")
+        for place, key in enumerate(partition)
+        if key.column is None
+    ]
     sort = [key.scalar.text for key in partition]
-    if partition:
+    hashed = any(key.column is None or types[key.column] not in _COMPARED for key in partition)
+    if hashed:
         selected.append(alias(f"hash({', '.join(sort)})", f"{prefix}hash"))
     if clause.within is not None:
         selected += _window(clause.within, order, names, prefix)
@@ -145,17 +149,35 @@ def ordered_rows(
     sql = f"{relation.before} SELECT {', '.join(selected)} FROM {relation.sql} ORDER BY {', '.join(sort)}"
     table = statements.table(sql, "the input of MATCH_RECOGNIZE")
     size = table.num_rows
-    first = (
-        _first_rows(table, f"{prefix}hash") if partition else np.array([0, size] if size else [0], np.int64)
-    )
-    arrays = {number: _whole(table.column(f"{prefix}c{number}")) for number in needed}
-    keys = [_whole(table.column(f"{prefix}p{place}")) for place in range(len(partition))]
+    arrays = {number: _whole(table.column(f"{prefix}c{number}")) for number in columns}
+    keys = [
+        _whole(table.column(f"{prefix}p{place}")) if key.column is None else arrays[key.column]
+        for place, key in enumerate(partition)
+    ]
+    compared = [_whole(table.column(f"{prefix}hash"))] if hashed else keys
+    first = _first_rows(compared, size)
     until = None
     if clause.within is not None:
-        until = _until(
-            table.column(f"{prefix}time"), table.column(f"{prefix}deadline"), first, order[0].descending
-        )
-    return OrderedRows(arrays, {number: types[number] for number in needed}, keys, first, size, until)
+        time, deadline = table.column(f"{prefix}time"), table.column(f"{prefix}deadline")
+        until = _until(time, deadline, first, descending=order[0].descending)
+    return OrderedRows(arrays, {number: types[number] for number in columns}, keys, first, size, until)
+
+
+_COMPARED: Final = frozenset(
+    {
+        "TINYINT",
+        "SMALLINT",
+        "INTEGER",
+        "BIGINT",
+        "UTINYINT",
+        "USMALLINT",
+        "UINTEGER",
+        "UBIGINT",
+        "DATE",
+        "TIMESTAMP",
+    }
+)
+"""Types of keys that are compared themselves, and not by their hashes."""
 
 
 def _prefix(columns: Sequence[str]) -> str:
@@ -171,12 +193,26 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if column.num_chunks else pa.array([], column.type)
 
 
-def _first_rows(table: pa.Table, name: str) -> NDArray[np.int64]:
-    if not table.num_rows:
+def _first_rows(keys: Sequence[pa.Array], size: int) -> NDArray[np.int64]:
+    """The first rows of the partitions, and the end."""
+    if not size:
         return np.zeros(1, np.int64)
-    hashes = _whole(table.column(name)).to_numpy(zero_copy_only=False)
-    inner = np.flatnonzero(hashes[1:] != hashes[:-1]) + 1
-    return np.concatenate([[0], inner, [table.num_rows]]).astype(np.int64)
+    begins = np.zeros(size - 1, np.bool_)
+    for key in keys:
+        there = None if not key.null_count else key.is_valid().to_numpy(zero_copy_only=False)
+        values = pc.fill_null(key, _nothing(key.type)) if there is not None else key
+        numbers = values.view(_INTEGERS[values.type.bit_width]).to_numpy()
+        begins |= numbers[1:] != numbers[:-1]
+        if there is not None:
+            begins |= there[1:] != there[:-1]
+    return np.concatenate([[0], np.flatnonzero(begins) + 1, [size]]).astype(np.int64)
+
+
+_INTEGERS: Final = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+
+
+def _nothing(kind: pa.DataType) -> pa.Scalar:
+    return pa.scalar(0, _INTEGERS[kind.bit_width]).cast(kind)
 
 
 def _window(within: Scalar, order: Sequence[Key], names: Names, prefix: str) -> list[str]:
@@ -199,7 +235,7 @@ def _window(within: Scalar, order: Sequence[Key], names: Names, prefix: str) -> 
 
 
 def _until(
-    time: pa.ChunkedArray, deadline: pa.ChunkedArray, first: NDArray[np.int64], descending: bool
+    time: pa.ChunkedArray, deadline: pa.ChunkedArray, first: NDArray[np.int64], *, descending: bool
 ) -> NDArray[np.int64]:
     times, deadlines = (_ticks(column, deadline.type) for column in (time, deadline))
     if descending:

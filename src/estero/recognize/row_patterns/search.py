@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from estero.automata.row_patterns.positions import ACCEPT, AT_END, AT_START, START, PositionAutomaton
+from estero.automata.row_patterns.positions import ACCEPT, AT_END, AT_START, START, Move, PositionAutomaton
 from estero.errors import LimitExceeded
 from estero.language.row_patterns.slots import (
     Address,
@@ -223,6 +223,7 @@ class Search:
         self._unremembered = _UNREMEMBERED if self._memories else 0
         self._failed: set[Hashable] = set()
         self._number = 0
+        self._rests: dict[tuple[Move, ...], int] = {}
 
     def from_start(self, start: int, begin: int, end: int, until: int, number: int) -> list[int] | None:
         """The states of the preferred match's rows; None if there is no match."""
@@ -274,9 +275,13 @@ class Search:
 
     def _key(self, state: int, row: int) -> Hashable:
         """What tells whether a match can go on: if it could not once, it never can."""
+        moves = self._automaton.moves(state)
+        rest = self._rests.setdefault(
+            moves, len(self._rests)
+        )  # states with the same moves have the same future
         if not self._memories:
-            return state, row
-        return state, row, *(memory(self._so_far) for memory in self._memories)
+            return rest, row
+        return rest, row, *[memory(self._so_far) for memory in self._memories]
 
     def _too_many(self, place: int) -> LimitExceeded:
         names = ", ".join(self._names)

@@ -15,6 +15,7 @@ from estero.classify.sql_texts import quoted
 from estero.errors import DataError, QueryError
 
 _number: Final = count()
+_ONE_BATCH: Final = 1 << 30
 PREFIX: Final = "estero__"
 
 
@@ -56,14 +57,14 @@ class Statements:
     def table(self, sql: str, purpose: str, relations: Mapping[str, pa.Table] | None = None) -> pa.Table:
         """The result of a statement over these relations, in one batch as far as Arrow allows."""
         with in_words_of(purpose), self._registered(relations or {}):
-            return self.connection.execute(sql).to_arrow_table(1 << 30)
+            return self.connection.sql(sql).to_arrow_table(_ONE_BATCH)
 
     def types(
         self, sql: str, purpose: str, relations: Mapping[str, pa.Table] | None = None
     ) -> list[tuple[str, str]]:
         """The names and types of the columns of a statement."""
         with in_words_of(purpose), self._registered(relations or {}):
-            rows = self.connection.execute(f"DESCRIBE {sql}").fetchall()
+            rows = self.connection.sql(f"DESCRIBE {sql}").fetchall()
         return [(str(row[0]), str(row[1])) for row in rows]
 
     def value(self, sql: str, parameters: Sequence[Any], purpose: str) -> Any:
