@@ -48,10 +48,19 @@ Path = tuple[Labelled, ...]
 
 
 class Matcher:
-    """The matches of one partition of `rows` rows."""
+    """The matches of one partition of `rows` rows.
 
-    def __init__(self, pattern: RowPattern, define: Mapping[str, Condition], rows: int) -> None:
-        self._pattern, self._define, self._rows = pattern, define, rows
+    `until` says of each row, where there is WITHIN, before which row a match from there must end.
+    """
+
+    def __init__(
+        self,
+        pattern: RowPattern,
+        define: Mapping[str, Condition],
+        rows: int,
+        until: Sequence[int] | None = None,
+    ) -> None:
+        self._pattern, self._define, self._rows, self._until = pattern, define, rows, until
 
     def matches(self, skip: Skip, names: Mapping[str, frozenset[str]]) -> Iterator[Match]:
         """All matches, in order; `names` are the variables and subsets, with what they stand for."""
@@ -109,7 +118,7 @@ class Matcher:
 
     def _one_row(self, variable: Variable, start: int, path: Path, *, excluded: bool) -> Iterator[Path]:
         row = start + len(path)
-        if row >= self._rows:
+        if row >= (self._rows if self._until is None else self._until[start]):
             return
         longer = (*path, Labelled(variable.key, excluded))
         condition = self._define.get(variable.key)
@@ -139,3 +148,28 @@ class Matcher:
                     yield from self._again(repeated, done + 1, start, longer, excluded=excluded)
         if repeated.greedy and done >= repeated.least:
             yield path
+
+
+def row_at(
+    found: Match,
+    current: int,
+    wanted: frozenset[str] | None,
+    *,
+    last: bool = True,
+    offset: int = 0,
+    shift: int = 0,
+    rows: int,
+) -> int | None:
+    """The row that FIRST or LAST names in the match up to its row `current`, and PREV or NEXT from there.
+
+    `current` counts from the start of the match; `wanted` are the variables (None: all), `rows` those of the partition.
+    """
+    places = [
+        place
+        for place, label in enumerate(found.labels[: current + 1])
+        if wanted is None or label.variable in wanted
+    ]
+    if offset >= len(places):
+        return None
+    row = found.start + (places[-1 - offset] if last else places[offset]) + shift
+    return row if 0 <= row < rows else None
