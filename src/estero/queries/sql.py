@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 def sql(text: str, /, *, connection: Connection | None = None, **tables: object) -> SqlResult:
     """The lazy result of a statement, in which MATCH_RECOGNIZE may stand behind any table or subquery.
 
-    `tables` are the tables that it names, as events are given: frames, Arrow tables, paths; with `connection` also
-    those of a connection of DuckDB. Raises `QueryError` with all that is wrong in MATCH_RECOGNIZE; what else is wrong
+    `tables` are the tables that it names, as events are given: frames, Arrow tables, paths; with
+    `connection` also
+    those of a connection of DuckDB. Raises `QueryError` with all that is wrong in MATCH_RECOGNIZE; what
+    else is wrong
     is known when the result is asked for.
 
     >>> import pyarrow as pa
@@ -104,7 +106,7 @@ class SqlResult:
 
     @contextmanager
     def _evaluated(self, lines: list[str]) -> Iterator[str]:
-        """The statement with results in place of clauses, as long as these are registered; says how into `lines`."""
+        """The statement with results in place of clauses, while these are registered; `lines` say how."""
         results: list[str] = []
         pieces = _Pieces(self._text)
         try:

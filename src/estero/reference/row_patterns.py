@@ -1,7 +1,9 @@
 """What MATCH_RECOGNIZE means, executable and slow: backtracking over the tree of the pattern.
 
-The first match in preference order from the leftmost start, tests with the row in it, the stopping rule of empty
-iterations, and where the search goes on. A variable's condition is a function of the partition's rows, the labels of
+The first match in preference order from the leftmost start, tests with the row in it, the stopping rule of
+empty
+iterations, and where the search goes on. A variable's condition is a function of the partition's rows, the
+labels of
 the match so far with the tested row last, and where the match starts.
 """
 
@@ -162,7 +164,8 @@ def row_at(
 ) -> int | None:
     """The row that FIRST or LAST names in the match up to its row `current`, and PREV or NEXT from there.
 
-    `current` counts from the start of the match; `wanted` are the variables (None: all), `rows` those of the partition.
+    `current` counts from the start of the match; `wanted` are the variables (None: all), `rows` those of
+    the partition.
     """
     places = [
         place

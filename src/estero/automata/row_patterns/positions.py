@@ -1,11 +1,14 @@
 """A row pattern as an automaton of positions whose moves are ordered by preference.
 
-A state is a place of a variable in the pattern, and how often each repetition around it has been gone through.
-It has read a row of its variable. Its moves are what can follow, the most preferred first: further states, or the end,
+A state is a place of a variable in the pattern, and how often each repetition around it has been gone
+through.
+It has read a row of its variable. Its moves are what can follow, the most preferred first: further states,
+or the end,
 on conditions about the partition's ends. States are made when they are asked for, so `(A{700}){700}` costs
 nothing until rows ask for it.
 
-An iteration that reads no row ends its repetition once the lower bound is reached (ISO 19075-5): it may be the
+An iteration that reads no row ends its repetition once the lower bound is reached (ISO 19075-5): it may be
+the
 last one, and no further one follows it.
 """
 
@@ -36,7 +39,7 @@ ACCEPT: Final = -1
 START: Final = 0
 """The state before the first row."""
 AT_START, AT_END = 1, 2
-"""What a move may ask of the border between two rows, as bits: that it is the partition's start, or its end."""
+"""What a move may ask of the border between two rows, as bits: that the partition starts or ends there."""
 
 _MOST_STEPS: Final = 2_000_000
 _MOST_ORDERS: Final = 5_040
@@ -114,10 +117,11 @@ class PositionAutomaton:
             self._steps += 1
             if self._steps > _MOST_STEPS:
                 raise LimitExceeded(
-                    f"the limit of {_MOST_STEPS:,} steps through PATTERN is reached: it nests too many repetitions of "
+                    f"the limit of {_MOST_STEPS:,} steps through PATTERN is reached: it nests too "
+                    f"many repetitions of "
                     "parts that may be empty; write A{0,9} in place of (A?){9}"
                 )
-            node, left, counts, begun, asked = step
+            node, left, counts, _, asked = step
             if left and nodes.parent[node] < 0:
                 _add(moves, Move(ACCEPT, asked))
             elif not left and isinstance(nodes.pattern[node], Variable):
@@ -262,7 +266,7 @@ class _Nodes:
 
 
 def _simplified(pattern: RowPattern) -> RowPattern:
-    """The same with permutations of parts that leave a choice written out, and repetitions of nothing once."""
+    """The same with permutations of parts that leave a choice written out, and what reads nothing once."""
     match pattern:
         case Sequence(parts):
             return Sequence(tuple(map(_simplified, parts)))
@@ -280,7 +284,8 @@ def _simplified(pattern: RowPattern) -> RowPattern:
                 return Permutation(simple)
             if len(simple) > 7:
                 raise LimitExceeded(
-                    f"PERMUTE of {len(simple)} parts that leave a choice has more than {_MOST_ORDERS:,} orders, "
+                    f"PERMUTE of {len(simple)} parts that leave a choice has more than "
+                    f"{_MOST_ORDERS:,} orders, "
                     "the limit; it may have more parts if they are variables alone"
                 )
             return Choice(tuple(map(Sequence, permutations(simple))))

@@ -35,7 +35,7 @@ class MatchTable:
 
 
 class SkipFailure(Exception):
-    """The search cannot go on behind a match: `no_row` of the variable, or it is the first row of the match."""
+    """The search cannot go on behind a match: it has `no_row` of the variable, or that is its first row."""
 
     def __init__(self, match: int, start: int, partition: int, *, no_row: bool) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class SkipFailure(Exception):
 def moves_of(
     moves: Sequence[Sequence[tuple[int, int]]], variables: Sequence[int], skipped: Sequence[bool]
 ) -> Moves:
-    """The moves of all states as arrays: of each state its targets (0 is the end) with what they ask of a border."""
+    """The moves of all states as arrays, from targets (0 is the end) and what each asks of a border."""
     states = len(moves)
     first = np.zeros(4 * states + 1, np.int64)
     targets: list[int] = []
@@ -73,7 +73,8 @@ def find_matches(
 ) -> MatchTable:
     """All matches of partitions whose rows are variables[first[p] : first[p + 1]] uint64[rows, words].
 
-    `to` says where a search goes on (`run_rows.PAST_LAST`, …), `until` int64[rows] which border a match from there may
+    `to` says where a search goes on (`run_rows.PAST_LAST`, …), `until` int64[rows] which border a match
+    from there may
     reach. Raises `SkipFailure`.
     """
     states = moves.variable.size
@@ -117,8 +118,10 @@ def _grown(matches: Matches, found: int, labels: int) -> Matches:
     """Twice the room of what is full; labels may be of a match that is not complete yet."""
     full = found == matches.start.size
     room = _room(matches.start.size * (1 + full), matches.state.size * (1 + (not full)))
-    for old, new, used in zip(matches, room, (found, found, found, labels), strict=True):
-        new[:used] = old[:used]
+    room.start[:found] = matches.start[:found]
+    room.length[:found] = matches.length[:found]
+    room.partition[:found] = matches.partition[:found]
+    room.state[:labels] = matches.state[:labels]
     return room
 
 

@@ -1,7 +1,9 @@
 """Matches of a row pattern in ordered partitions, where a row alone tells which variables it can have.
 
-A pass backwards over a partition marks for each row which states can read it and still reach the end of the pattern;
-from each start a pass forwards takes the first move, in the order of preference, to a state that is marked. It never
+A pass backwards over a partition marks for each row which states can read it and still reach the end of
+the pattern;
+from each start a pass forwards takes the first move, in the order of preference, to a state that is
+marked. It never
 gives a row back, so a partition costs its rows times the moves, and what is found its length.
 
 With a window the mark is the earliest end of a match, and a state counts if that end is early enough.
@@ -18,7 +20,7 @@ from estero.engine.cursor import DONE, FULL, GROW
 from estero.engine.kernels import INT, Grid, Maybe, column, cursor_type, inlined, kernel, pool
 
 ACCEPT = 0
-"""The target of a move at which the pattern is complete; it is the number of the start, to which no move leads."""
+"""The target of a move at which the pattern is complete: the number of the start, to which no move leads."""
 ANY_ROW = -1
 """In place of a variable's number: all rows can have it."""
 AT_START, AT_END = 1, 2
@@ -27,13 +29,14 @@ NO_ROW, SAME_ROW = 1, 2
 NEVER = np.iinfo(np.int64).max
 
 Cursor = cursor_type("partition", "row", "marked", "to", "failure", "matches", "labels")
-"""Where the pass is: partition and row int64, the partition whose rows are marked plus 1, how to go on after a match
+"""Where the pass is: partition and row int64, the partition whose rows are marked plus 1, how to go on
+after a match
 (`to`), why that failed, and how many matches and labels there are."""
 
 
 @pool
 class Partitions(NamedTuple):
-    """Rows in order: the variables that each can have, as bits uint64[rows, words]; first int64[partitions + 1]."""
+    """Rows in order: variables uint64[rows, words], those that each can have; first int64[partitions + 1]."""
 
     variables: Grid[np.uint64]
     first: NDArray[np.int64]
@@ -43,9 +46,12 @@ class Partitions(NamedTuple):
 class Moves(NamedTuple):
     """The automaton with S states, of which 0 is the start.
 
-    variable int32[S]: the number of a state's variable or ANY_ROW. The moves of state s at a border of kind k are
-    target[first[k * S + s] : first[k * S + s + 1]], the most preferred first; k has the bits AT_START and AT_END.
-    masks uint64[2, S]: the targets as bits, inside and at the end, if S is at most 64. skipped bool[S]: the states
+    variable int32[S]: the number of a state's variable or ANY_ROW. The moves of state s at a border of
+    kind k are
+    target[first[k * S + s] : first[k * S + s + 1]], the most preferred first; k has the bits AT_START and
+    AT_END.
+    masks uint64[2, S]: the targets as bits, inside and at the end, if S is at most 64. skipped bool[S]:
+    the states
     to whose rows a search goes on.
     """
 
@@ -58,7 +64,7 @@ class Moves(NamedTuple):
 
 @pool
 class Window(NamedTuple):
-    """Of a start the border that a match may reach, until int64[rows]; earliest int64[rows, S]: see `_mark`."""
+    """until int64[rows]: the last border of a match from there; earliest int64[rows, S]: see `_mark`."""
 
     until: NDArray[np.int64]
     earliest: Grid[np.int64]
@@ -66,7 +72,7 @@ class Window(NamedTuple):
 
 @pool
 class Matches(NamedTuple):
-    """start int64, length int64 and partition int64 of each match; the states of its rows one behind the other."""
+    """start, length and partition int64 of each match; the states int32 of its rows one behind the other."""
 
     start: NDArray[np.int64]
     length: NDArray[np.int64]

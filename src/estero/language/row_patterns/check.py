@@ -1,4 +1,4 @@
-"""What is wrong with a clause as a whole: names of variables, subsets, measures, and what contradicts itself."""
+"""What is wrong with a clause as a whole: names of variables, subsets and measures, and contradictions."""
 
 from __future__ import annotations
 

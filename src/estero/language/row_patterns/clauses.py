@@ -175,7 +175,7 @@ def _check_order(parts: Sequence[_Part], mistakes: _Mistakes) -> None:
         mistakes.add(
             "MATCH_RECOGNIZE requires a DEFINE clause",
             seen["PATTERN"].span,
-            hint="say which rows a variable may have, as in DEFINE A AS price > 10; without a condition: A AS TRUE",
+            hint="say which rows a variable may have, as in DEFINE A AS price > 10, or A AS TRUE",
         )
 
 
@@ -207,11 +207,11 @@ class _Reader:
         part = self._parts.get(name)
         if part is None:
             return ()
-        values = [read(words, part) if words else self._missing(name, part) for words in split(part.body)]
+        entries = split(part.body)
+        if not all(entries):
+            self._mistakes.add(f"{name} has an entry that is empty", part.span, hint="leave out the comma")
+        values = [read(words, part) for words in entries if words]
         return tuple(value for value in values if value is not None)
-
-    def _missing(self, name: str, part: _Part) -> None:
-        self._mistakes.add(f"{name} has an entry that is empty", part.span, hint="leave out the comma")
 
     def _scalar(self, words: Sequence[Word], _part: _Part | None = None) -> Scalar:
         span = words[0].span.to(words[-1].span)

@@ -65,7 +65,7 @@ class Names:
         """The variables of a variable or subset; None if there is none of this name."""
         return self.clause.names.get(name.casefold())
 
-    def aggregate(self, node: exp.Expression) -> bool:
+    def aggregate(self, node: exp.Expr) -> bool:
         """Whether a node calls an aggregate."""
         if isinstance(node, exp.AggFunc):
             return True
@@ -78,7 +78,7 @@ class Reference:
 
     column: int
     rows: Rows
-    fields: tuple[exp.Expression, ...]
+    fields: tuple[exp.Expr, ...]
 
 
 Clause = Literal["MEASURES", "DEFINE"]
@@ -90,7 +90,7 @@ class Reader:
     def __init__(self, names: Names, clause: Clause, of: str | None = None) -> None:
         self._names, self._clause, self._of = names, clause, of
         self._slots: dict[Slot, int] = {}
-        self._earlier: dict[str, exp.Expression] = {}
+        self._earlier: dict[str, exp.Expr] = {}
         self._parsed: ParsedScalar
 
     def read(self, scalar: Scalar, earlier: Mapping[str, Scalar] | None = None) -> Expression:
@@ -107,7 +107,7 @@ class Reader:
 
     # ------------------------------------------------------------------------------- nodes, by where they are
 
-    def _outside(self, node: exp.Expression) -> exp.Expression:
+    def _outside(self, node: exp.Expr) -> exp.Expr:
         """The node outside of functions of rows and aggregates."""
         call, wrappers = self._unwrapped(node)
         function = function_of(call)
@@ -129,15 +129,15 @@ class Reader:
             return self._column(node, HERE)
         return node
 
-    def _unwrapped(self, node: exp.Expression) -> tuple[exp.Expression, list[exp.Expression]]:
+    def _unwrapped(self, node: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:
         """The call inside of FILTER, WITHIN GROUP and IGNORE NULLS, and these."""
-        wrappers = []
+        wrappers: list[exp.Expr] = []
         while isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
             wrappers.append(node)
             node = node.this
         return node, wrappers
 
-    def _in_mode(self, call: exp.Expression, function: str) -> exp.Expression:
+    def _in_mode(self, call: exp.Expr, function: str) -> exp.Expr:
         """RUNNING or FINAL and what follows."""
         inner = call.expressions[0]
         final = self._mode(call, function)
@@ -153,14 +153,14 @@ class Reader:
             "leave it out",
         )
 
-    def _mode(self, call: exp.Expression, function: str) -> bool:
+    def _mode(self, call: exp.Expr, function: str) -> bool:
         if function == "FINAL" and self._clause == "DEFINE":
             raise self._wrong(
                 "FINAL cannot stand in DEFINE, where only RUNNING is available", call, "leave FINAL out"
             )
         return function == "FINAL"
 
-    def _column(self, node: exp.Expression, address: Address | None) -> exp.Expression:
+    def _column(self, node: exp.Column, address: Address | None) -> exp.Expr:
         """A column, of the rows of its variable or at an address."""
         earlier = self._earlier.get(node.name.casefold()) if len(node.parts) == 1 else None
         if earlier is not None and node.name.casefold() not in self._names.numbers:
@@ -172,7 +172,7 @@ class Reader:
             return _with_fields(exp.column(column_name(reference.column)), reference.fields)
         return _with_fields(self._slot(Value(self._normal(address), reference.column)), reference.fields)
 
-    def _reference(self, node: exp.Expression) -> Reference:
+    def _reference(self, node: exp.Column) -> Reference:
         """What the name of a column means; raises `QueryError` if nothing."""
         parts = node.parts
         if isinstance(parts[-1], exp.Star):
@@ -188,7 +188,7 @@ class Reader:
             return Reference(numbers[first], None, tuple(parts[1:]))
         raise self._unknown(node, names)
 
-    def _unknown(self, node: exp.Expression, names: Sequence[str]) -> QueryError:
+    def _unknown(self, node: exp.Column, names: Sequence[str]) -> QueryError:
         column = names[-1]
         if len(names) > 1:
             known = self._names.rows(names[0]) is not None
@@ -213,11 +213,11 @@ class Reader:
             f"its columns are {', '.join(self._names.columns)}",
         )
 
-    def _subquery(self, node: exp.Expression) -> exp.Expression:
+    def _subquery(self, node: exp.Expr) -> exp.Expr:
         if self._clause == "DEFINE":
             raise self._wrong("a subquery cannot stand in DEFINE", node, "join its table to the input")
 
-        def named(inner: exp.Expression) -> exp.Expression:
+        def named(inner: exp.Expr) -> exp.Expr:
             if (
                 isinstance(inner, exp.Column)
                 and len(inner.parts) > 1
@@ -226,12 +226,12 @@ class Reader:
                 return self._column(inner, HERE)
             return inner
 
-        copy: exp.Expression = node.copy().transform(named)
+        copy: exp.Expr = node.copy().transform(named)
         return copy
 
-    # --------------------------------------------------------------------------------------- functions of rows
+    # ---------------------------------------- functions of rows
 
-    def _function(self, call: exp.Expression, function: str, *, final: bool) -> exp.Expression:
+    def _function(self, call: exp.Expr, function: str, *, final: bool) -> exp.Expr:
         if function == "MATCH_NUMBER":
             if call.expressions:
                 raise self._wrong("MATCH_NUMBER takes no argument", call, "write MATCH_NUMBER()")
@@ -241,7 +241,7 @@ class Reader:
         argument, address = self._navigated(call, function, final=final)
         return self._at(argument, address)
 
-    def _classified(self, call: exp.Expression) -> Rows:
+    def _classified(self, call: exp.Expr) -> Rows:
         """The rows of CLASSIFIER's argument."""
         arguments = call.expressions
         if not arguments:
@@ -257,9 +257,7 @@ class Reader:
             raise self._wrong(f"{arguments[0].name!r} is no variable of PATTERN and no subset", arguments[0])
         return rows
 
-    def _navigated(
-        self, call: exp.Expression, function: str, *, final: bool
-    ) -> tuple[exp.Expression, Address]:
+    def _navigated(self, call: exp.Expr, function: str, *, final: bool) -> tuple[exp.Expr, Address]:
         """What is read, and where: the argument of PREV, NEXT, FIRST or LAST, and its address."""
         argument, offset = self._arguments(call, function)
         inner = argument.unnest()
@@ -280,7 +278,7 @@ class Reader:
         rows = self._scope(argument, call, function)
         return argument, Address(function == "LAST", rows, offset, final)
 
-    def _arguments(self, call: exp.Expression, function: str) -> tuple[exp.Expression, int]:
+    def _arguments(self, call: exp.Expr, function: str) -> tuple[exp.Expr, int]:
         arguments = call.expressions
         if not 1 <= len(arguments) <= 2 or isinstance(arguments[0], exp.Distinct | exp.Order):
             raise self._wrong(
@@ -313,7 +311,7 @@ class Reader:
             )
         return arguments[0], int(number.this)
 
-    def _check_flat(self, argument: exp.Expression, function: str) -> None:
+    def _check_flat(self, argument: exp.Expr, function: str) -> None:
         """Raises `QueryError` where a navigation has another one or an aggregate inside."""
         for node in argument.walk():
             name = function_of(node)
@@ -321,7 +319,8 @@ class Reader:
                 raise self._wrong(
                     f"Nested row pattern navigation: {name} cannot be nested in {function} here",
                     node,
-                    "PREV and NEXT take FIRST(…) or LAST(…) as their whole argument, and nothing else is nested",
+                    "PREV and NEXT take FIRST(…) or LAST(…) as their whole argument, and nothing "
+                    "else is nested",
                 )
             if self._names.aggregate(node):
                 raise self._wrong(
@@ -330,7 +329,7 @@ class Reader:
             if isinstance(node, exp.Query):
                 raise self._wrong(f"a subquery cannot stand in {function}", node)
 
-    def _scope(self, argument: exp.Expression, call: exp.Expression, function: str) -> Rows:
+    def _scope(self, argument: exp.Expr, call: exp.Expr, function: str) -> Rows:
         """The rows that all columns and classifiers of an argument are of."""
         scopes = self._scopes(argument)
         if not scopes:
@@ -339,10 +338,10 @@ class Reader:
             )
         return self._one_of(scopes, call, function)
 
-    def _scopes(self, argument: exp.Expression) -> list[Rows]:
+    def _scopes(self, argument: exp.Expr) -> list[Rows]:
         scopes: list[Rows] = []
 
-        def seen(node: exp.Expression) -> exp.Expression:
+        def seen(node: exp.Expr) -> exp.Expr:
             if function_of(node) == "CLASSIFIER":
                 scopes.append(self._classified(node))
                 return exp.null()
@@ -357,18 +356,19 @@ class Reader:
         argument.copy().transform(seen)
         return scopes
 
-    def _one_of(self, scopes: Sequence[Rows], call: exp.Expression, function: str) -> Rows:
+    def _one_of(self, scopes: Sequence[Rows], call: exp.Expr, function: str) -> Rows:
         if len(set(scopes)) > 1:
             whole = None in scopes
             raise self._wrong(
-                f"{function} reads the rows of one pattern variable: all columns and classifiers in it must be of a "
+                f"{function} reads the rows of one pattern variable: all columns and classifiers in "
+                f"it must be of a "
                 "single pattern variable" + (", and it cannot also read the whole match" if whole else ""),
                 call,
                 "name the same variable everywhere, or none",
             )
         return scopes[0] if scopes else None
 
-    def _at(self, argument: exp.Expression, address: Address) -> exp.Expression:
+    def _at(self, argument: exp.Expr, address: Address) -> exp.Expr:
         """An argument, read at an address; NULL where there is no such row."""
         inner = argument.unnest()
         if isinstance(inner, exp.Column):
@@ -376,7 +376,7 @@ class Reader:
         if function_of(inner) == "CLASSIFIER":
             return self._label(address)
 
-        def read(node: exp.Expression) -> exp.Expression:
+        def read(node: exp.Expr) -> exp.Expr:
             if function_of(node) == "CLASSIFIER":
                 return self._label(address)
             if function_of(node) == "MATCH_NUMBER":
@@ -387,11 +387,15 @@ class Reader:
         present = self._slot(Presence(self._normal(address)))
         return exp.Paren(this=exp.Case(ifs=[exp.If(this=present, true=value)]))
 
-    # ----------------------------------------------------------------------------------------------- aggregates
+    # ---------------------------------------- aggregates
 
-    def _aggregate(self, node: exp.Expression, call: exp.Expression, final: bool) -> exp.Expression:
+    def _aggregate(self, node: exp.Expr, call: exp.Expr, final: bool) -> exp.Expr:
         """An aggregate with its FILTER and ORDER BY."""
-        name = call.sql_name() if not isinstance(call, exp.Anonymous) else str(call.this)
+        name = (
+            call.sql_name()
+            if isinstance(call, exp.Func) and not isinstance(call, exp.Anonymous)
+            else str(call.this)
+        )
         if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
             raise self._wrong("IGNORE NULLS is not supported in aggregates here", node, "use FILTER")
         self._check_inside(node, call, name)
@@ -411,7 +415,7 @@ class Reader:
         rows = self._one_of(self._scopes(node), node, name)
         columns: list[int] = []
 
-        def read(inner: exp.Expression) -> exp.Expression:
+        def read(inner: exp.Expr) -> exp.Expr:
             if function_of(inner) == "CLASSIFIER":
                 return exp.column("label")
             if function_of(inner) == "MATCH_NUMBER":
@@ -434,7 +438,7 @@ class Reader:
         text = built.sql(self._names.dialect)
         return self._slot(Aggregate(text, condition, rows, final, tuple(dict.fromkeys(columns)), ordered))
 
-    def _starred(self, star: exp.Expression) -> Rows:
+    def _starred(self, star: exp.Column) -> Rows:
         if len(star.parts) != 2:
             raise self._wrong("count(A.*) counts the rows of one variable", star)
         rows = self._names.rows(star.parts[0].name)
@@ -442,7 +446,7 @@ class Reader:
             raise self._wrong(f"{star.parts[0].name!r} is no variable of PATTERN and no subset", star)
         return rows
 
-    def _check_inside(self, node: exp.Expression, call: exp.Expression, name: str) -> None:
+    def _check_inside(self, node: exp.Expr, call: exp.Expr, name: str) -> None:
         for inner in node.walk():
             function = function_of(inner)
             if function in NAVIGATION:
@@ -457,9 +461,9 @@ class Reader:
             if isinstance(inner, exp.Query):
                 raise self._wrong("a subquery cannot stand in an aggregate here", inner)
 
-    # ----------------------------------------------------------------------------------------------------- slots
+    # ---------------------------------------- slots
 
-    def _label(self, address: Address) -> exp.Expression:
+    def _label(self, address: Address) -> exp.Expr:
         address = self._normal(address)
         if self._of is not None and address.is_near and address.shift >= 0:
             if address.shift:
@@ -474,14 +478,14 @@ class Reader:
             return replace(address, rows=None)
         return address
 
-    def _slot(self, slot: Slot) -> exp.Expression:
+    def _slot(self, slot: Slot) -> exp.Expr:
         return exp.column(slot_name(self._slots.setdefault(slot, len(self._slots))))
 
-    def _wrong(self, message: str, node: exp.Expression, hint: str = "") -> QueryError:
+    def _wrong(self, message: str, node: exp.Expr, hint: str = "") -> QueryError:
         return self._parsed.error(message, node, hint=hint)
 
 
-def _with_fields(value: exp.Expression, fields: Sequence[exp.Expression]) -> exp.Expression:
+def _with_fields(value: exp.Expr, fields: Sequence[exp.Expr]) -> exp.Expr:
     for name in fields:
         value = exp.Dot(this=value, expression=name.copy())
     return value

@@ -47,7 +47,7 @@ def _unexpected(error: UnexpectedInput, text: str, start: int, end: int) -> Quer
     if isinstance(error, UnexpectedToken) and error.token.type != "$END":
         place, found = start + (error.token.start_pos or 0), str(error.token)
     elif isinstance(error, UnexpectedCharacters):
-        place = start + error.pos_in_stream
+        place = start + (error.pos_in_stream or 0)
         found = text[place]
     else:
         place, found = max(start, end - 1), ""

@@ -37,9 +37,9 @@ class ParsedScalar:
         (tree,) = selected
         if isinstance(tree, exp.Paren) and isinstance(tree.this, exp.Alias | exp.Tuple):
             raise self.error("one expression is expected, without a name", scalar.span)
-        self.tree: exp.Expression = tree.this if isinstance(tree, exp.Paren) else tree
+        self.tree: exp.Expr = tree.this if isinstance(tree, exp.Paren) else tree
 
-    def span_of(self, node: exp.Expression) -> Span:
+    def span_of(self, node: exp.Expr) -> Span:
         """Where a node is, as far as SQLGlot knows; else the place of the expression."""
         places = [
             (child.meta["start"], child.meta["end"] + 1)
@@ -52,7 +52,7 @@ class ParsedScalar:
         return Span(start, max(start, self._old(max(end for _, end in places))))
 
     def error(
-        self, message: str, place: exp.Expression | Span, *, hint: str = "", expected: str = ""
+        self, message: str, place: exp.Expr | Span, *, hint: str = "", expected: str = ""
     ) -> QueryError:
         """An error at a node."""
         span = place if isinstance(place, Span) else self.span_of(place)
@@ -115,7 +115,7 @@ def _calls(words: list[Word], index: int) -> bool:
     return index + 1 < len(words) and words[index].is_name and words[index + 1].text == "("
 
 
-def function_of(node: exp.Expression) -> str:
+def function_of(node: exp.Expr) -> str:
     """The name of a function of rows, RUNNING or FINAL, in upper case; "" for any other node."""
     if isinstance(node, exp.Anonymous) and str(node.this).lower().startswith(PREFIX):
         return str(node.this)[len(PREFIX) :].upper()

@@ -13,9 +13,10 @@ Rows = frozenset[str] | None
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A row: of `rows` the one `offset` behind the first or before the last one, and from there `shift` rows on.
+    """A row: the one `offset` behind the first of `rows` or before the last, and then `shift` rows on.
 
-    It is looked for in the match up to the current row, or in all of it if `final`. `shift` may leave the match.
+    It is looked for in the match up to the current row, or in all of it if `final`. `shift` may leave the
+    match.
     """
 
     last: bool = True
@@ -48,7 +49,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The variable of a row, as it is written in the pattern; NULL where there is no such row in the match."""
+    """The variable of a row as the pattern writes it; NULL where there is no such row in the match."""
 
     address: Address
 
@@ -70,8 +71,9 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate of SQL over these rows of the match; in its text columns are c0, c1, …, `label` and `number`.
+    """An aggregate of SQL over these rows of the match.
 
+    In its text columns are c0, c1, …, `label` and `number`.
     `ordered`: its value depends on the order of the rows, and it says none itself.
     """
 
@@ -93,9 +95,9 @@ Slot = Value | Label | Presence | Count | Aggregate | MatchNumber
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression over slots, which are its columns s0, s1, …"""
+    """An expression over slots, which are its columns s0, s1 and so on."""
 
-    tree: exp.Expression
+    tree: exp.Expr
     slots: tuple[Slot, ...]
 
 

@@ -38,7 +38,8 @@ _NO_ALIAS: Final = frozenset(
 class Placed:
     """A clause in its statement: the place of the relation it is applied to, and that of all of it.
 
-    `relation` is the name by which expressions may call the relation, "" if it has none; `named` are the places of
+    `relation` is the name by which expressions may call the relation, "" if it has none; `named` are the
+    places of
     the common table expressions that it may name.
     """
 
@@ -51,7 +52,7 @@ class Placed:
 
 
 def placed_clauses(text: str) -> tuple[Placed, ...]:
-    """All MATCH_RECOGNIZE of a statement in the order of the text; raises `QueryError` with all that is wrong."""
+    """All MATCH_RECOGNIZE of a statement in the order of the text; raises `QueryError` with all mistakes."""
     words = words_of(text)
     placed: list[Placed] = []
     errors: list[QueryError] = []

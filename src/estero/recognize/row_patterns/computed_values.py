@@ -31,9 +31,9 @@ FarSlot = Slot | Computed
 
 @dataclass(frozen=True)
 class FarExpression:
-    """An expression over slots and computed values, which are its columns s0, s1, …"""
+    """An expression over slots and computed values, which are its columns s0, s1 and so on."""
 
-    tree: exp.Expression
+    tree: exp.Expr
     slots: tuple[FarSlot, ...]
 
 
@@ -42,10 +42,10 @@ def with_computed(statements: Statements, rows: OrderedRows, condition: Expressi
     slots: dict[FarSlot, int] = {}
     of = {f"s{number}": slot for number, slot in enumerate(condition.slots)}
 
-    def named(slot: FarSlot) -> exp.Expression:
+    def named(slot: FarSlot) -> exp.Expr:
         return exp.column(f"s{slots.setdefault(slot, len(slots))}")
 
-    def part(node: exp.Expression) -> exp.Expression:
+    def part(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column):
             return named(of[node.name]) if node.name in of and len(node.parts) == 1 else node
         address = _address(node, of)
@@ -57,7 +57,7 @@ def with_computed(statements: Statements, rows: OrderedRows, condition: Expressi
     return FarExpression(tree, tuple(slots))
 
 
-def _address(node: exp.Expression, of: Mapping[str, Slot]) -> Address | None:
+def _address(node: exp.Expr, of: Mapping[str, Slot]) -> Address | None:
     """The one address that all of an expression reads; None for any other node."""
     if not isinstance(node, _PARTS) or isinstance(node.parent, exp.Case) or node.find_ancestor(exp.Lambda):
         return None
@@ -70,7 +70,7 @@ def _address(node: exp.Expression, of: Mapping[str, Slot]) -> Address | None:
 def _computed(
     statements: Statements,
     rows: OrderedRows,
-    node: exp.Expression,
+    node: exp.Expr,
     of: Mapping[str, Slot],
     address: Address,
 ) -> Computed:
@@ -86,7 +86,8 @@ def _computed(
     sql = f"SELECT ({written(expression, names)}) AS computed FROM {relation}"
     values = statements.table(sql, "DEFINE", {relation: table}).column(0).to_pylist()
     nothing = [f"CAST(NULL AS {rows.types[number]}) AS {column_name(number)}" for number in columns]
-    absent = f"SELECT ({written(expression, names)}) AS computed FROM (SELECT {', '.join(['FALSE AS there', *nothing])})"
+    source = ", ".join(["FALSE AS there", *nothing])
+    absent = f"SELECT ({written(expression, names)}) AS computed FROM (SELECT {source})"
     ((_, kind),) = statements.types(absent, "DEFINE")
     return Computed(address, values, statements.value(absent, [], "DEFINE"), kind)
 

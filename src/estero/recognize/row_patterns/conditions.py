@@ -23,7 +23,7 @@ _BITS = 64
 
 @dataclass(frozen=True)
 class Divided:
-    """A condition in two: what a row and those at fixed distances decide, and what the match so far decides."""
+    """A condition in two: what rows at fixed distances decide, and what the match so far decides."""
 
     near: Expression | None
     far: Expression | None
@@ -31,21 +31,21 @@ class Divided:
 
 def divided(condition: Expression) -> Divided:
     """The parts of a conjunction by what they depend on."""
-    near: list[exp.Expression] = []
-    far: list[exp.Expression] = []
+    near: list[exp.Expr] = []
+    far: list[exp.Expr] = []
     for part in _conjuncts(condition.tree):
         (near if all(map(_is_near, _slots_in(part, condition.slots))) else far).append(part)
     return Divided(_joined(near, condition.slots), _joined(far, condition.slots))
 
 
-def _conjuncts(tree: exp.Expression) -> list[exp.Expression]:
+def _conjuncts(tree: exp.Expr) -> list[exp.Expr]:
     tree = tree.unnest()
     if isinstance(tree, exp.And):
         return [*_conjuncts(tree.left), *_conjuncts(tree.right)]
     return [tree]
 
 
-def _slots_in(tree: exp.Expression, slots: Sequence[Slot]) -> list[Slot]:
+def _slots_in(tree: exp.Expr, slots: Sequence[Slot]) -> list[Slot]:
     names = {column.name for column in tree.find_all(exp.Column)}
     return [slot for number, slot in enumerate(slots) if f"s{number}" in names]
 
@@ -54,7 +54,7 @@ def _is_near(slot: Slot) -> bool:
     return isinstance(slot, Value | Presence) and slot.address.is_near
 
 
-def _joined(parts: Sequence[exp.Expression], slots: Sequence[Slot]) -> Expression | None:
+def _joined(parts: Sequence[exp.Expr], slots: Sequence[Slot]) -> Expression | None:
     if not parts:
         return None
     tree = parts[0].copy()
@@ -83,7 +83,7 @@ def check_types(
         if kind not in ("BOOLEAN", '"NULL"', "NULL"):
             span = places[variable].span
             raise QueryError(
-                f"the condition of {variable} is a {kind}, not a boolean: Conversion is not implied",
+                f"the condition of {clause.variables[variable]} has the type {kind}, not BOOLEAN",
                 text=clause.text,
                 span=span,
                 found=places[variable].text,

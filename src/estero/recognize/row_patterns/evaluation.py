@@ -1,6 +1,7 @@
 """MATCH_RECOGNIZE over a relation of DuckDB → its table.
 
-The input is sorted once; what DEFINE asks of rows becomes bits, of which a kernel finds all matches; measures are read of
+The input is sorted once; what DEFINE asks of rows becomes bits, of which a kernel finds all matches;
+measures are read of
 the matches, as columns of numbers.
 """
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from estero.automata.row_patterns.positions import ACCEPT, PositionAutomaton
 from estero.engine.row_patterns import run_rows
 from estero.engine.row_patterns.row_matcher import MatchTable, RowMarks, SkipFailure, find_matches, moves_of
-from estero.errors import DataError
+from estero.errors import DataError, QueryError
 from estero.language.row_patterns.check import read_expressions
 from estero.language.row_patterns.expressions import Names
 from estero.language.row_patterns.slots import (
@@ -32,12 +33,12 @@ from estero.language.row_patterns.slots import (
     Value,
 )
 from estero.language.row_patterns.tree import RowPatternClause
+from estero.recognize.row_patterns.computed_values import Computed, with_computed
 from estero.recognize.row_patterns.conditions import check_types, divided, row_bits
 from estero.recognize.row_patterns.matches import Matches, shown_rows
 from estero.recognize.row_patterns.measures import shown_table, taken
 from estero.recognize.row_patterns.ordered_rows import Key, OrderedRows, Relation, keys_of, ordered_rows
 from estero.recognize.row_patterns.scalar_functions import ScalarFunction
-from estero.recognize.row_patterns.computed_values import Computed, with_computed
 from estero.recognize.row_patterns.search import (
     MOST_STEPS,
     FarCondition,
@@ -73,9 +74,10 @@ class Conditions:
                 "linear: a pass backwards marks what can still match, a pass forwards takes what is preferred"
             )
         if remembers_pairs(self.far.values()):
-            return "a search that remembers which states failed at which rows: rows × states steps from each start"
+            return "a search that remembers which states failed at which rows: rows × states for each start"
         return (
-            "a search that gives rows back, because DEFINE looks at the match so far: it remembers what failed, and "
+            "a search that gives rows back, because DEFINE looks at the match so far: it remembers "
+            "what failed, and "
             f"ends with an error behind {MOST_STEPS:,} steps from one start"
         )
 
@@ -114,8 +116,9 @@ class Evaluation:
         clause, names = self._clause, self._names
         partition = keys_of(clause.partition_by, names, "PARTITION BY")
         order = keys_of(clause.order_by, names, "ORDER BY")
+        self._check_ambiguous(partition)
         check_types(self._statements, clause, self._defined, self._slot_types(self._defined))
-        rows = ordered_rows(self._statements, self._relation, names, self._needed(order), self._types)
+        rows = ordered_rows(self._statements, self._relation, names, self._needed(), self._types)
         matches = self._matches(rows)
         shown = shown_rows(clause, matches, rows)
         before, behind = self._beside(partition, order, rows, shown.row)
@@ -123,7 +126,20 @@ class Evaluation:
             self._statements, shown, self._measures, before, behind, one_row=clause.rows == "one"
         )
 
-    def _needed(self, order: Sequence[Key]) -> list[int]:
+    def _check_ambiguous(self, partition: Sequence[Key]) -> None:
+        """Raises `QueryError` for measures that are called as columns of PARTITION BY."""
+        keys = {self._names.columns[key.column].casefold() for key in partition if key.column is not None}
+        for measure in self._clause.measures:
+            if measure.name.casefold() in keys and self._clause.rows == "one":
+                raise QueryError(
+                    f"{measure.name!r} is ambiguous: PARTITION BY returns a column of this name, too",
+                    text=self._clause.text,
+                    span=measure.span,
+                    found=measure.name,
+                    hint="give the measure another name",
+                )
+
+    def _needed(self) -> list[int]:
         """The numbers of the columns that are read."""
         if self._clause.rows != "one":
             return list(range(len(self._types)))
@@ -161,7 +177,7 @@ class Evaluation:
         ]
         return before, behind
 
-    # ------------------------------------------------------------------------------------------------- matches
+    # ---------------------------------------- matches
 
     def _matches(self, rows: OrderedRows) -> Matches:
         longest = int(np.diff(rows.first).max(initial=0))
@@ -207,12 +223,14 @@ class Evaluation:
         place = int(failure.start - rows.first[failure.partition]) + 1
         if failure.no_row:
             return DataError(
-                f"AFTER MATCH SKIP TO {variable}: found a match with no row matched to {variable}, so the search cannot "
+                f"AFTER MATCH SKIP TO {variable}: found a match with no row matched to {variable}, "
+                f"so the search cannot "
                 f"advance; the match starts at row {place}{where}",
                 hint="SKIP PAST LAST ROW or SKIP TO NEXT ROW always go on",
             )
         return DataError(
-            f"AFTER MATCH SKIP TO {variable}: the search resumes at the row the match started on, so it cannot advance; "
+            f"AFTER MATCH SKIP TO {variable}: the search resumes at the row the match started on, "
+            f"so it cannot advance; "
             f"the match starts at row {place}{where}",
             hint="skip to a variable that is not the first row, or SKIP TO NEXT ROW",
         )
@@ -232,7 +250,7 @@ class Evaluation:
             tuple(variable.name for variable in self._clause.variables.values()),
         )
 
-    # -------------------------------------------------------------------------------------------------- search
+    # ---------------------------------------- search
 
     def _searched(
         self,
@@ -341,7 +359,8 @@ class Evaluation:
                     aggregates.append(slot)
         if aggregates:
             columns = [f"CAST(NULL AS {kind}) AS c{number}" for number, kind in enumerate(self._types)]
-            source = f"(SELECT {', '.join([*columns, 'CAST(NULL AS VARCHAR) AS label', 'CAST(NULL AS BIGINT) AS number'])})"
+            columns += ["CAST(NULL AS VARCHAR) AS label", "CAST(NULL AS BIGINT) AS number"]
+            source = f"(SELECT {', '.join(columns)})"
             calls = [f"{slot.call} AS a{number}" for number, slot in enumerate(aggregates)]
             described = self._statements.types(f"SELECT {', '.join(calls)} FROM {source}", "DEFINE")
             types.update(zip(aggregates, [kind for _, kind in described], strict=True))

@@ -18,9 +18,10 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Matches:
-    """Matches in order: start, length and partition of each; of their rows one behind the other the variable's number.
+    """Matches in order: start, length and partition of each.
 
-    `variables` are the keys by number, `labels` the names as they are written; `excluded` says which rows are not shown.
+    `variable` is the number of the variable of each of their rows, one behind the other; `variables` are the
+    keys by number, `labels` the names as they are written, and `excluded` says which rows are not shown.
     """
 
     start: Ints
@@ -70,9 +71,9 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class ShownRows:
-    """What is shown: of each row its match (-1 without one), its row of the input, and its place among the matched rows.
+    """What is shown: of each row its match, its row of the input, and its place among the matched rows.
 
-    The place of an empty match is the one before its rows would begin.
+    The match is -1 where there is none. The place of an empty match is the one before its rows would begin.
     """
 
     matches: Matches

@@ -49,8 +49,7 @@ class SlotColumns:
             case Count(rows, final):
                 return pa.array(shown.count(rows, final=final), mask=shown.match < 0)
             case MatchNumber():
-                numbers = taken(pa.array(shown.matches.number), np.maximum(shown.match, 0), shown.match >= 0)
-                return numbers
+                return taken(pa.array(shown.matches.number), np.maximum(shown.match, 0), shown.match >= 0)
         raise TypeError(f"no column of {slot}")
 
     def _at(self, address: Address) -> Place:

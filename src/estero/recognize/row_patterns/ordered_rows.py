@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +25,7 @@ from estero.recognize.row_patterns.statements import PREFIX, Statements, alias
 
 @dataclass(frozen=True)
 class Relation:
-    """What MATCH_RECOGNIZE is applied to, as it stands in the statement; `before` is the WITH that it may name."""
+    """What MATCH_RECOGNIZE is applied to, as the statement has it; `before` is the WITH that it may name."""
 
     sql: str
     name: str = ""
@@ -43,10 +44,10 @@ class Key:
 
 @dataclass(frozen=True)
 class OrderedRows:
-    """Rows by partition and in order; `columns` are Arrow arrays by number, `first` the partitions' first rows.
+    """Rows by partition and in order; `columns` are Arrow arrays by number, `first` where partitions begin.
 
-    `keys` are the values of PARTITION BY. `until` says of each row, where there is WITHIN, the end of the rows that may
-    belong to a match from there.
+    `keys` are the values of PARTITION BY. `until` says of each row, where there is WITHIN, the end of the
+    rows that may belong to a match from there.
     """
 
     columns: dict[int, pa.Array]
@@ -63,7 +64,8 @@ class OrderedRows:
         partition = np.searchsorted(self.first, start, "right") - 1
         last = np.searchsorted(self.first, start + size, "left")
         borders = self.first[partition : last + 1]
-        lengths = np.diff(np.clip(borders, start, start + size))
+        inside = np.clip(borders, start, start + size)
+        lengths = inside[1:] - inside[:-1]
         return rows - np.repeat(borders[:-1], lengths), np.repeat(borders[1:], lengths) - rows - 1
 
     def values(self, column: int) -> list[Any]:
@@ -104,7 +106,7 @@ def keys_of(scalars: Sequence[Scalar], names: Names, part: str) -> list[Key]:
     return keys
 
 
-def _check_key(node: exp.Expression, scalar: Scalar, names: Names, part: str) -> None:
+def _check_key(node: exp.Expr, scalar: Scalar, names: Names, part: str) -> None:
     """Raises `QueryError` for functions of matches, which are not known before the rows are in order."""
     for inner in node.walk():
         called = str(inner.this).upper() if isinstance(inner, exp.Anonymous) else ""
@@ -241,7 +243,7 @@ def _until(
     if descending:
         times, deadlines = -times, -deadlines
     until = np.empty(times.size, np.int64)
-    for begin, end in zip(first[:-1], first[1:], strict=True):
+    for begin, end in pairwise(first.tolist()):
         until[begin:end] = begin + np.searchsorted(times[begin:end], deadlines[begin:end], "right")
     return until
 
@@ -252,7 +254,8 @@ def _ticks(column: pa.ChunkedArray, kind: pa.DataType) -> NDArray[Any]:
         values = pc.cast(pc.cast(values, kind), pa.int64())
     else:
         values = pc.cast(values, pa.float64())
-    return pc.fill_null(values, _latest(values.type)).to_numpy(zero_copy_only=False)
+    ticks: NDArray[Any] = pc.fill_null(values, _latest(values.type)).to_numpy(zero_copy_only=False)
+    return ticks
 
 
 def _latest(kind: pa.DataType) -> Any:

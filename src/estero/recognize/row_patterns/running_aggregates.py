@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from decimal import Decimal
 from typing import Any, Final, Protocol
@@ -49,7 +50,7 @@ def running_aggregate(slot: Aggregate, rows: OrderedRows, statements: Statements
     return _ByDuckDB(slot, rows, statements)
 
 
-def _argument(slot: Aggregate) -> tuple[type[exp.Expression], exp.Expression] | None:
+def _argument(slot: Aggregate) -> tuple[type[exp.Expr], exp.Expr] | None:
     try:
         call = sqlglot.parse_one(slot.call, dialect="duckdb")
     except SqlglotError:
@@ -57,7 +58,7 @@ def _argument(slot: Aggregate) -> tuple[type[exp.Expression], exp.Expression] | 
     if slot.filter or type(call) not in _KINDS or call.expressions:
         return None
     argument = call.this
-    if not isinstance(argument, exp.Expression) or isinstance(argument, exp.Distinct | exp.Order | exp.Star):
+    if not isinstance(argument, exp.Expr) or isinstance(argument, exp.Distinct | exp.Order | exp.Star):
         return None
     if any(column.name in ("label", "number") for column in argument.find_all(exp.Column)):
         return None
@@ -65,7 +66,7 @@ def _argument(slot: Aggregate) -> tuple[type[exp.Expression], exp.Expression] | 
 
 
 def _values(
-    argument: exp.Expression, slot: Aggregate, rows: OrderedRows, statements: Statements
+    argument: exp.Expr, slot: Aggregate, rows: OrderedRows, statements: Statements
 ) -> list[Any] | None:
     """The argument's value for each row; None if they are none that Python adds as DuckDB does."""
     if not slot.columns:
@@ -86,12 +87,14 @@ def _values(
 class _Stepwise:
     """Sums, counts, least and greatest values and averages."""
 
-    def __init__(self, kind: type[exp.Expression], values: Sequence[Any]) -> None:
+    def __init__(self, kind: type[exp.Expr], values: Sequence[Any]) -> None:
         self._values = values
         self._count = [0]
         self._total: list[Any] = [None]
         self._kind = kind
-        self._add: Callable[[Any, Any], Any] = {exp.Min: min, exp.Max: max}.get(kind, lambda a, b: a + b)
+        self._add: Callable[[Any, Any], Any] = (
+            min if kind is exp.Min else max if kind is exp.Max else operator.add
+        )
 
     def push(self, row: int, label: str) -> None:  # noqa: ARG002 - others ask it
         value, total = self._values[row], self._total[-1]

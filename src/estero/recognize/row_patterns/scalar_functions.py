@@ -66,7 +66,7 @@ class ScalarFunction:
         return self._known[key]
 
 
-def _function(node: exp.Expression) -> Function | None:
+def _function(node: exp.Expr) -> Function | None:
     """The function that a tree is; None where Python has no part of it."""
     try:
         return _of(node)
@@ -74,7 +74,7 @@ def _function(node: exp.Expression) -> Function | None:
         return None
 
 
-def _of(node: exp.Expression) -> Function:
+def _of(node: exp.Expr) -> Function:
     match node:
         case exp.Paren():
             return _of(node.this)
@@ -82,7 +82,7 @@ def _of(node: exp.Expression) -> Function:
             return operator.itemgetter(int(node.name[1:]))
         case exp.Literal() | exp.Boolean() | exp.Null():
             constant = _constant(node)
-            return lambda values: constant
+            return lambda _: constant
         case exp.And() | exp.Or():
             return _connected(_of(node.left), _of(node.right), decisive=isinstance(node, exp.Or))
         case exp.Not():
@@ -101,14 +101,14 @@ def _of(node: exp.Expression) -> Function:
             ifs = [(_of(branch.this), _of(branch.args["true"])) for branch in node.args["ifs"]]
             default = node.args.get("default")
             return _case(ifs, _of(default) if default is not None else None)
-    if type(node) in _COMPARISONS:
+    if isinstance(node, exp.Binary) and type(node) in _COMPARISONS:
         return _compared(_of(node.left), _of(node.right), _COMPARISONS[type(node)])
-    if type(node) in _ARITHMETIC:
+    if isinstance(node, exp.Binary) and type(node) in _ARITHMETIC:
         return _computed(_of(node.left), _of(node.right), _ARITHMETIC[type(node)])
     raise Doubt
 
 
-def _constant(node: exp.Expression) -> Any:
+def _constant(node: exp.Expr) -> Any:
     if isinstance(node, exp.Null):
         return None
     if isinstance(node, exp.Boolean):

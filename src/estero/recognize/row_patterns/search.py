@@ -1,7 +1,9 @@
 """Matches where DEFINE looks at the match so far: a search that gives rows back.
 
-Rows and states from which no match can end, whatever the rest of DEFINE says, are never entered. What failed is
-remembered: the state, the row, and all that DEFINE can still read of the rows so far, such as a sum or the last row
+Rows and states from which no match can end, whatever the rest of DEFINE says, are never entered. What
+failed is
+remembered: the state, the row, and all that DEFINE can still read of the rows so far, such as a sum or the
+last row
 of a variable. What agrees in that fails again.
 """
 
@@ -19,7 +21,6 @@ from estero.language.row_patterns.slots import (
     Count,
     Expression,
     Label,
-    MatchNumber,
     Presence,
     Rows,
     Value,
@@ -286,7 +287,9 @@ class Search:
     def _too_many(self, place: int) -> LimitExceeded:
         names = ", ".join(self._names)
         return LimitExceeded(
-            f"DEFINE of {names} looks at the match so far, and the limit of {MOST_STEPS:,} rows tried from one "
-            f"start is reached, at row {place + 1} of a partition: say more of a row itself in DEFINE, or limit "
+            f"DEFINE of {names} looks at the match so far, and the limit of {MOST_STEPS:,} rows "
+            f"tried from one "
+            f"start is reached, at row {place + 1} of a partition: say more of a row itself in "
+            f"DEFINE, or limit "
             "the match by WITHIN or {n,m}"
         )

@@ -88,15 +88,15 @@ class Written(Protocol):
     """An expression over slots."""
 
     @property
-    def tree(self) -> exp.Expression:
-        """Its tree, in which slots are columns s0, s1, …"""
+    def tree(self) -> exp.Expr:
+        """Its tree, in which slots are columns s0, s1 and so on."""
 
 
 def written(expression: Written, names: Sequence[str], dialect: str = "duckdb") -> str:
     """The SQL of an expression whose slots are columns of these names."""
     renamed = {f"s{number}": name for number, name in enumerate(names)}
 
-    def column(node: exp.Expression) -> exp.Expression:
+    def column(node: exp.Expr) -> exp.Expr:
         if (
             isinstance(node, exp.Column)
             and len(node.parts) == 1
