@@ -32,7 +32,7 @@ def in_words_of(purpose: str) -> Iterator[None]:
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:
-        message = f"{purpose}: {str(error).split(_PLACE)[0].strip()}"
+        message = f"{purpose}: {' '.join(str(error).split(_PLACE)[0].split())}"
         if isinstance(error, _OF_TEXT):
             raise QueryError(message) from error
         raise DataError(message) from error
