@@ -94,10 +94,7 @@ def test_states_beyond_a_word_are_matched_too() -> None:
 
 
 def test_room_grows_where_matches_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
-    make = row_matcher._room
-    monkeypatch.setattr(
-        row_matcher, "_room", lambda matches, labels: make(max(matches // 1024, 1), max(labels // 1024, 1))
-    )
+    monkeypatch.setattr(row_matcher, "_FEWEST", 1)
     table, _ = moves(parsed("(a+)"), 60)
     ticks: list[int] = []
     found = find_matches(

@@ -41,7 +41,7 @@ START: Final = 0
 AT_START, AT_END = 1, 2
 """What a move may ask of the border between two rows, as bits: that the partition starts or ends there."""
 
-_MOST_STEPS: Final = 2_000_000
+_MOST_STEPS: Final = 300_000
 _MOST_ORDERS: Final = 5_040
 
 
@@ -108,7 +108,7 @@ class PositionAutomaton:
         )
         waiting = [first]
         seen = set()
-        moves: dict[Move, None] = {}
+        moves = _Moves()
         while waiting:
             step = waiting.pop()
             if step in seen:
@@ -123,13 +123,13 @@ class PositionAutomaton:
                 )
             node, left, counts, _, asked = step
             if left and nodes.parent[node] < 0:
-                _add(moves, Move(ACCEPT, asked))
+                moves.add(Move(ACCEPT, asked))
             elif not left and isinstance(nodes.pattern[node], Variable):
-                _add(moves, Move(self._number(node, counts), asked))
+                moves.add(Move(self._number(node, counts), asked))
             else:
                 further = nodes.leave(*step) if left else nodes.enter(*step)
                 waiting += reversed(further)
-        return list(moves)
+        return moves.moves
 
     def _number(self, leaf: int, counts: Counts) -> int:
         key = (leaf, counts)
@@ -143,12 +143,19 @@ class PositionAutomaton:
         return number
 
 
-def _add(moves: dict[Move, None], move: Move) -> None:
-    """Adds a move unless an earlier one is as good wherever this one can be taken."""
-    for earlier in moves:
-        if earlier.target == move.target and earlier.asked & move.asked == earlier.asked:
-            return
-    moves[move] = None
+class _Moves:
+    """Moves in order, without those that an earlier one makes useless: the same, asking for no more."""
+
+    def __init__(self) -> None:
+        self._asked: dict[int, list[int]] = {}
+        self.moves: list[Move] = []
+
+    def add(self, move: Move) -> None:
+        """Adds a move behind the others."""
+        earlier = self._asked.setdefault(move.target, [])
+        if not any(asked & move.asked == asked for asked in earlier):
+            earlier.append(move.asked)
+            self.moves.append(move)
 
 
 _Step = tuple[int, bool, Counts, frozenset[int], int]

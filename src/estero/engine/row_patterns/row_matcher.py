@@ -22,6 +22,7 @@ from estero.engine.row_patterns.run_rows import (
 )
 
 _WORD = 64
+_FEWEST = 1024
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def find_matches(
         window = Window(until, np.empty((longest, states), np.int64))
     rows = variables.shape[0]
     partitions = Partitions(np.ascontiguousarray(variables), first)
-    matches = _room(1024, max(rows, 1024))
+    matches = _room(_FEWEST, max(rows, _FEWEST))
     cursor = Cursor()
     cursor.to = to
     while (code := advance(partitions, moves, marks, window, matches, cursor)) == GROW:
