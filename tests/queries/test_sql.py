@@ -357,6 +357,13 @@ def test_columns_may_have_any_name() -> None:
     assert rows(text, odd=table) == [(1, 6, "y", None, 6, "y", 8), (2, 11, "y", 8, 5, "x", 7)]
 
 
+def test_keys_may_be_called_as_words_of_sql() -> None:
+    table = pa.table({"user": ["b", "a", "b"], "at": [2, 1, 1]})
+    text = """SELECT * FROM visits MATCH_RECOGNIZE (PARTITION BY user ORDER BY visits.at DESC NULLS LAST
+        MEASURES FIRST(at) AS newest PATTERN (v+) DEFINE v AS at > 0)"""
+    assert rows(text, visits=table) == [("a", 1), ("b", 2)]
+
+
 def test_without_order_a_warning_says_what_the_order_is() -> None:
     with pytest.warns(EsteroWarning, match="without ORDER BY"):
         assert matched("MEASURES count(*) AS n PATTERN (a+) DEFINE a AS TRUE") == [(10,)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -20,6 +21,7 @@ from estero.errors import QueryError, warn
 from estero.language.row_patterns.expressions import Names
 from estero.language.row_patterns.scalars import FUNCTIONS
 from estero.language.row_patterns.tree import Scalar
+from estero.language.row_patterns.words import words_of
 from estero.recognize.row_patterns.statements import PREFIX, Statements, alias
 
 
@@ -40,6 +42,7 @@ class Key:
     column: int | None
     descending: bool = False
     name: str = ""
+    sql: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,10 @@ class OrderedRows:
         return values
 
 
+_DIRECTION: Final = re.compile(r"(?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?\s*$", re.IGNORECASE)
+_NULLS: Final = re.compile(r"NULLS\s+(?:FIRST|LAST)\s*$", re.IGNORECASE)
+
+
 def keys_of(scalars: Sequence[Scalar], names: Names, part: str) -> list[Key]:
     """The entries of PARTITION BY or ORDER BY."""
     keys = []
@@ -87,23 +94,40 @@ def keys_of(scalars: Sequence[Scalar], names: Names, part: str) -> list[Key]:
             raise QueryError(f"{part} cannot be read", text=names.clause.text, span=scalar.span) from error
         node = ordered.this
         _check_key(node, scalar, names, part)
-        column = None
-        if isinstance(node, exp.Column):
-            parts = [name.name.casefold() for name in node.parts]
-            if len(parts) > 1 and parts[0] == names.relation.casefold() and parts[1] in names.numbers:
-                parts = parts[1:]
-            if len(parts) == 1:
-                column = names.numbers.get(parts[0])
-                if column is None:
-                    raise QueryError(
-                        f'{part}: there is no column {node.name!r} in the input: "{node.name}" not found',
-                        text=names.clause.text,
-                        span=scalar.span,
-                        found=scalar.text,
-                        hint=f"its columns are {', '.join(names.columns)}",
-                    )
-        keys.append(Key(scalar, column, bool(ordered.args.get("desc")), node.sql(names.dialect)))
+        column = _column(scalar, names, part)
+        descending = bool(ordered.args.get("desc"))
+        if column is None:
+            keys.append(Key(scalar, None, descending, node.sql(names.dialect), scalar.text))
+            continue
+        nulls = _NULLS.search(scalar.text)
+        own = quoted(names.columns[column])
+        sql = f"{own}{' DESC' if descending else ''}{' ' + nulls[0] if nulls else ''}"
+        keys.append(Key(scalar, column, descending, own, sql))
     return keys
+
+
+def _column(scalar: Scalar, names: Names, part: str) -> int | None:
+    """The number of the column that an entry names; None where it is an expression."""
+    words = words_of(_DIRECTION.sub("", scalar.text))
+    path = [word.name.casefold() for word in words]
+    if (
+        len(path) == 3
+        and path[0] == names.relation.casefold()
+        and path[1] == "."
+        and path[2] in names.numbers
+    ):
+        return names.numbers[path[2]]
+    if len(words) != 1 or not words[0].is_name:
+        return None
+    if path[0] not in names.numbers:
+        raise QueryError(
+            f'{part}: there is no column {words[0].name!r} in the input: "{words[0].name}" not found',
+            text=names.clause.text,
+            span=scalar.span,
+            found=scalar.text,
+            hint=f"its columns are {', '.join(names.columns)}",
+        )
+    return names.numbers[path[0]]
 
 
 def _check_key(node: exp.Expr, scalar: Scalar, names: Names, part: str) -> None:
@@ -135,13 +159,13 @@ def ordered_rows(
         for place, key in enumerate(partition)
         if key.column is None
     ]
-    sort = [key.scalar.text for key in partition]
+    sort = [key.sql for key in partition]
     hashed = any(key.column is None or types[key.column] not in _COMPARED for key in partition)
     if hashed:
         selected.append(alias(f"hash({', '.join(sort)})", f"{prefix}hash"))
     if clause.within is not None:
         selected += _window(clause.within, order, names, prefix)
-    sort += [key.scalar.text for key in order]
+    sort += [key.sql for key in order]
     if not order:
         warn("MATCH_RECOGNIZE without ORDER BY takes the rows in the order in which the table gives them")
         selected.append(alias("row_number() OVER ()", f"{prefix}arrival"))
