@@ -28,7 +28,7 @@ EBB = "DEFINE ebb AS level < PREV(level), flood AS level > PREV(level)"
 
 def rows(text: str, **tables: object) -> list[tuple[Any, ...]]:
     """The rows of a statement over the tide, or over other tables."""
-    table = estero.sql(text, **(tables or {"tide": TIDE})).to_arrow()
+    table = estero.sql(text, connection=None, **(tables or {"tide": TIDE})).to_arrow()
     return list(zip(*table.to_pydict().values(), strict=True)) if table.num_columns else []
 
 
@@ -38,7 +38,7 @@ def matched(inner: str, select: str = "*", behind: str = "") -> list[tuple[Any, 
 
 def refused(text: str, **tables: object) -> QueryError:
     with pytest.raises(QueryError) as raised:
-        estero.sql(text, **(tables or {"tide": TIDE})).to_arrow()
+        estero.sql(text, connection=None, **(tables or {"tide": TIDE})).to_arrow()
     return raised.value
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from estero.cli import options
+from estero.cli.completion import file_names
 from estero.cli.options import Format, existing_or_not, format_of, option, text_in
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _tables = option(
     multiple=True,
     help="A table that the statement names, and its file in Parquet, CSV, JSON lines or Arrow; can be "
     "repeated.",
-    shell_complete=options.file_names,
+    shell_complete=file_names,
 )
 
 
@@ -51,7 +52,7 @@ def statement(
     from estero.cli.terminal import say, working
 
     chosen = format_of(out, format)
-    result = estero.sql(text_in(statement, _HINT), **_tables_of(table))
+    result = estero.sql(text_in(statement, _HINT), connection=None, **_tables_of(table))
     if explain:
         say(result.explain())
     with working("evaluating"):

@@ -32,6 +32,7 @@ def sql(text: str, /, *, connection: Connection | None = None, **tables: object)
     else is wrong
     is known when the result is asked for.
 
+    >>> import estero
     >>> import pyarrow as pa
     >>> prices = pa.table({"day": [1, 2, 3, 4], "price": [9, 7, 6, 8]})
     >>> estero.sql('''
