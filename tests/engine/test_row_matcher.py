@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from estero import LimitExceeded
 from estero.automata.row_patterns.positions import PositionAutomaton
 from estero.engine.row_patterns import row_matcher, run_rows
 from estero.engine.row_patterns.row_matcher import MatchTable, RowMarks, SkipFailure, find_matches, moves_of
@@ -103,6 +104,14 @@ def test_room_grows_where_matches_overlap(monkeypatch: pytest.MonkeyPatch) -> No
     assert found.length.tolist() == list(range(60, 0, -1))
     assert found.states.size == 60 * 61 // 2
     assert ticks
+
+
+def test_matches_that_overlap_too_much_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_matcher, "MOST_LABELS", 100)
+    monkeypatch.setattr(row_matcher, "_FEWEST", 1)
+    table, _ = moves(parsed("(a+)"), 60)
+    with pytest.raises(LimitExceeded, match="more than 100 rows together"):
+        find_matches(bits([{"a"}] * 60), np.array([0, 60]), table, run_rows.TO_NEXT)
 
 
 @pytest.mark.parametrize(("skipped", "to", "no_row"), [("a", "FIRST", False), ("c", "LAST", True)])

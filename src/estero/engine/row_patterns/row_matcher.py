@@ -20,7 +20,10 @@ from estero.engine.row_patterns.run_rows import (
     advance,
     mark,
 )
+from estero.errors import LimitExceeded
 
+MOST_LABELS = 1 << 28
+"""The rows of all matches together, at most: 1 GB of states."""
 _WORD = 64
 _FEWEST = 1024
 
@@ -76,7 +79,7 @@ def find_matches(
 
     `to` says where a search goes on (`run_rows.PAST_LAST`, …), `until` int64[rows] which border a match
     from there may
-    reach. Raises `SkipFailure`.
+    reach. Raises `SkipFailure` and `LimitExceeded`.
     """
     states = moves.variable.size
     longest = int(np.diff(first).max(initial=0))
@@ -92,6 +95,11 @@ def find_matches(
     cursor = Cursor()
     cursor.to = to
     while (code := advance(partitions, moves, marks, window, matches, cursor)) == GROW:
+        if cursor.labels > MOST_LABELS:
+            raise LimitExceeded(
+                f"matches overlap so much that they have more than {MOST_LABELS:,} rows together, the limit: "
+                "SKIP PAST LAST ROW has each row in one match, and WITHIN makes matches shorter"
+            )
         matches = _grown(matches, cursor.matches, cursor.labels)
         if tick is not None:
             tick()
