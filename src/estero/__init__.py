@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from estero.queries.predicates import predicate
     from estero.queries.query import Query
     from estero.queries.selected import select
+    from estero.queries.sql import SqlResult, sql
     from estero.queries.texts import check, conjunctive, query, restore
     from estero.recognize.continuous import ContinuousRecognizer
 
@@ -58,6 +59,7 @@ __all__ = [
     "Query",
     "QueryError",
     "Scan",
+    "SqlResult",
     "absent",
     "aggregate",
     "attribute",
@@ -86,6 +88,7 @@ __all__ = [
     "restore",
     "scan",
     "select",
+    "sql",
     "var",
 ]
 
@@ -95,6 +98,7 @@ _HOMES = {
     "ContinuousRecognizer": "estero.recognize.continuous",
     "Query": "estero.queries.query",
     "Scan": "estero.events.scan",
+    "SqlResult": "estero.queries.sql",
     "absent": "estero.language.builder.queries",
     "aggregate": "estero.language.builder.functions",
     "attribute": "estero.language.builder.conditions",
@@ -123,6 +127,7 @@ _HOMES = {
     "restore": "estero.queries.texts",
     "scan": "estero.events.scan",
     "select": "estero.queries.selected",
+    "sql": "estero.queries.sql",
     "var": "estero.language.builder.conditions",
 }
 

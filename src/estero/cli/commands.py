@@ -1,4 +1,4 @@
-"""The command line: run, check, explain, stream, demo (`estero --help`).
+"""The command line: run, check, explain, stream, sql, demo (`estero --help`).
 
 It uses only the public interface. Everything heavy is imported inside the commands, so that
 ``--help`` is there at once and a run in this process never loads Spark.
@@ -41,6 +41,7 @@ from estero.cli.options import (
     with_event_options,
     with_values,
 )
+from estero.cli.statement import statement, with_statement_options
 from estero.cli.stream import stream, with_stream_options
 
 if TYPE_CHECKING:
@@ -323,6 +324,7 @@ def explain(
 
 
 app.command("stream")(with_stream_options(reported(stream)))
+app.command("sql")(with_statement_options(reported(statement)))
 
 
 @app.command()

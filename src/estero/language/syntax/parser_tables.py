@@ -25,6 +25,7 @@ _NOT_KEPT: Final[dict[str, Any]] = {"postlex": None, "import_paths": [], "source
 GRAMMARS: Final = {
     "ceql": ("query", "pattern", "condition"),
     "conjunctive": ("conjunctive_query",),
+    "row_pattern": ("row_pattern",),
 }
 """The start rules of each grammar."""
 

@@ -1,0 +1,155 @@
+"""Matches of a row pattern in ordered partitions: what the kernel needs, made, grown and read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.cursor import FULL, GROW
+from estero.engine.row_patterns.run_rows import (
+    AT_END,
+    NO_ROW,
+    Cursor,
+    Matches,
+    Moves,
+    Partitions,
+    Window,
+    advance,
+    mark,
+)
+from estero.errors import LimitExceeded
+
+MOST_LABELS = 1 << 28
+"""The rows of all matches together, at most: 1 GB of states."""
+_WORD = 64
+_FEWEST = 1024
+
+
+@dataclass(frozen=True)
+class MatchTable:
+    """Matches in order: start, length and partition int64 of each; `states` int32 are those of their rows."""
+
+    start: NDArray[np.int64]
+    length: NDArray[np.int64]
+    partition: NDArray[np.int64]
+    states: NDArray[np.int32]
+
+
+class SkipFailure(Exception):
+    """The search cannot go on behind a match: it has `no_row` of the variable, or that is its first row."""
+
+    def __init__(self, match: int, start: int, partition: int, *, no_row: bool) -> None:
+        super().__init__()
+        self.match, self.start, self.partition, self.no_row = match, start, partition, no_row
+
+
+def moves_of(
+    moves: Sequence[Sequence[tuple[int, int]]], variables: Sequence[int], skipped: Sequence[bool]
+) -> Moves:
+    """The moves of all states as arrays, from targets (0 is the end) and what each asks of a border."""
+    states = len(moves)
+    first = np.zeros(4 * states + 1, np.int64)
+    targets: list[int] = []
+    for kind in range(4):
+        for state, own in enumerate(moves):
+            targets += [target for target, asked in own if asked & ~kind == 0]
+            first[kind * states + state + 1] = len(targets)
+    masks = np.zeros((2, states if states <= _WORD else 0), np.uint64)
+    for state in range(masks.shape[1]):
+        for place, kind in enumerate((0, AT_END)):
+            bits = {target for target, asked in moves[state] if asked & ~kind == 0}
+            masks[place, state] = sum(1 << target for target in bits)
+    return Moves(
+        np.array(variables, np.int32), first, np.array(targets, np.int32), masks, np.array(skipped, np.bool_)
+    )
+
+
+def find_matches(
+    variables: NDArray[np.uint64],
+    first: NDArray[np.int64],
+    moves: Moves,
+    to: int,
+    until: NDArray[np.int64] | None = None,
+    tick: Callable[[], None] | None = None,
+) -> MatchTable:
+    """All matches of partitions whose rows are variables[first[p] : first[p + 1]] uint64[rows, words].
+
+    `to` says where a search goes on (`run_rows.PAST_LAST`, …), `until` int64[rows] which border a match
+    from there may
+    reach. Raises `SkipFailure` and `LimitExceeded`.
+    """
+    states = moves.variable.size
+    longest = int(np.diff(first).max(initial=0))
+    window = None
+    marks = np.zeros((0, 1), np.uint64)
+    if until is None:
+        marks = np.empty((longest, -(-states // _WORD)), np.uint64)
+    else:
+        window = Window(until, np.empty((longest, states), np.int64))
+    rows = variables.shape[0]
+    partitions = Partitions(np.ascontiguousarray(variables), first)
+    matches = _room(_FEWEST, max(rows, _FEWEST))
+    cursor = Cursor()
+    cursor.to = to
+    while (code := advance(partitions, moves, marks, window, matches, cursor)) == GROW:
+        if cursor.labels > MOST_LABELS:
+            raise LimitExceeded(
+                f"matches overlap so much that they have more than {MOST_LABELS:,} rows together, the limit: "
+                "SKIP PAST LAST ROW has each row in one match, and WITHIN makes matches shorter"
+            )
+        matches = _grown(matches, cursor.matches, cursor.labels)
+        if tick is not None:
+            tick()
+    found, labels = cursor.matches, cursor.labels
+    if code == FULL:
+        last = found - 1
+        raise SkipFailure(
+            last, int(matches.start[last]), int(matches.partition[last]), no_row=cursor.failure == NO_ROW
+        )
+    return MatchTable(
+        matches.start[:found], matches.length[:found], matches.partition[:found], matches.state[:labels]
+    )
+
+
+def _room(matches: int, labels: int) -> Matches:
+    return Matches(
+        np.empty(matches, np.int64),
+        np.empty(matches, np.int64),
+        np.empty(matches, np.int64),
+        np.empty(labels, np.int32),
+    )
+
+
+def _grown(matches: Matches, found: int, labels: int) -> Matches:
+    """Twice the room of what is full; labels may be of a match that is not complete yet."""
+    full = found == matches.start.size
+    room = _room(matches.start.size * (1 + full), matches.state.size * (1 + (not full)))
+    room.start[:found] = matches.start[:found]
+    room.length[:found] = matches.length[:found]
+    room.partition[:found] = matches.partition[:found]
+    room.state[:labels] = matches.state[:labels]
+    return room
+
+
+class RowMarks:
+    """Of one partition after the other, from which states its rows can still lead to a match."""
+
+    def __init__(self, variables: NDArray[np.uint64], first: NDArray[np.int64], moves: Moves) -> None:
+        self._partitions = Partitions(np.ascontiguousarray(variables), first)
+        self._moves = moves
+        longest = int(np.diff(first).max(initial=0))
+        self._marks = np.empty((longest, -(-moves.variable.size // _WORD)), np.uint64)
+        self._begin = 0
+
+    def go_to(self, partition: int) -> None:
+        """Marks the rows of a partition."""
+        mark(self._partitions, self._moves, self._marks, partition)
+        self._begin = int(self._partitions.first[partition])
+
+    def has(self, state: int, row: int) -> bool:
+        """Whether a row that has this state can lead to a match."""
+        word = int(self._marks[row - self._begin, state >> 6])
+        return bool(word >> (state & 63) & 1)

@@ -1,0 +1,201 @@
+"""Statements of SQL with MATCH_RECOGNIZE over tables of this process (`estero.sql`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from estero.errors import QueryError, Span
+from estero.events.database import Connection, lent_to
+from estero.events.inputs import open_input
+from estero.language.row_patterns.statements import Placed, placed_clauses
+from estero.language.row_patterns.words import words_of
+from estero.recognize.row_patterns.evaluation import Evaluation
+from estero.recognize.row_patterns.ordered_rows import Relation
+from estero.recognize.row_patterns.statements import in_words_of, unique
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+
+def sql(text: str, /, *, connection: Connection | None = None, **tables: object) -> SqlResult:
+    """The lazy result of a statement, in which MATCH_RECOGNIZE may stand behind any table or subquery.
+
+    `tables` are the tables that it names, as events are given: frames, Arrow tables, paths; with
+    `connection` also
+    those of a connection of DuckDB. Raises `QueryError` with all that is wrong in MATCH_RECOGNIZE; what
+    else is wrong
+    is known when the result is asked for.
+
+    >>> import estero
+    >>> import pyarrow as pa
+    >>> prices = pa.table({"day": [1, 2, 3, 4], "price": [9, 7, 6, 8]})
+    >>> estero.sql('''
+    ...     SELECT * FROM prices MATCH_RECOGNIZE (
+    ...         ORDER BY day
+    ...         MEASURES FIRST(day) AS first, LAST(DOWN.day) AS bottom, LAST(day) AS last
+    ...         PATTERN (STRT DOWN+ UP+)
+    ...         DEFINE DOWN AS price < PREV(price), UP AS price > PREV(price)
+    ...     )''', prices=prices).to_arrow().to_pylist()
+    [{'first': 1, 'bottom': 3, 'last': 4}]
+    """
+    return SqlResult(text, placed_clauses(text), connection, tables)
+
+
+class SqlResult:
+    """What a statement gives, computed when it is first asked for."""
+
+    def __init__(
+        self,
+        text: str,
+        clauses: tuple[Placed, ...],
+        connection: Connection | None,
+        tables: Mapping[str, object],
+    ) -> None:
+        self._text, self._clauses = text, clauses
+        self._tables = tables
+        self._connection = lent_to(self).cursor() if connection is None else connection
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as a table of Arrow."""
+        return self._table
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a frame of pandas."""
+        return self._table.to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as a frame of Polars."""
+        import polars as pl
+
+        frame = pl.from_arrow(self._table)
+        return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
+
+    def to_duckdb(self) -> Any:
+        """The rows as a relation of DuckDB."""
+        return self._connection.from_arrow(self._table)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The names and types of the columns."""
+        return self._table.schema
+
+    def explain(self) -> str:
+        """How each MATCH_RECOGNIZE is evaluated, in one line for each."""
+        lines: list[str] = []
+        with self._named_tables(), self._evaluated(lines):
+            pass
+        return "\n".join(lines) or "no MATCH_RECOGNIZE: the statement is DuckDB's"
+
+    def __repr__(self) -> str:
+        return f"<SqlResult of {len(self._clauses)} MATCH_RECOGNIZE>"
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        with (
+            self._named_tables(),
+            self._evaluated([]) as statement,
+            in_words_of("the statement around MATCH_RECOGNIZE" if self._clauses else "the statement"),
+        ):
+            result = self._connection.sql(statement)
+            return pa.table({}) if result is None else result.to_arrow_table()
+
+    @contextmanager
+    def _evaluated(self, lines: list[str]) -> Iterator[str]:
+        """The statement with results in place of clauses, while these are registered; `lines` say how."""
+        results: list[str] = []
+        pieces = _Pieces(self._text)
+        try:
+            for number, placed in enumerate(self._clauses, 1):
+                relation = Relation(pieces.text(placed.source), placed.relation, _with(pieces, placed))
+                evaluation = Evaluation(
+                    self._connection, placed.clause, relation, _aggregates(self._connection)
+                )
+                lines.append(f"MATCH_RECOGNIZE {number}: {evaluation.conditions.strategy}")
+                name = unique("result")
+                self._connection.register(name, evaluation.table())
+                results.append(name)
+                pieces.replace(placed.whole, name)
+            yield pieces.text(Span(0, len(self._text)))
+        finally:
+            for name in results:
+                self._connection.unregister(name)
+
+    @contextmanager
+    def _named_tables(self) -> Iterator[None]:
+        """Registers the tables that the statement names, as long as it is evaluated."""
+        words = {word.name.casefold() for word in words_of(self._text) if word.is_name}
+        registered: list[str] = []
+        try:
+            for name, table in self._tables.items():
+                if name.casefold() in words:
+                    self._connection.register(name, _arrow(table, self._connection))
+                    registered.append(name)
+            yield
+        finally:
+            for name in registered:
+                self._connection.unregister(name)
+
+
+def _arrow(table: object, connection: Connection) -> pa.Table:
+    """A table of Arrow with the rows of whatever can be events."""
+    if isinstance(table, pa.Table):
+        return table
+    opened = open_input(table)
+    if opened.table is not None:
+        return opened.table
+    if opened.query is not None:
+        with in_words_of("a table of the statement"):
+            return connection.sql(opened.query).to_arrow_table()
+    if opened.stream is None:
+        raise QueryError("a table of the statement has no rows that can be read")
+    return opened.stream(None).read_all()
+
+
+class _Pieces:
+    """A text in which parts are replaced, by their places in the first text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._replaced: list[tuple[Span, str]] = []
+
+    def replace(self, span: Span, piece: str) -> None:
+        """Puts a piece in place of a part, with all pieces in it."""
+        inside = [entry for entry in self._replaced if not span.start <= entry[0].start < span.end]
+        self._replaced = sorted([*inside, (span, piece)], key=lambda entry: entry[0].start)
+
+    def text(self, span: Span) -> str:
+        """The text of a part as it is now."""
+        parts = []
+        at = span.start
+        for replaced, piece in self._replaced:
+            if at <= replaced.start and replaced.end <= span.end:
+                parts += [self._text[at : replaced.start], piece]
+                at = replaced.end
+        return "".join([*parts, self._text[at : span.end]])
+
+
+def _with(pieces: _Pieces, placed: Placed) -> str:
+    """The WITH before the relation of a clause."""
+    if not placed.named:
+        return ""
+    definitions = ", ".join(map(pieces.text, placed.named))
+    return f"WITH {'RECURSIVE ' if placed.recursive else ''}{definitions}"
+
+
+_known: dict[str, frozenset[str]] = {}
+
+
+def _aggregates(connection: Connection) -> frozenset[str]:
+    """The names of DuckDB's aggregates."""
+    if "duckdb" not in _known:
+        rows = connection.execute(
+            "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate'"
+        ).fetchall()
+        _known["duckdb"] = frozenset(name for (name,) in rows)
+    return _known["duckdb"]

@@ -1,0 +1,177 @@
+"""Matches as columns of numbers, and the rows that addresses name in all of them at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.language.row_patterns.slots import Address, Rows
+from estero.language.row_patterns.tree import RowPatternClause
+from estero.recognize.row_patterns.ordered_rows import OrderedRows
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Matches in order: start, length and partition of each.
+
+    `variable` is the number of the variable of each of their rows, one behind the other; `variables` are the
+    keys by number, `labels` the names as they are written, and `excluded` says which rows are not shown.
+    """
+
+    start: Ints
+    length: Ints
+    partition: Ints
+    variable: NDArray[np.int32]
+    excluded: NDArray[np.bool_]
+    variables: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    @cached_property
+    def offset(self) -> Ints:
+        """Where the rows of each match begin among all of them; one more for their end."""
+        return np.concatenate([[0], np.cumsum(self.length)]).astype(np.int64)
+
+    @cached_property
+    def number(self) -> Ints:
+        """The number of each match in its partition, from 1."""
+        if not self.partition.size:
+            return np.zeros(0, np.int64)
+        begins = np.concatenate([[True], self.partition[1:] != self.partition[:-1]])
+        places = np.arange(self.partition.size, dtype=np.int64)
+        return places - np.maximum.accumulate(np.where(begins, places, 0)) + 1
+
+    @cached_property
+    def match_of(self) -> Ints:
+        """Of each row that was matched its match."""
+        return np.repeat(np.arange(self.start.size, dtype=np.int64), self.length)
+
+    @cached_property
+    def row_of(self) -> Ints:
+        """Of each row that was matched its row of the input."""
+        places = np.arange(self.variable.size, dtype=np.int64)
+        return places - np.repeat(self.offset[:-1] - self.start, self.length)
+
+    def numbers_of(self, rows: Rows) -> list[int]:
+        """The numbers of the variables that are meant."""
+        return [number for number, key in enumerate(self.variables) if rows is None or key in rows]
+
+
+class Place(NamedTuple):
+    """Rows of the input, and which of them there are."""
+
+    row: Ints
+    there: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class ShownRows:
+    """What is shown: of each row its match, its row of the input, and its place among the matched rows.
+
+    The match is -1 where there is none. The place of an empty match is the one before its rows would begin.
+    """
+
+    matches: Matches
+    rows: OrderedRows
+    match: Ints
+    row: Ints
+    place: Ints
+    _of_variables: dict[Rows, tuple[Ints, Ints]] = field(default_factory=dict)
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all belong to matches."""
+        return not self.match.size or int(self.match.min()) >= 0
+
+    def at(self, address: Address) -> Place:
+        """The rows that an address names, for all rows that are shown."""
+        low, high = self._borders(final=address.final)
+        if address.rows is None:
+            place = high - address.offset if address.last else low + address.offset
+            there = (place >= low) & (place <= high)
+        else:
+            places, before = self._occurrences(address.rows)
+            first, behind = before[low], before[np.maximum(high + 1, low)]
+            index = behind - 1 - address.offset if address.last else first + address.offset
+            there = (index >= first) & (index < behind)
+            place = places[np.where(there, index, 0)] if places.size else low
+        there &= self.match >= 0
+        match = np.maximum(self.match, 0)
+        if not self.matches.start.size:
+            return Place(np.zeros_like(self.row), there)
+        row = self.matches.start[match] + place - low + address.shift
+        if address.shift:
+            partition = self.matches.partition[match]
+            there &= (row >= self.rows.first[partition]) & (row < self.rows.first[partition + 1])
+        return Place(row, there)
+
+    def variable_at(self, address: Address) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """The variable's number of the rows that an address names, and which have one in the match."""
+        row, there = self.at(address)
+        if not self.matches.start.size:
+            return np.zeros(row.size, np.int32), there
+        match = np.maximum(self.match, 0)
+        inside = row - self.matches.start[match]
+        there = there & (inside >= 0) & (inside < self.matches.length[match])
+        place = np.where(there, self.matches.offset[match] + inside, 0)
+        variables = self.matches.variable
+        return (variables[place] if variables.size else np.zeros(row.size, np.int32)), there
+
+    def count(self, rows: Rows, *, final: bool) -> Ints:
+        """How many rows of these variables there are up to each row, or in its match."""
+        low, high = self._borders(final=final)
+        if rows is None:
+            return high + 1 - low
+        _, before = self._occurrences(rows)
+        counts: Ints = before[np.maximum(high + 1, low)] - before[low]
+        return counts
+
+    def _borders(self, *, final: bool) -> tuple[Ints, Ints]:
+        """The places of the first and the last row that count."""
+        match = np.maximum(self.match, 0)
+        low = self.matches.offset[match]
+        high = self.matches.offset[match + 1] - 1 if final and self.matches.start.size else self.place
+        return low, high
+
+    def _occurrences(self, rows: Rows) -> tuple[Ints, Ints]:
+        """The places of these variables, and how many there are before each place."""
+        known = self._of_variables.get(rows)
+        if known is None:
+            table = np.zeros(max(len(self.matches.variables), 1), np.bool_)
+            table[self.matches.numbers_of(rows)] = True
+            mine = table[self.matches.variable]
+            before = np.zeros(mine.size + 1, np.int64)
+            np.cumsum(mine, out=before[1:])
+            known = self._of_variables[rows] = (np.flatnonzero(mine).astype(np.int64), before)
+        return known
+
+
+def shown_rows(clause: RowPatternClause, matches: Matches, rows: OrderedRows) -> ShownRows:
+    """The rows that ONE ROW or ALL ROWS PER MATCH shows, in the order of the input."""
+    everyone = np.arange(matches.start.size, dtype=np.int64)
+    last = np.maximum(matches.start, matches.start + matches.length - 1)
+    if clause.rows == "one":
+        return ShownRows(matches, rows, everyone, last, matches.offset[1:] - 1)
+    kept = ~matches.excluded
+    parts = [(matches.match_of[kept], matches.row_of[kept], np.flatnonzero(kept).astype(np.int64))]
+    if clause.rows != "all nonempty":
+        empty = matches.length == 0
+        parts.append((everyone[empty], matches.start[empty], matches.offset[:-1][empty] - 1))
+    if clause.rows == "all unmatched":
+        free = np.ones(rows.size, np.bool_)
+        free[matches.row_of] = False
+        free[matches.start] = False
+        unmatched = np.flatnonzero(free).astype(np.int64)
+        parts.append(
+            (np.full(unmatched.size, -1, np.int64), unmatched, np.full(unmatched.size, -1, np.int64))
+        )
+    match, row, place = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    if len(parts) > 1:
+        order = np.lexsort((match, row) if clause.rows == "all unmatched" else (place, match))
+        match, row, place = match[order], row[order], place[order]
+    return ShownRows(matches, rows, match, row, place)

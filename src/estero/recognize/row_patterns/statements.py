@@ -1,0 +1,115 @@
+"""DuckDB as row patterns use it: Arrow in and out, errors in Estero's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, Final, Protocol
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from estero.classify.sql_texts import quoted
+from estero.errors import DataError, QueryError
+
+_number: Final = count()
+_ONE_BATCH: Final = 1 << 30
+PREFIX: Final = "estero__"
+
+
+def unique(kind: str) -> str:
+    """A name of a relation that nothing else has."""
+    return f"{PREFIX}{kind}_{next(_number)}"
+
+
+@contextmanager
+def in_words_of(purpose: str) -> Iterator[None]:
+    """Turns errors of DuckDB into Estero's, which say for what it was asked."""
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error as error:
+        message = f"{purpose}: {' '.join(str(error).split(_PLACE)[0].split())}"
+        if isinstance(error, _OF_TEXT):
+            raise QueryError(message) from error
+        raise DataError(message) from error
+
+
+_PLACE: Final = "\n\nLINE "
+_OF_TEXT: Final = (
+    duckdb.BinderException,
+    duckdb.CatalogException,
+    duckdb.ParserException,
+    duckdb.SyntaxException,
+    duckdb.NotImplementedException,
+)
+
+
+class Statements:
+    """A connection on which statements read Arrow tables by names of their own."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+
+    def table(self, sql: str, purpose: str, relations: Mapping[str, pa.Table] | None = None) -> pa.Table:
+        """The result of a statement over these relations, in one batch as far as Arrow allows."""
+        with in_words_of(purpose), self._registered(relations or {}):
+            return self.connection.sql(sql).to_arrow_table(_ONE_BATCH)
+
+    def types(
+        self, sql: str, purpose: str, relations: Mapping[str, pa.Table] | None = None
+    ) -> list[tuple[str, str]]:
+        """The names and types of the columns of a statement."""
+        with in_words_of(purpose), self._registered(relations or {}):
+            rows = self.connection.sql(f"DESCRIBE {sql}").fetchall()
+        return [(str(row[0]), str(row[1])) for row in rows]
+
+    def value(self, sql: str, parameters: Sequence[Any], purpose: str) -> Any:
+        """The one value of a statement."""
+        with in_words_of(purpose):
+            rows = self.connection.execute(sql, list(parameters)).fetchall()
+        return rows[0][0]
+
+    @contextmanager
+    def _registered(self, relations: Mapping[str, pa.Table]) -> Iterator[None]:
+        for name, table in relations.items():
+            self.connection.register(name, table)
+        try:
+            yield
+        finally:
+            for name in relations:
+                self.connection.unregister(name)
+
+
+class Written(Protocol):
+    """An expression over slots."""
+
+    @property
+    def tree(self) -> exp.Expr:
+        """Its tree, in which slots are columns s0, s1 and so on."""
+
+
+def written(expression: Written, names: Sequence[str], dialect: str = "duckdb") -> str:
+    """The SQL of an expression whose slots are columns of these names."""
+    renamed = {f"s{number}": name for number, name in enumerate(names)}
+
+    def column(node: exp.Expr) -> exp.Expr:
+        if (
+            isinstance(node, exp.Column)
+            and len(node.parts) == 1
+            and node.name in renamed
+            and not node.this.quoted
+        ):
+            return exp.column(renamed[node.name])
+        return node
+
+    text: str = expression.tree.transform(column).sql(dialect)
+    return text
+
+
+def alias(sql: str, name: str) -> str:
+    """An expression under a name."""
+    return f"{sql} AS {quoted(name)}"
