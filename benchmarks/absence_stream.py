@@ -50,8 +50,8 @@ CASES = (
 def run(spark: SparkSession, case: Asked, events: Path, out: Path) -> list[dict[str, Any]]:
     """Recognizes all files, one in each micro-batch; what Spark says of each micro-batch."""
     df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(events.as_uri())
-    found = recognize(df, case.query, type="type", time="ts", partials=case.partials)
-    sink = found.writeStream.format("parquet").option("checkpointLocation", str(out / "checkpoint"))
+    answers = recognize(df, case.query, type="type", time="ts", partials=case.partials)
+    sink = answers.writeStream.format("parquet").option("checkpointLocation", str(out / "checkpoint"))
     query = sink.trigger(availableNow=True).start(str(out / "answers"))
     query.awaitTermination()
     return [json.loads(progress.json) for progress in query.recentProgress]
@@ -61,13 +61,13 @@ def check(spark: SparkSession, case: Asked, place: Path) -> int:
     """Compares the rows with those of this process; how many there are. Raises where they differ."""
     write_stream(case, place / "events", 5, 40 * case.keys // 10 + 20_000)
     run(spark, case, place / "events", place)
-    found = spark.read.parquet(str(place / "answers")).toArrow().to_pylist()
+    rows = spark.read.parquet(str(place / "answers")).toArrow().to_pylist()
     answer = estero.query(case.query).run(str(place / "events" / "*.parquet"), type="type", time="ts")
     expected = answer.to_arrow().to_pylist()
     if case.partials:
         expected += answer.partials().to_arrow().to_pylist()
-    if not expected or _told(found) != _told(expected):
-        raise ValueError(f"{case.name}: {len(found)} rows, and {len(expected)} are expected")
+    if not expected or _told(rows) != _told(expected):
+        raise ValueError(f"{case.name}: {len(rows)} rows, and {len(expected)} are expected")
     return len(expected)
 
 
@@ -96,10 +96,11 @@ def main() -> None:
             place = Path(directory, str(number))
             rows = check(spark, case, place / "check")
             write_stream(case, place / "events", WARM + asked.batches, case.batch)
-            reports = [each for each in run(spark, case, place / "events", place) if each["numInputRows"]]
-            seconds = sum(each["durationMs"]["triggerExecution"] for each in reports[WARM:]) / 1000
+            reports = run(spark, case, place / "events", place)
+            reports = [report for report in reports if report["numInputRows"]]
+            seconds = sum(report["durationMs"]["triggerExecution"] for report in reports[WARM:]) / 1000
             speed = case.batch * len(reports[WARM:]) / seconds
-            state = max(each["observedMetrics"]["estero"]["state_bytes"] for each in reports[WARM:])
+            state = max(report["observedMetrics"]["estero"]["state_bytes"] for report in reports[WARM:])
             print(
                 f"{case.name}: {rows:,} rows are right; {speed:,.0f} events/s, {case.wanted:,} wanted; "
                 f"state {state / 1e6:.1f} MB",

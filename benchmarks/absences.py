@@ -74,13 +74,13 @@ def main(size: int, keys: int) -> None:
         def listed(query: estero.Query = query) -> int:
             return sum(batch.num_rows for batch in query.run(table, type="kind", time="time").batches())
 
-        found, wanted = listed(), expected(table, where)
-        if not found == wanted == count():
-            raise AssertionError(f"{text}: {found} complex events, and not {wanted}")
-        rates = [size / best_of(3, each) / 1e6 for each in (listed, count)]
+        counted, wanted = listed(), expected(table, where)
+        if not counted == wanted == count():
+            raise AssertionError(f"{text}: {counted} complex events, and not {wanted}")
+        rates = [size / best_of(3, form) / 1e6 for form in (listed, count)]
         print(
             f"{rates[0]:5.1f} million events/s of processor time listed, {rates[1]:5.1f} counted"
-            f"  {found:>12,} found  {text}"
+            f"  {counted:>12,} found  {text}"
         )
 
 
@@ -90,20 +90,20 @@ def long(size: int, keys: int) -> None:
     blocks = size // BLOCK
     hours = BLOCK // keys  # each key has an event in an hour, as with 10^7 events of 10^5 keys
     recognizer = estero.query(text).recognizer(events(1, keys).schema, type="kind", time="time")
-    found, taken, first = 0, 0.0, []
+    total, taken, first = 0, 0.0, []
     for number in range(blocks):
         table = events(BLOCK, keys, hours=hours, block=number)
         began = time.process_time()
-        found += recognizer.push(table).count()
+        total += recognizer.push(table).count()
         taken += time.process_time() - began
         if number < CHECKED:
             first.append(table)
-        if number == CHECKED - 1 and found != expected(together(first), "after"):
-            raise AssertionError(f"{found} complex events, and not {expected(together(first), 'after')}")
+        if number == CHECKED - 1 and total != expected(together(first), "after"):
+            raise AssertionError(f"{total} complex events, and not {expected(together(first), 'after')}")
         if (number + 1) % max(1, blocks // 10) == 0:
             speed = (number + 1) * BLOCK / taken / 1e6
             print(
-                f"{(number + 1) * BLOCK:>13,} events, {found:>12,} found, {speed:4.1f} million events/s of "
+                f"{(number + 1) * BLOCK:>13,} events, {total:>12,} found, {speed:4.1f} million events/s of "
                 f"processor time, {memory():6.0f} MB, open: {recognizer.progress().waiting:,} events"
             )
 
@@ -123,7 +123,7 @@ def memory() -> float:
 
 
 if __name__ == "__main__":
-    given = [int(float(each)) for each in sys.argv[1:] if each != "--long"]
+    given = [int(float(word)) for word in sys.argv[1:] if word != "--long"]
     if "--long" in sys.argv:
         long(*given, *(100_000_000, 100_000)[len(given) :])
     else:

@@ -32,7 +32,7 @@ _NOT_FOR_USERS = {"ESTERO_KERNELS", "PYTHONDONTWRITEBYTECODE"}
 def flat_updates(events: int, repeats: int) -> list[Figures]:
     """Events per second of pure updates, for windows from 100 to 100,000 events."""
     table = DENSE.table(events, dictionary=True)
-    found = []
+    lines = []
     for pattern in UPDATE_PATTERNS:
         rates = dict.fromkeys((str(window) for window in CURVE_WINDOWS), 0.0)
         for _ in range(repeats):
@@ -40,9 +40,9 @@ def flat_updates(events: int, repeats: int) -> list[Figures]:
                 seconds, _ = estero_runs.seconds_to_answers(DENSE, dense_text(pattern, window), table)
                 rates[str(window)] = max(rates[str(window)], events / seconds)
         spread = max(rates.values()) / min(rates.values())
-        found.append({"query": pattern, "events": events, "events/s by window": rates, "spread": spread})
+        lines.append({"query": pattern, "events": events, "events/s by window": rates, "spread": spread})
         print(f"updates: {pattern}: slowest window {spread:.2f} times slower than the fastest", flush=True)
-    return found
+    return lines
 
 
 def first_answers(repeats: int) -> Figures:
@@ -68,7 +68,7 @@ def first_answers(repeats: int) -> Figures:
 
 def memory(events: int) -> list[Figures]:
     """Resident memory of a fresh process while generated events pass through a query in record batches."""
-    found = []
+    lines = []
     for name, workload, text in (
         ("stock, 3 events", "stock", STOCK.queries[0].text),
         ("dense, Kleene, window 10,000", "dense", dense_text("Kleene", 10_000, limit=1)),
@@ -80,14 +80,14 @@ def memory(events: int) -> list[Figures]:
             text=True,
         )
         line: Figures = {"query": name, "text": text, **json.loads(done.stdout.splitlines()[-1])}
-        found.append(line)
+        lines.append(line)
         print(
             f"memory: {name}: {line['early MB']:.0f} MB at most in the first half, "
             f"{line['peak MB']:.0f} MB at most over {line['events']:,} events, "
             f"{line['events/s'] / 1e6:.1f} M events/s with generation",
             flush=True,
         )
-    return found
+    return lines
 
 
 def import_time(repeats: int) -> Figures:

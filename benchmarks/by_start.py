@@ -26,7 +26,7 @@ WINDOWS = (100, 10_000, None)
 SHARE_OF_ENDS = 0.1
 TIMES = 5
 
-Found = tuple[int, int, int]
+Span = tuple[int, int, int]
 """Start, end, and how many events are marked A."""
 
 
@@ -47,9 +47,9 @@ def query(window: int | None, *, shown: str = "*") -> estero.Query:
     return estero.query(f"SELECT LONGEST DISJOINT {shown} WHERE A+ ; B{within}")
 
 
-def plainly(kinds: Sequence[str], window: int | None) -> list[Found]:
+def plainly(kinds: Sequence[str], window: int | None) -> list[Span]:
     """What a plain program finds: from each A on, the last B in the window, and all that is A before it."""
-    found = []
+    spans = []
     start = 0
     while start < len(kinds):
         last = len(kinds) - 1 if window is None else min(start + window, len(kinds) - 1)
@@ -57,18 +57,18 @@ def plainly(kinds: Sequence[str], window: int | None) -> list[Found]:
         if not ends:
             start += 1
             continue
-        found.append((start, ends[-1], kinds[start : ends[-1]].count("A")))
+        spans.append((start, ends[-1], kinds[start : ends[-1]].count("A")))
         start = ends[-1] + 1
-    return found
+    return spans
 
 
 def check(window: int | None) -> None:
     """Compares with a plain program; raises `Wrong` where they differ."""
     events = stream(CHECKED)
     answer = query(window).run(events, type="type", time="time")
-    found = [(each.start, each.end, len(each["A"])) for each in answer]
-    if found != plainly(events["type"].to_pylist(), window):
-        raise Wrong(f"window {window}: {found[:3]} …")
+    spans = [(match.start, match.end, len(match["A"])) for match in answer]
+    if spans != plainly(events["type"].to_pylist(), window):
+        raise Wrong(f"window {window}: {spans[:3]} …")
 
 
 def seconds(window: int | None, events: pa.Table, shown: str) -> tuple[float, int]:
@@ -89,7 +89,7 @@ def measured(window: int | None, shown: str) -> dict[str, Any]:
     return {
         "window": window,
         "shown": shown,
-        "seconds": [round(each, 3) for each, _ in taken],
+        "seconds": [round(time, 3) for time, _ in taken],
         "ratio": round(long / short, 1),
         "events a second": round(LENGTHS[1] / long),
         "rows": rows,
@@ -108,9 +108,9 @@ SESSIONS = "SELECT LONGEST DISJOINT click WHERE click+[<= 30 [time]] PARTITION B
 KEYS = (1, 100, 10_000)
 
 
-def sessions_plainly(events: pa.Table) -> list[Found]:
+def sessions_plainly(events: pa.Table) -> list[Span]:
     """What a plain program finds: a session ends before a gap, or where it gets longer than the window."""
-    found: list[Found] = []
+    spans: list[Span] = []
     users, times = events["user"].to_numpy(), events["time"].to_numpy()
     for user in np.unique(users).tolist():
         places = np.flatnonzero(users == user).tolist()
@@ -118,18 +118,18 @@ def sessions_plainly(events: pa.Table) -> list[Found]:
         for place, after in zip(places, [*places[1:], -1], strict=True):
             count += 1
             if after < 0 or times[after] - times[place] > 30 or times[after] - times[first] > 200:
-                found.append((first, place, count))
+                spans.append((first, place, count))
                 first, count = after, 0
-    return sorted(found)
+    return sorted(spans)
 
 
 def check_sessions(keys: int) -> None:
     """Compares with a plain program; raises `Wrong` where they differ."""
     events = clicks(CHECKED, keys)
     answer = estero.query(SESSIONS).run(events, type="type", time="time")
-    found = sorted((each.start, each.end, len(each["click"])) for each in answer)
-    if found != sessions_plainly(events):
-        raise Wrong(f"{keys} keys: {found[:3]} …")
+    spans = sorted((match.start, match.end, len(match["click"])) for match in answer)
+    if spans != sessions_plainly(events):
+        raise Wrong(f"{keys} keys: {spans[:3]} …")
 
 
 def measured_sessions(keys: int) -> dict[str, Any]:

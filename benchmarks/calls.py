@@ -72,10 +72,10 @@ def main() -> None:
     arguments = given(advance)
 
     def moved() -> int:
-        pools = (type(each)(*each) if isinstance(each, tuple) else each for each in arguments)
+        pools = (type(pool)(*pool) if isinstance(pool, tuple) else pool for pool in arguments)
         return advance(*pools)
 
-    pools = [each for each in arguments if isinstance(each, tuple) and not isinstance(each, Cursor)]
+    pools = [pool for pool in arguments if isinstance(pool, tuple) and not isinstance(pool, Cursor)]
     print(f"| the same, all {len(pools)} pools made anew | {microseconds(moved, ()):.2f} |")
 
 

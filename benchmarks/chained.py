@@ -56,9 +56,11 @@ class Case:
         follow = range(1, self.kinds)
         return [begins, *(ChainStep(kind - 1, kind, kind, kind, KEY, KEY, pairs) for kind in follow)]
 
-    def recognizer(self, room: int = 1 << 12) -> Recognizer[ChainRuns]:
+    def recognizer(self, capacity: int = 1 << 12) -> Recognizer[ChainRuns]:
         """A recognizer that has seen nothing."""
-        return Recognizer(ChainRuns(chain_tables(self.kinds, self.steps, [self.kinds - 1]), capacity=room))
+        return Recognizer(
+            ChainRuns(chain_tables(self.kinds, self.steps, [self.kinds - 1]), capacity=capacity)
+        )
 
 
 def stream(case: Case, events: int, seed: int) -> EventBatch:
@@ -131,20 +133,20 @@ def updates(case: Case, events: int) -> dict[str, Any]:
 def answers(case: Case) -> dict[str, float]:
     """Complex events per second and entries looked at for each of their events, of the first ones."""
     recognizer = case.recognizer()
-    seconds, found, items, looks = 0.0, 0, 0, 0
+    seconds, count, items, looks = 0.0, 0, 0, 0
     for roots in recognizer.push(stream(case, 20 * CHECKED, 0)):
         looked, began = int(recognizer.runs.entries.looked[0]), time.perf_counter()
         last = roots.part(max(0, roots.root.size - 1_000), roots.root.size)
         for matches in recognizer.matches(last):
-            found += matches.start.size
+            count += matches.start.size
             items += matches.event.size
-            if found >= ANSWERS:
+            if count >= ANSWERS:
                 break
         seconds += time.perf_counter() - began
         looks += int(recognizer.runs.entries.looked[0]) - looked
     return {
-        "complex events": found,
-        "complex events/s": round(found / seconds),
+        "complex events": count,
+        "complex events/s": round(count / seconds),
         "entries looked at per marked event": round(looks / max(1, items), 3),
     }
 

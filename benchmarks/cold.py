@@ -32,8 +32,8 @@ PLANS = {
     "spans": "SELECT MAX * WHERE A ; B+ ; C WITHIN 100 EVENTS",
     COUNTED: "SELECT * WHERE A ; B ; C",
 }
-IMPORTS = "estero.queries.query", "estero.recognize.in_process", "estero.answers.answer", "duckdb", "pyarrow"
-_EVENTS, _MANY, _FOUND, _TURNS = 1_000, 1_000_000, 1_000, 5
+IMPORTS = "estero.queries.query", "estero.recognize.in_process", "estero.answers.answer", "pyarrow"
+_EVENTS, _MANY, _LIMIT, _TURNS = 1_000, 1_000_000, 1_000, 5
 _WORKER = "worker"
 _NOT_FOR_USERS = {"ESTERO_KERNELS", "PYTHONDONTWRITEBYTECODE"}
 
@@ -55,11 +55,11 @@ def _turn(events: Path, plans: Sequence[str]) -> list[Took]:
     program = [sys.executable, "-m", "benchmarks.cold", str(events), *plans]
     now = 0.0, time.time()
     ran = subprocess.run(program, check=True, stdout=subprocess.PIPE, text=True, env=environment)
-    found = []
+    times = []
     for cpu, wall in json.loads(ran.stdout):
-        found.append((cpu - now[0], wall - now[1]))
+        times.append((cpu - now[0], wall - now[1]))
         now = cpu, wall
-    return found
+    return times
 
 
 def _measure(events: str, plans: Sequence[str]) -> None:
@@ -89,7 +89,7 @@ def _ask(plan: str, events: str) -> None:
     if plan == COUNTED:
         answer.count()
     else:
-        answer.limit(_FOUND).to_arrow()
+        answer.limit(_LIMIT).to_arrow()
 
 
 def _cpu() -> float:

@@ -82,7 +82,7 @@ def check_answers(workload: Workload, query: BenchmarkQuery, table: pa.Table, co
 
 def throughput(workload: Workload, tables: Tables, core: CorePeer | None, repeats: int) -> list[Figures]:
     """Events per second of every query of a workload; answers are written out as tables, text by CORE."""
-    found = []
+    rows = []
     for query in workload.queries:
         line: Figures = {"workload": workload.name, "query": query.name, "text": query.text}
         if core is not None:
@@ -107,14 +107,14 @@ def throughput(workload: Workload, tables: Tables, core: CorePeer | None, repeat
             }
         if "estero dictionary" not in line:
             line["strings"] = "none"
-        found.append(line)
+        rows.append(line)
         _say(line)
-    return found
+    return rows
 
 
 def enumeration(core: CorePeer | None, repeats: int) -> list[Figures]:
     """Answers per second where every answer is written out, marked events with their attributes."""
-    found = []
+    rows = []
     for pattern, window, events in ENUMERATED:
         text = dense_text(pattern, window)
         table = DENSE.table(events)
@@ -130,9 +130,9 @@ def enumeration(core: CorePeer | None, repeats: int) -> list[Figures]:
             raise Disagreement(f"{text}\n  " + ", ".join(f"{name}: {n}" for name, (_, n) in best.items()))
         for name, (seconds, outputs) in best.items():
             line[name] = {"outputs/s": outputs / seconds, "seconds": seconds, "outputs": outputs}
-        found.append(line)
+        rows.append(line)
         _say(line)
-    return found
+    return rows
 
 
 def _best(runs: dict[str, Callable[[], tuple[float, int]]], repeats: int) -> dict[str, tuple[float, int]]:

@@ -32,7 +32,7 @@ MEMBER = re.compile(r"\(id: \d+ attributes: \[(\d+) ")
 
 def in_dialect(query: str) -> str:
     """The query as CORE reads it: its attribute windows are exclusive, so they are one tick longer."""
-    return ATTRIBUTE_WINDOW.sub(lambda found: f"WITHIN {int(found[1]) + 1} [", query)
+    return ATTRIBUTE_WINDOW.sub(lambda window: f"WITHIN {int(window[1]) + 1} [", query)
 
 
 class Peer:
@@ -117,7 +117,7 @@ class Peer:
 
         The two numbers that CORE prints before them are not read: times, where the window is one of time.
         """
-        return sorted(sorted(int(each) for each in MEMBER.findall(line)) for line in text.splitlines())
+        return sorted(sorted(int(number) for number in MEMBER.findall(line)) for line in text.splitlines())
 
 
 def main() -> None:

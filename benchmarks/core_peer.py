@@ -46,7 +46,7 @@ class CorePeer:
             path=str(path),
             stream=workload.stream,
             types=workload.types,
-            columns=[[each.name, each.kind] for each in workload.columns],
+            columns=[[column.name, column.kind] for column in workload.columns],
         )
 
     def run(self, query: str, events: int, answers: str = "none") -> dict[str, Any]:

@@ -144,16 +144,16 @@ def check(case: Case) -> str:
     few = case.table(REFERENCE, keys=2)
     query = case.query()
     events = [Event(row.pop("type"), row) for row in few.to_pylist()]
-    found = Counter(
-        ComplexEvent(each.start, each.end, frozenset((k, frozenset(v)) for k, v in each.positions.items()))
-        for each in Answer(run_of(case, few))
+    answers = Counter(
+        ComplexEvent(match.start, match.end, frozenset((k, frozenset(v)) for k, v in match.positions.items()))
+        for match in Answer(run_of(case, few))
     )
     if isinstance(query.statement, ConjunctiveStatement):
         by_end = evaluate_conjunctive(query.statement.conjunctive, events)
     else:
         by_end = evaluate_query(query.tree, events)
-    expected = Counter(each for at_end in by_end.values() for each in at_end)
-    if found != expected or not expected:
+    expected = Counter(match for at_end in by_end.values() for match in at_end)
+    if answers != expected or not expected:
         raise ValueError(f"{case.name}: the answers over {REFERENCE} events differ from the reference's")
     return _with_another_plan(case)
 

@@ -65,12 +65,12 @@ def marked_positions(workload: Workload, text: str, table: pa.Table) -> list[Mar
     Raises ValueError where start and end are not the first and the last of them, as they are in a query
     that projects nothing away.
     """
-    found: list[MarkedPositions] = []
+    answers: list[MarkedPositions] = []
     for batch in answer_of(workload, text, table).batches():
         labels = [name for name in batch.schema.names if name not in NOT_LABELS]
         for row in batch.to_pylist():
             marked = sorted({event["position"] for label in labels for event in row[label] or ()})
             if (row["start"], row["end"]) != (marked[0], marked[-1]):
                 raise ValueError(f"[{row['start']}, {row['end']}] does not span {marked}: {text}")
-            found.append(tuple(marked))
-    return sorted(found)
+            answers.append(tuple(marked))
+    return sorted(answers)

@@ -4,7 +4,7 @@ Each query goes the way of every query, from its text to a plan and its runs (`g
 an event, on average and at most, and the steps for an item of an answer are counted, not timed, and the same
 on every machine. Beside them stand the time for an event, and the shape that the theorems give. Answers on
 short streams are compared with the reference before anything is measured. Prints the page; ``--write`` writes
-GROWTH.md, results/growth.svg and results/growth.json.
+GROWTH.md, results/growth.svg and results/growth.json, in which ``--only`` leaves the other rows as they are.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from estero.plan.plan import Plan
 from estero.recognize.recognition import Recognition
 
 HERE = Path(__file__).parent
+FIGURES = HERE / "results" / "growth.json"
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 PIECE = 1 << 12
 LEAST = 100_000
@@ -57,6 +58,8 @@ SINGLE = 512
 """The last ones come one by one: the most that one of them makes."""
 READ = 10_000
 """So many items of answers are read, the first ones of each event."""
+OCTAVE = tuple(2 ** (place / 4) for place in range(-2, 2))
+"""Windows of numbers, in parts of a size."""
 WINDOW = 10_000
 """Of queries with a window, when whole streams are timed."""
 
@@ -100,19 +103,19 @@ class Watched:
 
     def push(self, events: Sequence[pa.RecordBatch]) -> Iterator[Roots]:
         """Recognises batch after batch."""
-        load, make_room = self.runs.load, self.runs.make_room
+        load, ensure_capacity = self.runs.load, self.runs.ensure_capacity
 
         def loaded(*given: Any) -> None:
             before = in_use(self.runs)
             load(*given)
             self._dropped += before - in_use(self.runs)
 
-        def with_room(held: Sequence[Roots] | None) -> None:
+        def with_capacity(held: Sequence[Roots] | None) -> None:
             before = in_use(self.runs)
-            make_room(held)
+            ensure_capacity(held)
             self._dropped += before - in_use(self.runs)
 
-        with mock.patch.multiple(self.runs, load=loaded, make_room=with_room):
+        with mock.patch.multiple(self.runs, load=loaded, ensure_capacity=with_capacity):
             for batch in events:
                 for ended in self.recognition.recognize(batch):
                     if ended.sifted is None:  # else it was listed to choose among it
@@ -270,13 +273,19 @@ class Remembered(LongCounts):
 def counted(row: Row, size: int) -> Point:
     """What the number of an answer costs for an event behind the first window.
 
-    One step in words, and words of longer numbers.
+    One step in words, and words of longer numbers, the mean over windows of about that size: blocks are as
+    long as powers of two, and words vary by a sixth with how windows lie to them.
     """
-    count = size + max(size, LEAST)
-    filling, _ = words_and_seconds(row, size, size)
-    words, seconds = words_and_seconds(row, size, count)
-    each = 1 + (words - filling) / (count - size)
-    return Point(size, round(each, 4), None, None, round(seconds / count * 1e9, 1))
+    nodes, ns = zip(*(counted_in(row, round(size * part)) for part in OCTAVE), strict=True)
+    return Point(size, round(sum(nodes) / len(nodes), 4), None, None, round(sum(ns) / len(ns), 1))
+
+
+def counted_in(row: Row, window: int) -> tuple[float, float]:
+    """The same for one window, and nanoseconds for an event."""
+    count = window + max(window, LEAST)
+    filling, _ = words_and_seconds(row, window, window)
+    words, seconds = words_and_seconds(row, window, count)
+    return 1 + (words - filling) / (count - window), seconds / count * 1e9
 
 
 def words_and_seconds(row: Row, size: int, count: int) -> tuple[int, float]:
@@ -285,9 +294,9 @@ def words_and_seconds(row: Row, size: int, count: int) -> tuple[int, float]:
     answer = query.run(table, **row.columns)
     Remembered.known.clear()
     with mock.patch.object(tally, "LongCounts", Remembered):
-        began = time.perf_counter()
+        began = time.process_time()
         (answer.share(1, 2) if row.asked == "count a share" else answer).count()
-        seconds = time.perf_counter() - began
+        seconds = time.process_time() - began
     words = sum(each.words for each in Remembered.known)
     Remembered.known.clear()
     return words, seconds
@@ -297,10 +306,14 @@ def words_and_seconds(row: Row, size: int, count: int) -> tuple[int, float]:
 
 
 def rate(row: Row, count: int) -> float:
-    """Events a second from the text and a table in memory, classification included, to the last of them."""
+    """Events a second from the text and a table in memory, classification included, to the last of them.
+
+    Numbers in processor time, which says more of them where other programs run.
+    """
+    clock = time.perf_counter if row.asked == "recognize" else time.process_time
     table = row.events(count, count)
     query = estero.query(row.text(min(WINDOW, row.largest, count)))
-    began = time.perf_counter()
+    began = clock()
     answer = query.run(table, **row.columns)
     if row.asked == "recognize":
         recognizer = query.recognizer(table, **row.columns)
@@ -308,7 +321,7 @@ def rate(row: Row, count: int) -> float:
             recognizer.push(batch)
     else:
         (answer.share(1, 2) if row.asked == "count a share" else answer).count()
-    return count / (time.perf_counter() - began)
+    return count / (clock() - began)
 
 
 def measured(row: Row, largest: int) -> dict[str, Any]:
@@ -332,11 +345,28 @@ def measured(row: Row, largest: int) -> dict[str, Any]:
     }
 
 
+def among_others(lines: list[dict[str, Any]], setting: dict[str, str], only: str) -> dict[str, Any]:
+    """The figures that are there, with these lines in them; refused where others made them."""
+    figures: dict[str, Any] = json.loads(FIGURES.read_text(encoding="utf-8"))
+    before = figures["setting"]
+    if any(before[name] != setting[name] for name in ("machine", "versions")):
+        raise SystemExit(f"the other rows are of another machine or other versions: {before}")
+    anew = {line["name"]: line for line in lines}
+    figures["curves"] = [anew.pop(curve["name"], curve) for curve in figures["curves"]]
+    if anew:
+        raise SystemExit(f"these rows have no place among those of {FIGURES.name}: {', '.join(anew)}")
+    said = "; ".join(
+        (f"rows with `{only}`", *(setting[name] for name in ("took", "times") if name in setting))
+    )
+    figures["setting"] = before | {"measured anew": said}
+    return figures
+
+
 def main() -> None:
     """Checks, counts, times."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="no larger windows and streams")
-    parser.add_argument("--only", default="", help="a part of the queries to run")
+    parser.add_argument("--only", default="", help="a part of the queries to run; others stay written")
     parser.add_argument("--note", default="", help="what else the machine did, for the page")
     parser.add_argument("--write", action="store_true", help="write GROWTH.md, growth.svg and growth.json")
     asked = parser.parse_args()
@@ -350,11 +380,12 @@ def main() -> None:
     if asked.note:
         setting["times"] = asked.note
     figures = {"setting": setting, "curves": lines}
-    if asked.write:
-        text = json.dumps(figures, indent=1, ensure_ascii=False)
-        (HERE / "results" / "growth.json").write_text(f"{text}\n", encoding="utf-8")
+    if asked.write and asked.only:
+        figures = among_others(lines, setting, asked.only)
     print(page(figures))
     if asked.write:
+        text = json.dumps(figures, indent=1, ensure_ascii=False)
+        FIGURES.write_text(f"{text}\n", encoding="utf-8")
         (HERE / "GROWTH.md").write_text(page(figures), encoding="utf-8")
         picture(figures).save(HERE / "results" / "growth.svg")
 

@@ -101,9 +101,9 @@ def check(events: int = CHECKED, keys: int = 100) -> int:
     expected = estero.query(TEXT).run(table, type="type", time="t").to_arrow()
     for form, cut in FORMS.items():
         pushing = recognizer()
-        found = pa.concat_tables([pushing.push(each).to_arrow() for each in cut(table)])
-        if not found.equals(expected):
-            raise Wrong(f"{form}: {found.num_rows:,} complex events, not {expected.num_rows:,}")
+        answers = pa.concat_tables([pushing.push(part).to_arrow() for part in cut(table)])
+        if not answers.equals(expected):
+            raise Wrong(f"{form}: {answers.num_rows:,} complex events, not {expected.num_rows:,}")
     return int(expected.num_rows)
 
 
@@ -113,9 +113,9 @@ def times_of(pushed: Iterable[Pushed], seen: pa.Table, clock: Callable[[], int])
     for event in FORMS["dict"](seen):
         push(event)
     times = []
-    for each in pushed:
+    for part in pushed:
         begun = clock()
-        push(each)
+        push(part)
         times.append(clock() - begun)
     return times
 
@@ -139,7 +139,7 @@ def measured(events: int, rounds: int, clock: Callable[[], int]) -> list[dict[st
     for form, cut in FORMS.items():
         times = [time for _ in range(rounds) for time in times_of(cut(table), seen, clock)]
         row: dict[str, Any] = {"form": form, "pushes": len(times)}
-        row |= {f"p{each}": round(float(np.percentile(times, each)) / 1000, 1) for each in PERCENTILES}
+        row |= {f"p{p}": round(float(np.percentile(times, p)) / 1000, 1) for p in PERCENTILES}
         rows.append(row | {"ns an event": round(sum(times) / rounds / events)})
     whole = min(bulk(table, clock) for _ in range(max(3, rounds)))
     return [*rows, {"form": "the whole stream", "pushes": 1, "ns an event": round(whole / events)}]

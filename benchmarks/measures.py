@@ -61,9 +61,9 @@ def _check(table: pa.Table, answer: pa.Table) -> None:
     for before in (1, 3):
         for after in (1, 3):
             times += (before + after <= 4) & (b - before >= 0) & (b + after < EVENTS)
-    found = len(answer), pc.sum(answer["n"]).as_py(), pc.sum(answer["volume"]).as_py()
-    if found != (int(times.sum()), int(times.sum()), int((volumes[b] * times).sum())):
-        raise SystemExit(f"wrong: {found}")
+    totals = len(answer), pc.sum(answer["n"]).as_py(), pc.sum(answer["volume"]).as_py()
+    if totals != (int(times.sum()), int(times.sum()), int((volumes[b] * times).sum())):
+        raise SystemExit(f"wrong: {totals}")
 
 
 if __name__ == "__main__":

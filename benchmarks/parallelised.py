@@ -112,10 +112,10 @@ def batches(events: EventBatch) -> Iterator[EventBatch]:
 def update(case: Case, events: EventBatch, window: int | None) -> tuple[float, int, Recognizer[PceaRuns]]:
     """Seconds for all updates, the compact sets found, and the recognizer."""
     recognizer = Recognizer(PceaRuns(case.tables, window))
-    began, found = time.perf_counter(), 0
+    began, count = time.perf_counter(), 0
     for batch in batches(events):
-        found += sum(roots.root.size for roots in recognizer.push(batch))
-    return time.perf_counter() - began, found, recognizer
+        count += sum(roots.root.size for roots in recognizer.push(batch))
+    return time.perf_counter() - began, count, recognizer
 
 
 def check(case: Case, window: int = 200) -> None:
@@ -192,9 +192,9 @@ def nodes_made(case: Case, events: EventBatch, window: int) -> dict[str, float]:
 
 def steps_and_items(recognizer: Recognizer[PceaRuns], roots: Roots) -> tuple[int, int]:
     """Heap nodes and products visited for the first complex events of compact sets, and their items."""
-    found, sizes = recognizer.matches(roots, MATCHES), np.zeros(2, np.int64)
-    found.fill(new_matches(MATCHES, 8 * MATCHES), sizes)
-    return found.steps, int(sizes[1])
+    walk, sizes = recognizer.matches(roots, MATCHES), np.zeros(2, np.int64)
+    walk.fill(new_matches(MATCHES, 8 * MATCHES), sizes)
+    return walk.steps, int(sizes[1])
 
 
 def main() -> None:
@@ -215,7 +215,7 @@ def main() -> None:
         data = stream(case, asked.events)
         for window in (asked.window,) if case.ordered else (asked.window, None):
             runs = [update(case, data, window) for _ in range(asked.repeats)]
-            seconds, found, recognizer = min(runs, key=lambda run: run[0])
+            seconds, count, recognizer = min(runs, key=lambda run: run[0])
             ordered = (
                 recognizer.runs.ordered.rows,
                 recognizer.runs.ordered.root,
@@ -230,7 +230,7 @@ def main() -> None:
             name = f"{case.name}, {f'window {window:,}' if window else 'no window'}"
             speed[name] = {
                 "events/s": round(asked.events / seconds),
-                "compact sets": found,
+                "compact sets": count,
                 "megabytes": round(sum(array.nbytes for array in arrays) / 1e6, 1),
             }
             print(f"{name}: {speed[name]}", flush=True)

@@ -35,7 +35,7 @@ def stream(events: int, keys: int) -> pa.Table:
 def by_hand(table: pa.Table, window: int) -> Counter[int]:
     """How many starts whose windows have passed are at each level."""
     rows = list(zip(table["type"].to_pylist(), table["k"].to_pylist(), strict=True))
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for start, (kind, key) in enumerate(rows):
         if kind != "a" or start + window >= len(rows) - 1:
             continue
@@ -45,8 +45,8 @@ def by_hand(table: pa.Table, window: int) -> Counter[int]:
             if other_key == key and other == following:
                 level += 1
                 following = next(wanted, "")
-        found[level] += 1
-    return found
+        counts[level] += 1
+    return counts
 
 
 def check(keys: int) -> None:
@@ -90,7 +90,9 @@ def main(events: int) -> None:
         table = stream(events, keys)
         query = estero.query(QUERY.format(WINDOW))
         taken = {name: seconds(partial(ask, query, table)) for name, ask in ASKED.items()}
-        said = ", ".join(f"{name} {each:.2f} s ({each / taken['count']:.1f})" for name, each in taken.items())
+        said = ", ".join(
+            f"{name} {number:.2f} s ({number / taken['count']:.1f})" for name, number in taken.items()
+        )
         print(f"{keys:,} keys, {ASKED['partials counted'](query, table):,} partial matches: {said}")
 
 

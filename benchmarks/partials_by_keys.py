@@ -39,7 +39,7 @@ QUERY = (
 )
 
 
-def found(df: DataFrame, window: int, *, by_keys: bool) -> DataFrame:
+def rows_of(df: DataFrame, window: int, *, by_keys: bool) -> DataFrame:
     """The complex events and partial matches of a frame, in one of the ways."""
     layout = layout_of_schema(df.schema, EventLayout.of(type="type", time="time"))
     plan = partials_plan(estero.query(QUERY.format(window)).plan(layout).tree, layout, as_written=True)
@@ -48,7 +48,7 @@ def found(df: DataFrame, window: int, *, by_keys: bool) -> DataFrame:
 
 def rows(given: Iterable[Mapping[str, Any]]) -> Counter[tuple[Any, ...]]:
     """How often there is a row with such times, and so many steps."""
-    return Counter((each["start_time"], each["end_time"], each["steps"]) for each in given)
+    return Counter((row["start_time"], row["end_time"], row["steps"]) for row in given)
 
 
 def check(spark: SparkSession, keys: int) -> None:
@@ -57,7 +57,7 @@ def check(spark: SparkSession, keys: int) -> None:
     asked = estero.query(QUERY.format(window)).run(table, type="type", time="time", partials=True)
     wanted = rows(asked.to_arrow().to_pylist())
     for by_keys in (False, True):
-        given = found(spark.createDataFrame(table), window, by_keys=by_keys).collect()
+        given = rows_of(spark.createDataFrame(table), window, by_keys=by_keys).collect()
         if rows(row.asDict() for row in given) != wanted or len({steps for *_, steps in wanted}) != len(
             "abc"
         ):
@@ -72,12 +72,12 @@ def main(events: int, keys: int) -> None:
         file = str(Path(folder) / "events.parquet")
         pq.write_table(stream(events, keys), file)
         df, window = spark.read.parquet(file), WINDOW_OF_KEYS * keys
-        print(f"{events:,} events, {keys:,} keys, {found(df, window, by_keys=True).count():,} rows")
+        print(f"{events:,} events, {keys:,} keys, {rows_of(df, window, by_keys=True).count():,} rows")
         for by_keys in (False, True):
-            taken = min(seconds(partial(thrown_away, found(df, window, by_keys=by_keys))) for _ in range(2))
+            taken = min(seconds(partial(thrown_away, rows_of(df, window, by_keys=by_keys))) for _ in range(2))
             print(f"{'tasks share k' if by_keys else 'one ordered task'}: {taken:.1f} s")
 
 
 if __name__ == "__main__":
-    given = [int(float(each)) for each in sys.argv[1:]]
+    given = [int(float(number)) for number in sys.argv[1:]]
     main(*(*given, *(2_000_000, 10_000)[len(given) :]))

@@ -110,11 +110,11 @@ def processes(events: int, repeats: int, counts: tuple[int, ...]) -> Figures:
         list(pool.map(listed_by, range(max(counts)), [max(counts)] * max(counts), [CHECKED] * max(counts)))
         for _ in range(repeats):
             for of in counts:
-                found = list(pool.map(listed_by, range(of), [of] * of, [events] * of))
-                numbers = sum(count for count, _, _ in found), sum(total for _, total, _ in found)
+                parts = list(pool.map(listed_by, range(of), [of] * of, [events] * of))
+                numbers = sum(count for count, _, _ in parts), sum(total for _, total, _ in parts)
                 if numbers != expected(events):
                     raise Wrong(f"{of} processes found {numbers}, not {expected(events)}")
-                best[of] = min(best[of], max(seconds for _, _, seconds in found))
+                best[of] = min(best[of], max(seconds for _, _, seconds in parts))
     return figures("processes", expected(events)[0], best)
 
 
@@ -126,8 +126,8 @@ def on_spark(
     df.count()
     best: Best = dict.fromkeys((*counts, None), math.inf)
     for of in best:
-        if (found := shared(df, query, of).count()) != answers:
-            raise Wrong(f"{of} tasks found {found}, not {answers}")
+        if (counted := shared(df, query, of).count()) != answers:
+            raise Wrong(f"{of} tasks found {counted}, not {answers}")
     for _ in range(repeats):
         for of in best:
             best[of] = min(best[of], seconds(partial(written_nowhere, shared(df, query, of))))
@@ -143,14 +143,15 @@ def written_nowhere(df: DataFrame) -> None:
 def first_of_last_share(events: int) -> Figures:
     """Seconds to the first batch of the last of two shares, and to that of the whole."""
     answer = estero.query(HEAVY).run(stream(events), type="type", time="t")
-    found = {
+    seconds_of = {
         "whole": seconds(lambda: next(answer.batches())),
         "last of 2": seconds(lambda: next(answer.share(1, 2).batches())),
     }
     print(
-        f"first batch: {found['whole']:.3f} s, of the last of 2 shares {found['last of 2']:.3f} s", flush=True
+        f"first batch: {seconds_of['whole']:.3f} s, of the last of 2 shares {seconds_of['last of 2']:.3f} s",
+        flush=True,
     )
-    return found
+    return seconds_of
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -200,7 +201,7 @@ def main() -> None:
     ]
     spark.stop()
     lines.append(processes(events, asked.repeats, counts) | {"query": HEAVY, "events": events + 1})
-    found = {
+    results = {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "versions": {name: version(name) for name in ("pyspark", "pyarrow", "numpy", "numba")},
         "target: speed-up": SPEED_UP_TARGET,
@@ -208,7 +209,7 @@ def main() -> None:
         "seconds to the first batch": first_of_last_share(events),
     }
     if asked.out is not None:
-        asked.out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        asked.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

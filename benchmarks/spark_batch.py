@@ -116,7 +116,7 @@ def sums_in_process(case: Case, path: Path) -> Sums:
     for batch in estero.query(case.text).run(path, type="type", time="ts").batches():
         start, end = (pc.cast(batch.column(name), "int64") for name in ("start_time", "end_time"))
         count += batch.num_rows
-        starts += sum(each % 1_000_003 for each in start.to_pylist())
+        starts += sum(start_time % 1_000_003 for start_time in start.to_pylist())
         lengths += pc.sum(pc.subtract(end, start)).as_py() or 0
     return count, starts, lengths
 
@@ -126,7 +126,7 @@ def sums_of_spark(case: Case, df: DataFrame) -> Sums:
     if case.how == "count":
         return count(df, case.text, type="type", time="ts"), 0, 0
     (row,) = (
-        found_by(case, df)
+        answers_of(case, df)
         .selectExpr(
             "count(1) AS count",
             "coalesce(sum(unix_micros(start_time) % 1000003), 0) AS starts",
@@ -140,15 +140,15 @@ def sums_of_spark(case: Case, df: DataFrame) -> Sums:
 def check(case: Case, df: DataFrame, expected: Sums) -> None:
     """Raises where Spark finds something else."""
     wanted = (expected[0], 0, 0) if case.how == "count" else expected
-    found = sums_of_spark(case, df)
-    if found != wanted or not wanted[0]:
-        raise ValueError(f"{case.name}: Spark finds {found}, this process {wanted}")
+    sums = sums_of_spark(case, df)
+    if sums != wanted or not wanted[0]:
+        raise ValueError(f"{case.name}: Spark finds {sums}, this process {wanted}")
 
 
 # -------------------------------------------------------------------------------------------- timing
 
 
-def found_by(case: Case, df: DataFrame) -> DataFrame:
+def answers_of(case: Case, df: DataFrame) -> DataFrame:
     """The answers, in the way that the case asks for."""
     if case.how == "sql":
         call = f"recognize(TABLE(events), '{case.text}', type => 'type', time => 'ts')"
@@ -191,7 +191,7 @@ def recognized(case: Case, df: DataFrame) -> None:
     if case.how == "count":
         count(df, case.text, type="type", time="ts")
     else:
-        thrown_away(found_by(case, df))
+        thrown_away(answers_of(case, df))
 
 
 def turns(
@@ -233,15 +233,15 @@ def taken(
     """
     with ExitStack() as stack:
         both = [stack.enter_context(_process(directory, cores, cases, expected)) for cores in (1, 2)]
-        crossed = [each.recv() for each in both]
+        crossed = [connection.recv() for connection in both]
         times: list[list[list[tuple[float, float]]]] = [[], []]
         for _ in range(repeats):
-            for connection, found in zip(both, times, strict=True):
+            for connection, round_times in zip(both, times, strict=True):
                 connection.send(True)
-                found.append(connection.recv())
+                round_times.append(connection.recv())
     one, two = (
-        [_line(rows, each) for rows, each in zip(crossing, zip(*found, strict=True), strict=True)]
-        for crossing, found in zip(crossed, times, strict=True)
+        [_line(rows, seconds) for rows, seconds in zip(crossing, zip(*round_times, strict=True), strict=True)]
+        for crossing, round_times in zip(crossed, times, strict=True)
     )
     return one, two
 
@@ -264,7 +264,7 @@ def _process(directory: Path, cores: int, cases: list[Case], expected: list[Sums
 
 def _line(crossing: int, times: Sequence[tuple[float, float]]) -> dict[str, Any]:
     """The best of all turns, of the scan and of recognition."""
-    scan, estero_s = (min(each) for each in zip(*times, strict=True))
+    scan, estero_s = (min(seconds) for seconds in zip(*times, strict=True))
     return {"scan s": round(scan, 3), "estero s": round(estero_s, 3), "crossing": crossing}
 
 

@@ -34,7 +34,7 @@ def events(size: int) -> pa.Table:
 
 def expected(kinds: NDArray[np.int8], most: int, window: int | None) -> int:
     """How many complex events there are, by searching; times are places."""
-    a, b, c, d = (np.flatnonzero(kinds == each) for each in range(4))
+    a, b, c, d = (np.flatnonzero(kinds == code) for code in range(4))
     nearest = np.append(c, kinds.size)[np.searchsorted(c, b)]
     if window is None:
         before = np.searchsorted(a, b) - np.searchsorted(a, b - most)
@@ -68,11 +68,11 @@ def main(size: int) -> None:
         def count(query: estero.Query = query) -> int:
             return query.run(table, type="kind", time="time").count()
 
-        found, wanted = count(), expected(kinds, most, window)
-        if found != wanted:
-            raise AssertionError(f"{text}: {found} complex events, and not {wanted}")
+        counted, wanted = count(), expected(kinds, most, window)
+        if counted != wanted:
+            raise AssertionError(f"{text}: {counted} complex events, and not {wanted}")
         seconds = best_of(3, count)
-        print(f"{size / seconds / 1e6:6.1f} million events/s of processor time  {found:>14,} found  {text}")
+        print(f"{size / seconds / 1e6:6.1f} million events/s of processor time  {counted:>14,} found  {text}")
 
 
 if __name__ == "__main__":

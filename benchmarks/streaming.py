@@ -139,8 +139,8 @@ def stream(
 ) -> list[dict[str, Any]]:
     """Recognizes all files, one in each micro-batch; what Spark says of each micro-batch."""
     df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(events.as_uri())
-    found = recognize(df, case.query, type="type", time="ts", partitions=partitions)
-    sink = found.writeStream.format("parquet").option("checkpointLocation", str(out / "checkpoint"))
+    answers = recognize(df, case.query, type="type", time="ts", partitions=partitions)
+    sink = answers.writeStream.format("parquet").option("checkpointLocation", str(out / "checkpoint"))
     query = sink.trigger(availableNow=True).start(str(out / "answers"))
     query.awaitTermination()
     return [json.loads(progress.json) for progress in query.recentProgress]
@@ -151,24 +151,24 @@ def check(spark: SparkSession, case: Case, place: Path) -> int:
     size = 40 * case.keys * case.relevant // 10 + 20_000
     write_stream(case, place / "events", 5, size)
     stream(spark, case, place / "events", place)
-    found = spark.read.parquet(str(place / "answers")).toArrow().to_pylist()
+    rows = spark.read.parquet(str(place / "answers")).toArrow().to_pylist()
     answer = estero.query(case.query).run(str(place / "events" / "*.parquet"), type="type", time="ts")
     expected = answer.to_arrow().drop_columns(["start", "end"]).to_pylist()
     for row in expected:
         for label in "abc":
-            row[label] = [{"ts": each["ts"], "price": each["price"]} for each in row[label]]
-    if not expected or Counter(map(repr, found)) != Counter(map(repr, expected)):
-        raise ValueError(f"{case.name}: {len(found)} answers, and {len(expected)} are expected")
+            row[label] = [{"ts": event["ts"], "price": event["price"]} for event in row[label]]
+    if not expected or Counter(map(repr, rows)) != Counter(map(repr, expected)):
+        raise ValueError(f"{case.name}: {len(rows)} answers, and {len(expected)} are expected")
     return len(expected)
 
 
 def timed(spark: SparkSession, case: Case, place: Path, batches: int, size: int) -> dict[str, Any]:
     """Events per second, milliseconds of a micro-batch, and the state."""
     write_stream(case, place / "events", batches, size)
-    reports = [each for each in stream(spark, case, place / "events", place) if each["numInputRows"]]
+    reports = [report for report in stream(spark, case, place / "events", place) if report["numInputRows"]]
     steady = reports[WARM:]
-    times = [each["durationMs"]["triggerExecution"] for each in steady]
-    state = max(each["observedMetrics"]["estero"]["state_bytes"] for each in steady)
+    times = [report["durationMs"]["triggerExecution"] for report in steady]
+    state = max(report["observedMetrics"]["estero"]["state_bytes"] for report in steady)
     return {
         "events/s": round(size * len(steady) / sum(times) * 1000),
         "events": size * batches,
@@ -178,7 +178,7 @@ def timed(spark: SparkSession, case: Case, place: Path, batches: int, size: int)
         "longest ms": max(times),
         "state bytes": state,
         "state bytes per key": round(state / case.keys, 1),
-        "commit ms": float(np.median([each["stateOperators"][0]["commitTimeMs"] for each in steady])),
+        "commit ms": float(np.median([report["stateOperators"][0]["commitTimeMs"] for report in steady])),
     }
 
 
@@ -196,12 +196,12 @@ def small(setting: Setting, cores: int) -> dict[str, float]:
         write_stream(case, place / "events", WARM_SMALL + TIMED_SMALL, SMALL)
         reports = stream(spark, case, place / "events", place, setting.partitions)
         spark.stop()  # it looks after the files of state while it runs
-    steady = [each for each in reports if each["numInputRows"]][WARM_SMALL:]
+    steady = [report for report in reports if report["numInputRows"]][WARM_SMALL:]
     stages = {
-        name: float(np.median([each["durationMs"].get(name, 0) for each in steady]))
+        name: float(np.median([report["durationMs"].get(name, 0) for report in steady]))
         for name in ("triggerExecution", *STAGES)
     }
-    commits = [each["stateOperators"][0]["commitTimeMs"] for each in steady]
+    commits = [report["stateOperators"][0]["commitTimeMs"] for report in steady]
     return stages | {"commit of state": float(np.median(commits))}
 
 
@@ -228,7 +228,7 @@ def page_of_small(times: Mapping[str, Mapping[str, float]]) -> list[str]:
         "|---|" + "---:|" * (len(STAGES) + 2),
     ]
     for name, got in times.items():
-        cells = [f"{got[each]:,.0f}" for each in ("triggerExecution", *STAGES, "commit of state")]
+        cells = [f"{got[stage]:,.0f}" for stage in ("triggerExecution", *STAGES, "commit of state")]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return lines
 

@@ -97,11 +97,11 @@ def measured(way: Callable[[DataFrame], DataFrame]) -> dict[str, float]:
         written = written.option("checkpointLocation", str(place / "checkpoint")).trigger(availableNow=True)
         query = written.start(str(place / "answers"))
         query.awaitTermination()
-        reports = [json.loads(each.json) for each in query.recentProgress]
+        reports = [json.loads(report.json) for report in query.recentProgress]
         spark.stop()
-    steady = [each["durationMs"] for each in reports if each["numInputRows"]][WARM_SMALL:]
+    steady = [report["durationMs"] for report in reports if report["numInputRows"]][WARM_SMALL:]
     names = ("triggerExecution", *STAGES)
-    return {name: float(np.median([each.get(name, 0) for each in steady])) for name in names}
+    return {name: float(np.median([report.get(name, 0) for report in steady])) for name in names}
 
 
 def main() -> None:

@@ -37,5 +37,5 @@ def _matched(workload: Workload, steps: tuple[Step, ...], table: pa.Table) -> ND
     columns = ", ".join(f"{kind.format(name)}({condition})" for name, condition in steps)
     with duckdb.connect() as connection:
         connection.register("events", table)
-        found = connection.execute(f"SELECT {columns} FROM events").fetchnumpy()
-    return np.array([np.asarray(column, np.bool_) for column in found.values()])
+        flags = connection.execute(f"SELECT {columns} FROM events").fetchnumpy()
+    return np.array([np.asarray(column, np.bool_) for column in flags.values()])

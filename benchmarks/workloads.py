@@ -93,7 +93,7 @@ class Workload:
         """The columns as Arrow names them."""
         text: pa.DataType = pa.dictionary(pa.int32(), pa.string()) if dictionary else pa.string()
         arrow = {"int": pa.int64(), "double": pa.float64(), "string": text}
-        fields = [pa.field(each.name, arrow[each.kind]) for each in self.columns]
+        fields = [pa.field(column.name, arrow[column.kind]) for column in self.columns]
         return pa.schema([pa.field("type", text), *fields] if self.type_column else fields)
 
     def save_codes(self, path: Path, events: int, rows: NDArray[np.int64] | None = None) -> None:
@@ -103,11 +103,11 @@ class Workload:
         arrays.setdefault("type", np.zeros(events, np.int64))
         if rows is not None:
             arrays = {name: codes[rows] for name, codes in arrays.items()}
-        words = {f"{each.name}_words": np.array(each.words) for each in self.columns if each.words}
+        words = {f"{column.name}_words": np.array(column.words) for column in self.columns if column.words}
         np.savez(path, allow_pickle=False, **arrays, **words)
 
     def _array(self, name: str, codes: NDArray[np.int64] | NDArray[np.float64], dictionary: bool) -> pa.Array:
-        words = {"type": self.types, **{each.name: each.words for each in self.columns}}[name]
+        words = {"type": self.types, **{column.name: column.words for column in self.columns}}[name]
         if not words:
             return pa.array(codes)
         encoded = pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(words))
@@ -341,4 +341,4 @@ DENSE = Workload(
     queries=tuple(_dense_queries()),
 )
 
-WORKLOADS = {each.name: each for each in (STOCK, SMART_HOME, TAXI, DENSE)}
+WORKLOADS = {workload.name: workload for workload in (STOCK, SMART_HOME, TAXI, DENSE)}

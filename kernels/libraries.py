@@ -69,12 +69,12 @@ TARGETS: dict[str, dict[str, Target]] = {
 
 def all_kernels() -> list[kernels.Variant]:
     """The C functions of the engine's kernels, by name."""
-    found: set[kernels.Variant] = set()
+    variants: set[kernels.Variant] = set()
     for module in walk_packages(estero.engine.__path__, "estero.engine."):
         for value in vars(import_module(module.name)).values():
             if isinstance(value, kernels.Kernel):
-                found.update(value.variants)
-    return sorted(found, key=lambda variant: variant.name)
+                variants.update(value.variants)
+    return sorted(variants, key=lambda variant: variant.name)
 
 
 class Objects:
@@ -195,12 +195,12 @@ def _kind(kind: Any) -> str:
 def build(into: Path, objects: Path, platforms: Sequence[str] = (platform_name(),)) -> None:
     """Writes the libraries of some platforms into a folder, and the table of what they are."""
     made = Objects(objects)
-    found = all_kernels()
+    variants = all_kernels()
     into.mkdir(parents=True, exist_ok=True)
     digests = {}
     for platform in platforms:
         for level, target in TARGETS[platform].items():
-            files = [made.of_runtime(target), *(made.of_kernel(kernel, target) for kernel in found)]
+            files = [made.of_runtime(target), *(made.of_kernel(kernel, target) for kernel in variants)]
             path = into / library_names(platform)[level]
             _link(files, target, path)
             digests[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -212,7 +212,7 @@ def build(into: Path, objects: Path, platforms: Sequence[str] = (platform_name()
                 "kinds": list(map(_kind, kernel.kinds)),
                 "returns": returns_a_value(kernel.function),
             }
-            for kernel in found
+            for kernel in variants
         },
     }
     _write(into / TABLE, (json.dumps(table, indent=1) + "\n").encode())

@@ -118,7 +118,7 @@ def test_parts_of_an_answer_are_numbers() -> None:
 def test_rows_of_too_many_complex_events_are_refused_by_their_count(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = pa.table({"type": ["A"] * 400 + ["B"]})
     found = estero.query("SELECT * WHERE A ; A ; A ; B").run(stream, type="type")
-    monkeypatch.setattr("estero.answers.in_memory.memory_room", lambda: 1 << 29)
+    monkeypatch.setattr("estero.answers.in_memory.memory_limit", lambda: 1 << 29)
     with pytest.raises(estero.LimitExceeded, match="the answer has 10,586,800 complex events"):
         found.rows().to_arrow()
 

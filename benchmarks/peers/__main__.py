@@ -39,25 +39,25 @@ def main() -> None:
     engines = [engine for engine in ENGINES if engine.name in asked.only]
     if asked.what == "install":
         for number, engine in enumerate(engines):
-            if not engine.jars or engine.jars not in [each.jars for each in engines[:number]]:
+            if not engine.jars or engine.jars not in [earlier.jars for earlier in engines[:number]]:
                 _install(engine)
         return
     queries = [query for query in QUERIES if query.name in asked.queries]
     terms = {"clock": asked.clock, "longest": asked.longest, "repeats": asked.repeats}
     kept = Kept(asked.kept, terms)
     missing = measured(engines, queries, kept, asked) if asked.what == "run" else {}
-    found = {
+    figures = {
         "setting": _setting(kept, asked),
         "missing": missing,
         "unmeasured": list(_unmeasured(engines, queries, kept, asked)),
         "runs": _in_order(kept),
     }
-    print(page.page(found))
+    print(page.page(figures))
     if asked.write:
-        (HERE / "PEERS.md").write_text(page.page(found), encoding="utf-8")
-        text = json.dumps(found, indent=1, ensure_ascii=False)
+        (HERE / "PEERS.md").write_text(page.page(figures), encoding="utf-8")
+        text = json.dumps(figures, indent=1, ensure_ascii=False)
         (HERE / "results" / "peers.json").write_text(f"{text}\n", encoding="utf-8")
-        page.picture(found).save(HERE / "results" / "peers.svg")
+        page.picture(figures).save(HERE / "results" / "peers.svg")
 
 
 def _install(engine: Engine) -> None:

@@ -38,7 +38,7 @@ def main() -> None:
         answers, total = sum(table.num_rows for table in tables), sum(map(_sum, tables))
         wall, cpu = time.perf_counter() - begun[0], time.process_time() - begun[1]
         if path != "-":
-            lines = (" ".join(map(str, each)) + "\n" for table in tables for each in positions(table))
+            lines = (" ".join(map(str, row)) + "\n" for table in tables for row in positions(table))
             Path(path).write_text("".join(lines), encoding="utf-8")
         print(json.dumps({"wall": wall, "cpu": cpu, "answers": answers, "sum": total}), file=replies)
 
@@ -54,7 +54,7 @@ def _sum(table: pa.Table) -> int:
 def positions(table: pa.Table) -> Iterator[list[int]]:
     """All positions of each answer."""
     for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
-        yield [each for value in row for each in (value if isinstance(value, list) else [value])]
+        yield [position for value in row for position in (value if isinstance(value, list) else [value])]
 
 
 if __name__ == "__main__":

@@ -46,10 +46,10 @@ def main() -> None:
             cpu = time.process_time() - begun
             reply = {"wall": said["engine"], "cpu": cpu, "answers": said["outputs"], "sum": None}
         else:
-            found = peer.run({**request, "answers": "sets"})["sets"]
-            lines = (" ".join(map(str, each)) + "\n" for each in found)
+            sets = peer.run({**request, "answers": "sets"})["sets"]
+            lines = (" ".join(map(str, members)) + "\n" for members in sets)
             Path(target).write_text("".join(lines), encoding="utf-8")
-            reply = {"answers": len(found), "sum": sum(map(sum, found))}
+            reply = {"answers": len(sets), "sum": sum(map(sum, sets))}
         print(json.dumps(reply), file=replies)
 
 

@@ -167,10 +167,10 @@ def _core_python() -> str:
 
 
 def _tool(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         raise Missing(f"there is no {name} here")
-    return found
+    return path
 
 
 def _java(jars: str) -> list[str]:

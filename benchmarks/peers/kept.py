@@ -39,7 +39,7 @@ class Kept:
             )
         for line in lines[1:]:
             if "set" in line:
-                self._answers[line["query"]] = [tuple(each) for each in line["set"]]
+                self._answers[line["query"]] = [tuple(members) for members in line["set"]]
             else:
                 self.figures.append(line)
 

@@ -155,9 +155,9 @@ def _absent(figures: Figures, query: Query, engine: Engine) -> Iterator[str]:
     for run in _runs(figures, query, engine.name):
         if "problem" in run:
             yield run["problem"]
-    for each in figures["unmeasured"]:
-        if (each["query"], each["engine"]) == (query.name, engine.name):
-            yield f"not measured from {each['from']:,} events on; the run was broken off before"
+    for gap in figures["unmeasured"]:
+        if (gap["query"], gap["engine"]) == (query.name, engine.name):
+            yield f"not measured from {gap['from']:,} events on; the run was broken off before"
 
 
 def _row(figures: Figures, query: Query, engine: Engine, sizes: Sequence[int]) -> str:

@@ -44,7 +44,7 @@ def kleene(events: pd.DataFrame) -> list[pd.DataFrame]:
     """From the D's back: one B more in each round, as long as there are any; then the A's before."""
     opening, middle, closing = (_ids(events, kind) for kind in "ABD")
     chosen = pd.DataFrame({"d": closing, "first": closing})
-    found = []
+    parts = []
     for number in range(WINDOWS["kleene"]):
         least = chosen["d"].to_numpy() - WINDOWS["kleene"]
         rows, earlier = _between(middle, least + 1, chosen["first"].to_numpy() - 1)
@@ -53,8 +53,8 @@ def kleene(events: pd.DataFrame) -> list[pd.DataFrame]:
             break
         least = chosen["d"].to_numpy() - WINDOWS["kleene"]
         rows, starts = _between(opening, least, chosen["first"].to_numpy() - 1)
-        found.append(chosen.iloc[rows].assign(a=starts).drop(columns="first"))
-    return found
+        parts.append(chosen.iloc[rows].assign(a=starts).drop(columns="first"))
+    return parts
 
 
 def any_order(events: pd.DataFrame) -> list[pd.DataFrame]:
@@ -99,8 +99,8 @@ def _next_two(events: pd.DataFrame, window: int, by: str | None = None) -> list[
     c, a, b = (
         events.loc[events["type"] == kind, key].rename_axis(kind.lower()).reset_index() for kind in "CAB"
     )
-    found = _next(_next(c, "c", a, "a", by).sort_values("a"), "a", b, "b", by)
-    return [found.loc[found["b"] - found["c"] <= window, ["c", "a", "b"]]]
+    joined = _next(_next(c, "c", a, "a", by).sort_values("a"), "a", b, "b", by)
+    return [joined.loc[joined["b"] - joined["c"] <= window, ["c", "a", "b"]]]
 
 
 def _next(
@@ -108,10 +108,10 @@ def _next(
 ) -> pd.DataFrame:
     """Each row with the next id of `right` after that of its column `after`; without those that have none."""
     right = right.assign(at=right[name])
-    found = pd.merge_asof(
+    joined = pd.merge_asof(
         left, right, left_on=after, right_on="at", by=by, direction="forward", allow_exact_matches=False
     )
-    return found.drop(columns="at").dropna().astype("int64")
+    return joined.drop(columns="at").dropna().astype("int64")
 
 
 QUERIES: dict[str, Callable[[pd.DataFrame], list[pd.DataFrame]]] = {
@@ -135,8 +135,8 @@ class Pandas:
 
     def tables(self, events: int) -> list[pa.Table]:
         """What the function of the query gives."""
-        found = QUERIES[self.query](self.stream.iloc[:events])
-        return [pa.Table.from_pandas(frame, preserve_index=False) for frame in found]
+        frames = QUERIES[self.query](self.stream.iloc[:events])
+        return [pa.Table.from_pandas(frame, preserve_index=False) for frame in frames]
 
 
 def engine(folder: Path, query: str, _text: str) -> Pandas:

@@ -79,13 +79,13 @@ class Session:
         path = self._folder / "answers"
         said = self._within(longest, lambda: self._ask(f"{events} {path}"))
         lines = path.read_text(encoding="utf-8").splitlines()
-        found = sorted(tuple(sorted(map(int, line.split()))) for line in lines)
+        answers = sorted(tuple(sorted(map(int, line.split()))) for line in lines)
         path.unlink()
-        if (said["answers"], said["sum"]) != (len(found), sum(map(sum, found))):
+        if (said["answers"], said["sum"]) != (len(answers), sum(map(sum, answers))):
             raise PeerProblem(
                 "the number of answers, or the sum of their positions, is not that of the answers"
             )
-        return found
+        return answers
 
     def close(self) -> None:
         """Ends the process."""

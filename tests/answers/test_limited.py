@@ -62,8 +62,8 @@ class LookedAt:
         self.count = 0
         self._matches = recognition.recognizer.matches
 
-    def matches(self, roots: Roots, limit: int, room: int) -> Iterator[Matches]:
-        for chunk in self._matches(roots, limit, room):
+    def matches(self, roots: Roots, limit: int, capacity: int) -> Iterator[Matches]:
+        for chunk in self._matches(roots, limit, capacity):
             self.count += len(chunk.start)
             yield chunk
 

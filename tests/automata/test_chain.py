@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from automata.chain_runs import can_be_checked, chain_runs, found_by
 from automata.run_trees import accepting_runs
 from estero.automata.cea import CEA, EventPredicate, Guard, Transition
-from estero.automata.chain import Chain, ChainTransition, Neighbours, as_pcea
+from estero.automata.chain import Chain, ChainTransition, Neighbours, as_pcea, asked_before
 from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.correlated.chain_builder import MIXED
 from estero.automata.correlated.compile_chain import MORE_DIFFERENT, SECOND_ORDER, chain_of
 from estero.automata.correlated.filter_cases import in_cases, positive
 from estero.language.check.ticks import in_ticks
-from estero.language.syntax.parser import parse_pattern
+from estero.language.syntax.parser import parse_condition, parse_pattern
 from estero.language.tree.expressions import Attribute, Node
 from estero.language.tree.pattern import Pattern
 from estero.language.tree.schema import Kind, Schema
@@ -489,6 +489,11 @@ def test_example_4_nests_one_partition_in_another() -> None:
         " PARTITION BY [X.id, Y.tweet_id, Z.tweet_id]"
     )
     assert marked(chain_for(text, TWEETS)) == {(1, 2, 8), (1, 4, 8), (1, 2, 4, 8)}
+
+
+@pytest.mark.parametrize("text", ["b.k IS NULL", "b.k IS NOT NULL", "coalesce(b.k > 3, FALSE)"])
+def test_a_condition_on_the_event_before_is_said_as_it_is(text: str) -> None:
+    assert str(asked_before(parse_condition(text)).said("b")) == text
 
 
 def test_example_6_follows_replies_to_replies() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks.growth import Watched, classified, counted, in_use, pieces, recognized
+from benchmarks import growth
+from benchmarks.growth import Watched, among_others, classified, counted, in_use, pieces, recognized
 from benchmarks.growth_page import PLANS, fitted, page, picture, shape_of
 from benchmarks.growth_rows import PROMISED, ROWS, Row, check
 
@@ -108,3 +110,19 @@ def test_the_page_says_whether_a_promise_is_kept() -> None:
     assert "| `A ; B` | CEA + tECS | flat | log n | **no** | 6.64 | 9.97 |" in said
     assert "| `A ; B` | CEA + tECS | log² n | log n | yes | 6.64 |" in said
     assert picture(figures).svg().startswith("<?xml")
+
+
+def test_rows_measured_anew_take_their_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = {"machine": "m", "versions": "numpy 2", "took": "600 s"}
+    curves = [{"name": name, "rate": 1} for name in ("A", "B", "C")]
+    file = tmp_path / "growth.json"
+    file.write_text(json.dumps({"setting": setting, "curves": curves}), encoding="utf-8")
+    monkeypatch.setattr(growth, "FIGURES", file)
+    again = setting | {"took": "5 s", "times": "alone"}
+    figures = among_others([{"name": "B", "rate": 2}], again, "B")
+    assert [(curve["name"], curve["rate"]) for curve in figures["curves"]] == [("A", 1), ("B", 2), ("C", 1)]
+    assert figures["setting"] == setting | {"measured anew": "rows with `B`; 5 s; alone"}
+    with pytest.raises(SystemExit, match=r"no place among those of growth\.json: D"):
+        among_others([{"name": "D", "rate": 2}], again, "D")
+    with pytest.raises(SystemExit, match="another machine or other versions"):
+        among_others([], again | {"versions": "numpy 3"}, "B")

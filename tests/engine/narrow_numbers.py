@@ -33,9 +33,9 @@ class Narrow(int):
 
     @staticmethod
     def of(value: int, bits: int, *, total: bool = False) -> Narrow:
-        """The number, if it has room."""
+        """The number, if it fits."""
         if not -(1 << bits - 1) <= value < 1 << bits:
-            raise NarrowError(f"{value} has no room in {bits} bits")
+            raise NarrowError(f"{value} does not fit in {bits} bits")
         narrow = Narrow(value)
         narrow.bits, narrow.total = bits, total
         return narrow

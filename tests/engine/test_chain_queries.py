@@ -69,13 +69,13 @@ def plain(value: Value) -> object:
 
 
 @pytest.mark.parametrize("text", [*UNORDERED, *MORE])
-@given(events=streams(max_size=8), room=st.sampled_from((1, 4096)))
+@given(events=streams(max_size=8), capacity=st.sampled_from((1, 4096)))
 def test_the_engine_finds_the_complex_events_of_a_chain_each_once(
-    text: str, events: list[Event], room: int
+    text: str, events: list[Event], capacity: int
 ) -> None:
     chain = chain_for(text)
     columns = chain_columns(chain)
-    recognizer = Recognizer(ChainRuns(tables_of(chain, columns), capacity=room))
+    recognizer = Recognizer(ChainRuns(tables_of(chain, columns), capacity=capacity))
     found: Counter[ComplexEvent] = Counter()
     counted: Counter[int] = Counter()
     for roots in recognizer.push(batch_of(chain, columns, events)):

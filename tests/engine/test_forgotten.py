@@ -72,29 +72,29 @@ def counted(
             recognizer.consume()
 
 
-def rising(consume: int, room: int, window: int | None) -> Recognizer[PceaRuns]:
-    return Recognizer(PceaRuns(pcea_runs.rising(2).tables, window, consume=consume, capacity=room))
+def rising(consume: int, capacity: int, window: int | None) -> Recognizer[PceaRuns]:
+    return Recognizer(PceaRuns(pcea_runs.rising(2).tables, window, consume=consume, capacity=capacity))
 
 
-def differing(consume: int, room: int) -> Recognizer[ChainRuns]:
-    return Recognizer(ChainRuns(chain_steps.sequence(2, [(1, 1)]).tables, consume=consume, capacity=room))
+def differing(consume: int, capacity: int) -> Recognizer[ChainRuns]:
+    return Recognizer(ChainRuns(chain_steps.sequence(2, [(1, 1)]).tables, consume=consume, capacity=capacity))
 
 
 @given(LETTERS, ASKED, ROOMS, st.none() | st.integers(0, 20))
 def test_runs_that_wait_in_order_are_forgotten_by_partitions(
-    letters: Letters, consume: int, room: int, window: int | None
+    letters: Letters, consume: int, capacity: int, window: int | None
 ) -> None:
     asked = consume == CONSUME_PARTITION_ASKED
-    found = list(counted(rising(consume, room, window), batch_of(letters), asked=asked))
+    found = list(counted(rising(consume, capacity, window), batch_of(letters), asked=asked))
     assert found == expected(letters, window, rising=True)
 
 
 @given(LETTERS, ASKED, ROOMS)
 def test_runs_that_wait_in_lists_are_forgotten_by_partitions(
-    letters: Letters, consume: int, room: int
+    letters: Letters, consume: int, capacity: int
 ) -> None:
     asked = consume == CONSUME_PARTITION_ASKED
-    found = list(counted(differing(consume, room), batch_of(letters), asked=asked))
+    found = list(counted(differing(consume, capacity), batch_of(letters), asked=asked))
     assert found == expected(letters, None, rising=False)
 
 
@@ -112,12 +112,12 @@ def test_what_is_forgotten_stays_so_through_a_snapshot(letters: Letters, cut: in
     assert found == expected(letters, 20 if in_order else None, rising=in_order)
 
 
-@pytest.mark.parametrize("room", [1, 64])
-def test_there_is_room_for_many_partitions(room: int) -> None:
+@pytest.mark.parametrize("capacity", [1, 64])
+def test_many_partitions_fit(capacity: int) -> None:
     letters = [
         (letter, partition, value) for partition in range(500) for letter, value in (("A", 0), ("B", 1))
     ]
-    found = list(counted(rising(CONSUME_PARTITION, room, None), batch_of([*letters, *letters])))
+    found = list(counted(rising(CONSUME_PARTITION, capacity, None), batch_of([*letters, *letters])))
     assert found == [(event, 1) for event in range(1, 2_000, 2)]
 
 

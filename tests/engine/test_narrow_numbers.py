@@ -95,5 +95,5 @@ def test_a_total_of_narrow_numbers_begins_with_a_wide_one() -> None:
     with pytest.raises(NarrowError, match=r"let it begin with np.int64\(0\)"):
         total + column[2]
     assert np.int64(0) + column[0] + column[1] + column[2] == 6
-    with pytest.raises(NarrowError, match="has no room in 32 bits"):
+    with pytest.raises(NarrowError, match="does not fit in 32 bits"):
         column[2] * 2**31

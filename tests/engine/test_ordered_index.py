@@ -29,14 +29,14 @@ from estero.engine.store.ordered_index import (
     LESS,
     LESS_EQUAL,
     NOT_EQUAL,
-    has_room,
+    has_capacity,
     insert,
     mark_trees,
     most_nodes,
     new_ordered_index,
     query,
     rename_trees,
-    with_room,
+    with_capacity,
 )
 from estero.engine.store.schema import grown, new
 from estero.engine.store.value_trees import (
@@ -77,15 +77,15 @@ def _compares(operator: int, waiting: int, value: int, upper: int) -> bool:
 class Waiting:
     """An index with its heaps, as a recognizer would hold it; product i is the one of insertion i."""
 
-    def __init__(self, room: int = 1) -> None:
-        self.index = new_ordered_index(room)
-        self.nodes, self.products = new(HeapNodes, room), new(Products, room, children=1)
+    def __init__(self, capacity: int = 1) -> None:
+        self.index = new_ordered_index(capacity)
+        self.nodes, self.products = new(HeapNodes, capacity), new(Products, capacity, children=1)
         self.made: list[tuple[int, int, int, int]] = []
         self.pieces, self.path = np.empty(PIECES, np.int64), np.empty(64, np.int32)
 
     def insert(self, key: int, value: int, start: int, event: int, oldest: int) -> int:
         """Returns how many heap nodes were made, besides the product's own."""
-        self.make_room(oldest)
+        self.ensure_capacity(oldest)
         product = new_product(self.products, self.nodes, 0, len(self.made), start, self.path, 0, 0)
         self.made.append((key, value, start, event))
         alone = heap_node(self.nodes, product, start, NONE, NONE)
@@ -96,7 +96,7 @@ class Waiting:
         return int(self.nodes.size[0]) - before
 
     def heap(self, key: int, operator: int, value: int, upper: int, oldest: int) -> int:
-        self.make_room(oldest)
+        self.ensure_capacity(oldest)
         before, most = int(self.nodes.size[0]), int(most_nodes(self.index, self.nodes, 1))
         with np.errstate(over="ignore"):
             key_words = np.uint64(key), np.uint64(key)
@@ -136,9 +136,9 @@ class Waiting:
         assert len(starts_in(self.nodes, heap, oldest)) == len(found)
         return sorted(found)
 
-    def make_room(self, oldest: int) -> None:
-        if not has_room(self.index, 1):
-            self.index = with_room(self.index, oldest, 1)
+    def ensure_capacity(self, oldest: int) -> None:
+        if not has_capacity(self.index, 1):
+            self.index = with_capacity(self.index, oldest, 1)
         needed = int(self.nodes.size[0] + most_nodes(self.index, self.nodes, 1)) + 1
         if needed > self.nodes.product.size:
             self.compact(oldest)
@@ -218,9 +218,9 @@ STEPS = st.lists(
 
 @given(STEPS, st.sampled_from([3, 10, 100]), st.sampled_from([1, 2, 50]))
 def test_a_query_finds_what_waits_inside_the_window_and_compares(
-    steps: list[tuple[int, int, int, int, int, bool, int]], window: int, room: int
+    steps: list[tuple[int, int, int, int, int, bool, int]], window: int, capacity: int
 ) -> None:
-    waiting = Waiting(room)
+    waiting = Waiting(capacity)
     for event, (key, value, asked, upper, age, compacted, operator) in enumerate(steps):
         oldest = max(0, event - window)
         waiting.insert(key, value, max(oldest, event - age), event, oldest)

@@ -38,10 +38,10 @@ ROOMS = st.sampled_from((1, 3, 4096))
 
 @given(pceas(), streams(), WINDOWS, ROOMS, st.lists(st.integers(0, 9), max_size=3))
 def test_every_run_is_found_once_however_the_stream_is_cut(
-    pcea: Pcea, events: list[Event], window: int | None, room: int, cuts: list[int]
+    pcea: Pcea, events: list[Event], window: int | None, capacity: int, cuts: list[int]
 ) -> None:
     expected = all_runs(pcea, events, window)
-    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=room))
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=capacity))
     bounds = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
     found = [run for low, high in pairwise(bounds) for run in recognized(recognizer, events[low:high])]
     assert Counter(found) == Counter(expected)
@@ -56,11 +56,11 @@ def test_every_run_is_found_once_however_the_stream_is_cut(
     ROOMS,
 )
 def test_runs_of_long_streams_are_found_while_others_expire(
-    pcea: Pcea, letters: list[tuple[str, int]], window: int, room: int
+    pcea: Pcea, letters: list[tuple[str, int]], window: int, capacity: int
 ) -> None:
     events = events_of("".join(letter for letter, _ in letters), keys=[key for _, key in letters])
     expected = Counter(all_runs(pcea, events, window))
-    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=room))
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=capacity))
     found: Counter[tuple[int, Items]] = Counter()
     for roots in recognizer.push(batch_of(events)):
         runs = Counter(enumerated(recognizer, roots))
@@ -71,10 +71,10 @@ def test_runs_of_long_streams_are_found_while_others_expire(
 
 @given(pceas(), streams(), WINDOWS, ROOMS)
 def test_counts_and_picks_agree_with_what_is_enumerated(
-    pcea: Pcea, events: list[Event], window: int | None, room: int
+    pcea: Pcea, events: list[Event], window: int | None, capacity: int
 ) -> None:
     expected = all_runs(pcea, events, window)
-    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=room))
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=capacity))
     by_end = Counter(end for end, _ in expected)
     counted: dict[int, int] = {}
     for roots in recognizer.push(batch_of(events)):
@@ -145,9 +145,9 @@ def test_a_predicate_beyond_the_first_word_is_read() -> None:
     assert [roots.event.tolist() for roots in recognizer.push(wide)] == [[0]]
 
 
-@pytest.mark.parametrize("room", [1, 4096])
-def test_consuming_forgets_everything_read_so_far(room: int) -> None:
-    recognizer = Recognizer(PceaRuns(chain(2).tables, consume=CONSUME_ANY, capacity=room))
+@pytest.mark.parametrize("capacity", [1, 4096])
+def test_consuming_forgets_everything_read_so_far(capacity: int) -> None:
+    recognizer = Recognizer(PceaRuns(chain(2).tables, consume=CONSUME_ANY, capacity=capacity))
     found = [items for _, items in recognized(recognizer, events_of("AABBAB"))]
     assert found == [((1, 0), (2, 1)), ((0, 0), (2, 1)), ((4, 0), (5, 1))]
 

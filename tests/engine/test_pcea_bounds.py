@@ -106,9 +106,9 @@ def test_the_delay_is_linear_in_the_answer_whatever_the_window(name: str, window
         assert all(steps <= 2 * items for steps, items in found)
 
 
-@pytest.mark.parametrize("room", [1, 4096])
-def test_2_to_the_80_runs_of_an_iteration_are_counted_and_started(room: int) -> None:
-    recognizer = Recognizer(PceaRuns(iteration().tables, capacity=room))
+@pytest.mark.parametrize("capacity", [1, 4096])
+def test_2_to_the_80_runs_of_an_iteration_are_counted_and_started(capacity: int) -> None:
+    recognizer = Recognizer(PceaRuns(iteration().tables, capacity=capacity))
     counts: dict[int, int] = {}
     for roots in recognizer.push(batch_of(events_of("A" * 81))):
         ends, numbers = recognizer.counts_by_end(roots)
@@ -193,12 +193,14 @@ def endless(name: str, length: int, turn: int) -> Sequence[Event]:
 @pytest.mark.parametrize("pcea", [chain(3), star(3), by_key_then_all(), nested()], ids=SHAPES)
 @pytest.mark.parametrize("name", ["new keys", "one key", "many keys"])
 def test_compaction_changes_nothing_that_is_found(pcea: Pcea, name: str) -> None:
-    roomy, tight = (Recognizer(PceaRuns(pcea.tables, window=15, capacity=room)) for room in (1 << 18, 1))
+    large, tight = (
+        Recognizer(PceaRuns(pcea.tables, window=15, capacity=capacity)) for capacity in (1 << 18, 1)
+    )
     for turn in range(6):
         events = endless(name, 150, turn)
-        expected = Counter(recognized(roomy, events))
+        expected = Counter(recognized(large, events))
         assert Counter(recognized(tight, events)) == expected
-    assert roomy.runs.nodes.product.size == 1 << 18
+    assert large.runs.nodes.product.size == 1 << 18
     assert tight.runs.nodes.product.size < 1_000
 
 
@@ -206,11 +208,11 @@ def test_compaction_changes_nothing_that_is_found(pcea: Pcea, name: str) -> None
 @pytest.mark.parametrize("name", ["new keys", "one key", "many keys"])
 def test_memory_follows_the_window(pcea: Pcea, name: str) -> None:
     recognizer = Recognizer(PceaRuns(pcea.tables, window=40, capacity=64))
-    room = []
+    capacity = []
     for turn in range(30):
         for _ in recognizer.push(batch_of(endless(name, 500, turn))):
             pass
         arrays = recognizer.runs.products.mark, recognizer.runs.nodes.product, recognizer.runs.index.words
-        room.append([array.shape[0] for array in arrays])
-    assert np.max(room, axis=0).max() <= 40 * 16
-    assert np.max(room[15:], axis=0).max() <= 1.5 * np.max(room[:15], axis=0).max()
+        capacity.append([array.shape[0] for array in arrays])
+    assert np.max(capacity, axis=0).max() <= 40 * 16
+    assert np.max(capacity[15:], axis=0).max() <= 1.5 * np.max(capacity[:15], axis=0).max()

@@ -48,10 +48,10 @@ SHAPES = {
 
 @given(pceas(ordered=True), streams(), WINDOWS, ROOMS, st.lists(st.integers(0, 9), max_size=3))
 def test_every_run_is_found_once_however_the_stream_is_cut(
-    pcea: Pcea, events: list[Event], window: int | None, room: int, cuts: list[int]
+    pcea: Pcea, events: list[Event], window: int | None, capacity: int, cuts: list[int]
 ) -> None:
     expected = all_runs(pcea, events, window)
-    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=room))
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=capacity))
     bounds = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
     found = [run for low, high in pairwise(bounds) for run in recognized(recognizer, events[low:high])]
     assert Counter(found) == Counter(expected)
@@ -67,13 +67,13 @@ def test_every_run_is_found_once_however_the_stream_is_cut(
     ROOMS,
 )
 def test_runs_of_long_streams_are_found_while_others_expire(
-    pcea: Pcea, letters: list[tuple[str, int, int | None]], window: int, room: int
+    pcea: Pcea, letters: list[tuple[str, int, int | None]], window: int, capacity: int
 ) -> None:
     text = "".join(letter for letter, _, _ in letters)
     keys, values = [key for _, key, _ in letters], [value for _, _, value in letters]
     events = events_of(text, keys=keys, values=values)
     expected = Counter(all_runs(pcea, events, window))
-    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=room))
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=capacity))
     found: Counter[tuple[int, Items]] = Counter()
     for roots in recognizer.push(batch_of(events)):
         runs = Counter(enumerated(recognizer, roots))
@@ -84,10 +84,10 @@ def test_runs_of_long_streams_are_found_while_others_expire(
 
 @given(pceas(ordered=True), streams(), WINDOWS, ROOMS)
 def test_picks_agree_with_what_is_enumerated(
-    pcea: Pcea, events: list[Event], window: int | None, room: int
+    pcea: Pcea, events: list[Event], window: int | None, capacity: int
 ) -> None:
     all_runs(pcea, events, window)
-    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=room))
+    recognizer = Recognizer(PceaRuns(pcea.tables, window, capacity=capacity))
     for roots in recognizer.push(batch_of(events)):
         picked = [
             tuple(zip(match.event.tolist(), match.marks.tolist(), strict=True))
@@ -142,9 +142,9 @@ def test_huge_numbers_of_rising_subsequences_are_counted() -> None:
     assert counts == [2**80 - 1]
 
 
-@pytest.mark.parametrize("room", [1, 4096])
-def test_consuming_forgets_what_waits_with_a_value_too(room: int) -> None:
-    recognizer = Recognizer(PceaRuns(rising(2).tables, consume=CONSUME_ANY, capacity=room))
+@pytest.mark.parametrize("capacity", [1, 4096])
+def test_consuming_forgets_what_waits_with_a_value_too(capacity: int) -> None:
+    recognizer = Recognizer(PceaRuns(rising(2).tables, consume=CONSUME_ANY, capacity=capacity))
     found = [items for _, items in recognized(recognizer, events_of("AABBAB", values=[1, 2, 3, 4, 5, 6]))]
     assert sorted(found) == [((0, 0), (2, 1)), ((1, 0), (2, 1)), ((4, 0), (5, 1))]
 
@@ -237,14 +237,14 @@ def endless(name: str, length: int, turn: int) -> list[Event]:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", ["new keys", "one key"])
 def test_compaction_changes_nothing_that_is_found(shape: str, name: str) -> None:
-    roomy, tight = (
-        Recognizer(PceaRuns(SHAPES[shape].tables, window=12, capacity=room)) for room in (1 << 18, 1)
+    large, tight = (
+        Recognizer(PceaRuns(SHAPES[shape].tables, window=12, capacity=capacity)) for capacity in (1 << 18, 1)
     )
     for turn in range(6):
         events = endless(name, 120, turn)
-        expected = Counter(recognized(roomy, events))
+        expected = Counter(recognized(large, events))
         assert Counter(recognized(tight, events)) == expected
-    assert roomy.runs.nodes.product.size == 1 << 18
+    assert large.runs.nodes.product.size == 1 << 18
     assert tight.runs.products.mark.size < 500
 
 
@@ -257,17 +257,17 @@ def test_an_event_that_is_tried_again_looks_again() -> None:
         return [count for roots in recognizer.push(batch) for count in recognizer.counts(roots)]
 
     expected = counts(Recognizer(PceaRuns(rising_star().tables, 40, capacity=1 << 18)))
-    for room in range(1_800, 1_840):
-        recognizer = Recognizer(PceaRuns(rising_star().tables, 40, capacity=room))
+    for capacity in range(1_800, 1_840):
+        recognizer = Recognizer(PceaRuns(rising_star().tables, 40, capacity=capacity))
         assert counts(recognizer) == expected
-        assert recognizer.runs.nodes.product.size > room
+        assert recognizer.runs.nodes.product.size > capacity
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", ["new keys", "one key"])
 def test_memory_follows_the_window(shape: str, name: str) -> None:
     recognizer = Recognizer(PceaRuns(SHAPES[shape].tables, window=40, capacity=64))
-    room = []
+    capacity = []
     for turn in range(40):
         for _ in recognizer.push(batch_of(endless(name, 400, turn))):
             pass
@@ -278,6 +278,6 @@ def test_memory_follows_the_window(shape: str, name: str) -> None:
             ordered.rows,
             ordered.trees.words,
         )
-        room.append([array.shape[0] for array in arrays])
-    assert np.max(room[20:], axis=0).max() <= 1.5 * np.max(room[:20], axis=0).max()
-    assert np.max(room, axis=0)[1:].max() <= 40 * 32
+        capacity.append([array.shape[0] for array in arrays])
+    assert np.max(capacity[20:], axis=0).max() <= 1.5 * np.max(capacity[:20], axis=0).max()
+    assert np.max(capacity, axis=0)[1:].max() <= 40 * 32

@@ -74,11 +74,11 @@ def number_of(distinct: list[tuple[Value, ...]], values: tuple[Value, ...]) -> i
 
 @given(hierarchical_queries(), streams(most=9), st.sampled_from((1, 4096)))
 def test_the_engine_finds_the_valuations_of_a_query_each_once(
-    query: ConjunctiveTree, events: list[Event], room: int
+    query: ConjunctiveTree, events: list[Event], capacity: int
 ) -> None:
     pcea = hierarchical_pcea(named_atoms(query, SCHEMA))
     window = query.window.events if isinstance(query.window, EventWindow) else None
-    recognizer = Recognizer(PceaRuns(tables_of(pcea), window, capacity=room))
+    recognizer = Recognizer(PceaRuns(tables_of(pcea), window, capacity=capacity))
     found: Counter[ComplexEvent] = Counter()
     counted: Counter[int] = Counter()
     for roots in recognizer.push(batch_of(pcea, events)):

@@ -37,10 +37,10 @@ ROOMS = st.sampled_from((1, 3, 4096))
 
 @given(chains(), streams(), ROOMS, st.lists(st.integers(0, 10), max_size=3))
 def test_every_run_is_found_once_however_the_stream_is_cut(
-    chain: Chain, events: list[Event], room: int, cuts: list[int]
+    chain: Chain, events: list[Event], capacity: int, cuts: list[int]
 ) -> None:
     expected = all_runs(chain, events)
-    recognizer = Recognizer(ChainRuns(chain.tables, capacity=room))
+    recognizer = Recognizer(ChainRuns(chain.tables, capacity=capacity))
     bounds = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
     found = [run for low, high in pairwise(bounds) for run in recognized(recognizer, events[low:high])]
     assert Counter(found) == Counter(expected)
@@ -72,14 +72,14 @@ def test_runs_that_go_on_alike_wait_together(chain: Chain, events: list[Event], 
     ROOMS,
 )
 def test_counts_and_picks_agree_with_what_is_enumerated(
-    chain: Chain, rows: list[tuple[str, int, int]], room: int
+    chain: Chain, rows: list[tuple[str, int, int]], capacity: int
 ) -> None:
     events = events_of(
         "".join(letter for letter, _, _ in rows), [one for _, one, _ in rows], [two for _, _, two in rows]
     )
     expected = all_runs(chain, events)
     counted: dict[int, int] = {}
-    recognizer = Recognizer(ChainRuns(chain.tables, capacity=room))
+    recognizer = Recognizer(ChainRuns(chain.tables, capacity=capacity))
     for roots in recognizer.push(batch_of(events)):
         ends, numbers = recognizer.counts_by_end(roots)
         counted.update(zip(ends.tolist(), numbers, strict=True))
@@ -93,8 +93,8 @@ def test_counts_and_picks_agree_with_what_is_enumerated(
 
 
 @given(chains(), streams(8), ROOMS)
-def test_counts_agree_for_any_automaton(chain: Chain, events: list[Event], room: int) -> None:
-    recognizer = Recognizer(ChainRuns(chain.tables, capacity=room))
+def test_counts_agree_for_any_automaton(chain: Chain, events: list[Event], capacity: int) -> None:
+    recognizer = Recognizer(ChainRuns(chain.tables, capacity=capacity))
     counted: Counter[int] = Counter()
     for roots in recognizer.push(batch_of(events)):
         for end, number in zip(roots.event.tolist(), recognizer.counts(roots), strict=True):
@@ -148,10 +148,10 @@ def test_a_batch_with_too_few_columns_is_refused() -> None:
 # ------------------------------------------------------------------------------------------ consuming
 
 
-@pytest.mark.parametrize("room", [1, 4096])
-def test_consuming_forgets_everything_read_so_far(room: int) -> None:
+@pytest.mark.parametrize("capacity", [1, 4096])
+def test_consuming_forgets_everything_read_so_far(capacity: int) -> None:
     chain = sequence(2, [(1, 1)])
-    recognizer = Recognizer(ChainRuns(chain.tables, consume=CONSUME_ANY, capacity=room))
+    recognizer = Recognizer(ChainRuns(chain.tables, consume=CONSUME_ANY, capacity=capacity))
     values = [0, 1, 2, 3, 0, 4]
     for turn in range(50):
         found = [items for _, items in recognized(recognizer, events_of("AABBAB", values))]
@@ -159,8 +159,8 @@ def test_consuming_forgets_everything_read_so_far(room: int) -> None:
         expected = [((1, 0), (2, 1)), ((0, 0), (2, 1)), ((4, 0), (5, 1))]
         assert found == [tuple((first + event, mark) for event, mark in items) for items in expected]
         assert recognizer.oldest == first + 6
-    assert recognizer.runs.nodes.mark.size <= max(room, 30)
-    assert recognizer.runs.entries.node.size <= max(room, 30)
+    assert recognizer.runs.nodes.mark.size <= max(capacity, 30)
+    assert recognizer.runs.entries.node.size <= max(capacity, 30)
 
 
 def test_consuming_when_asked_leaves_the_answer_readable() -> None:
@@ -245,9 +245,9 @@ def test_the_delay_is_linear_in_the_answer(name: str) -> None:
 # -------------------------------------------------------------------------------------- huge answers
 
 
-@pytest.mark.parametrize("room", [1, 4096])
-def test_2_to_the_80_runs_are_counted_started_and_abandoned(room: int) -> None:
-    recognizer = Recognizer(ChainRuns(iteration([(1, 1)]).tables, capacity=room))
+@pytest.mark.parametrize("capacity", [1, 4096])
+def test_2_to_the_80_runs_are_counted_started_and_abandoned(capacity: int) -> None:
+    recognizer = Recognizer(ChainRuns(iteration([(1, 1)]).tables, capacity=capacity))
     events = events_of("A" * 81, list(range(81)))
     counts: dict[int, int] = {}
     for roots in recognizer.push(batch_of(events)):

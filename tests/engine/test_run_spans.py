@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.toys import Brute, Toy, ToyEvent, ToyRow, batch_of, recognized, streams, tiny_rooms
+from engine.toys import Brute, Toy, ToyEvent, ToyRow, batch_of, recognized, streams, tiny_pools
 from estero.automata.cea import CEA, EventPredicate, Guard, Transition
 from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.determinize import LazyAutomaton
@@ -86,7 +86,7 @@ def check(
     brute = Brute(written_out(lazy), window=window, order=order, consume=consume)
     automaton = MaxAutomaton(LazyAutomaton(cea)) if order == MAX else LazyAutomaton(cea)
     asked = Settings(window=window, keyed=keyed, consume=consume, order=order)
-    with tiny_rooms():
+    with tiny_pools():
         found = recognized(automaton, asked, events, cuts)
     assert [set(each) for each in found] == brute.answers(events, keyed)
     assert all(len(set(each)) == len(each) for each in found)
@@ -153,15 +153,15 @@ def test_windows_of_any_length_have_few_spans(text: str, order: int) -> None:
 @pytest.mark.parametrize("order", ORDERS)
 def test_memory_follows_the_window(order: int) -> None:
     engine = engine_for("A ; B+ ; C", order, 50)
-    rooms = []
+    capacities = []
     for first in range(0, 24_000, 1_000):
         events = [
             ToyEvent(each.bits, (), 0, first + each.ordinal, first + each.stamp) for each in stream(1_000)
         ]
         for _ in engine.push(batch_of(events, 0)):
             pass
-        rooms.append(engine.runs.arena.kind.size)
-    assert rooms[-1] == rooms[6]
+        capacities.append(engine.runs.arena.kind.size)
+    assert capacities[-1] == capacities[6]
 
 
 @pytest.mark.parametrize("order", [NEXT, LAST])

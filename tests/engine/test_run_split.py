@@ -20,7 +20,7 @@ from engine.toys import (
     batch_of,
     recognized,
     streams,
-    tiny_rooms,
+    tiny_pools,
     toys,
 )
 from estero.automata.registers import Action
@@ -80,7 +80,7 @@ def check(
         first_bit=first_bit,
         ordinals=ordinals,
     )
-    with tiny_rooms():
+    with tiny_pools():
         found = recognized(toy, settings, events, cuts)
     assert [set(each) for each in found] == brute.answers(events, keyed)
     assert all(len(set(each)) == len(each) for each in found)
@@ -157,7 +157,7 @@ def test_the_first_event_of_a_stream_gets_its_bit(
 
 
 def test_keys_are_remembered_where_their_first_event_matters() -> None:
-    keys = 80_000  # more than the nodes that there is room for at first
+    keys = 80_000  # more than the first capacity for nodes
 
     def settings(ordinals: bool) -> Settings:
         return Settings(window=3, keyed=True, first_bit=1, ordinals=ordinals)
@@ -187,14 +187,14 @@ def test_memory_follows_the_window() -> None:
     toy = sequence([A, B, C], [1], (((STORE, 0, 0),), ((EQUAL, 0, 0),), ()))
     engine = Recognizer(cea_runs(toy, Settings(window=50, registers=toy.tables(), order=NEXT)))
     draw = random.Random(3)
-    rooms = []
+    capacities = []
     for turn in range(12):
         places = range(turn * 1_000, (turn + 1) * 1_000)
         events = [ToyEvent(draw.choice([A, B, C]), (draw.randrange(4),), 0, at, at) for at in places]
         for _ in engine.push(batch_of(events, 1)):
             pass
-        rooms.append(engine.runs.arena.kind.size)
-    assert rooms[-1] == rooms[3]
+        capacities.append(engine.runs.arena.kind.size)
+    assert capacities[-1] == capacities[3]
 
 
 def test_what_the_settings_lack_is_said() -> None:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from engine.streams import batch_of, recognizer_of
 from estero.engine.recognizer import Recognizer
 from estero.engine.runs.cea_runs import CeaRuns
-from estero.engine.tally import tally
+from estero.engine.tally import long_counts, tally
+from estero.engine.tally.sliding_count import look_ahead
 from estero.engine.tally.tally import Tally
 from estero.engine.walk.counter import FITS
 
@@ -129,3 +130,39 @@ def test_numbers_get_long_and_short_again_from_batch_to_batch(pattern: str, wind
         for ends, counts in ended(again, batches, bits, None, None)
     )
     assert total + of(again).rest() == 0
+
+
+def blocks_in_words(letters: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many blocks are looked at for the total."""
+    looked = 0
+
+    def counted(*given: object) -> None:
+        nonlocal looked
+        looked += 1
+        look_ahead(*given)
+
+    recognizer, bits = recognizer_of("A ; B+ ; C", window=2_000, counting=True)
+    ends = [roots.event for roots in recognizer.push(batch_of(letters, bits))]
+    with monkeypatch.context() as patched:
+        patched.setattr(long_counts, "look_ahead", counted)
+        assert of(recognizer).before(ends[-1])(ends[-1].size) >= FITS
+    return looked
+
+
+def test_a_few_long_numbers_do_not_make_all_blocks_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    draw = random.Random(3)
+    letters = "".join(draw.choices("ABC", k=20_000))
+    burst = letters[:3_000] + "B" * 200 + letters[3_200:]
+    assert blocks_in_words(burst, monkeypatch) < 1.1 * blocks_in_words(letters, monkeypatch)
+
+
+def test_blocks_get_longer_again_behind_many_long_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    draw = random.Random(3)
+    letters = "".join(draw.choices("ABC", k=20_000))
+    long = "".join(draw.choices("ABC", (1, 20, 1), k=1_000))
+    behind = blocks_in_words(letters[:3_000] + long + letters[4_000:], monkeypatch)
+    assert behind < 1.25 * blocks_in_words(letters, monkeypatch)

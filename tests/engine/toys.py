@@ -281,12 +281,12 @@ def batch_of(events: Sequence[ToyEvent], values: int) -> EventBatch:
 
 
 @contextmanager
-def tiny_rooms() -> Iterator[None]:
+def tiny_pools() -> Iterator[None]:
     """Everything begins so small that it has to grow, and the arena to be compacted, again and again."""
     with (
         patch.object(cea_runs_module, "_SMALLEST_ARENA", 16),
         patch.multiple(cea_runs_module, _FEW_KEYS=1, _MANY_KEYS=2),
-        patch.multiple(recognizer, _FOUND_ROOM=2, _KEYED_AT_ONCE=3),
+        patch.multiple(recognizer, _REPORTED_AT_ONCE=2, _KEYED_AT_ONCE=3),
         patch.object(cea_runs_module, "CAPACITY", 2),
         patch.object(split_runs, "CAPACITY", 2),
     ):

@@ -26,22 +26,22 @@ def test_a_database_goes_from_one_source_to_the_next(monkeypatch: pytest.MonkeyP
     gc.collect()  # what earlier tests left would give its databases back below
     monkeypatch.setattr("estero.events.database._idle", {})  # as many as are kept may be idle already
     first = source_of(pa.table({"type": ["A"]}))
-    assert first._rows("SELECT type FROM events") == [("A",)]
-    used = first._database
-    with first._threads(alone=True):
-        assert first._rows("SELECT current_setting('threads')") == [(1,)]
+    assert first._sql.rows("SELECT type FROM events") == [("A",)]
+    used = first._databases.here
+    with first._sql.threads(alone=True):
+        assert first._sql.rows("SELECT current_setting('threads')") == [(1,)]
     del first
     gc.collect()
     second = source_of(pa.table({"type": ["B"], "n": [1]}))
-    assert second._database is used
-    default = source_of(pa.table({"type": ["C"]}))._rows("SELECT current_setting('threads')")
-    assert second._rows("SELECT current_setting('threads')") == default
-    assert second._rows("SELECT * FROM events") == [("B", 1)]
+    assert second._databases.here is used
+    default = source_of(pa.table({"type": ["C"]}))._sql.rows("SELECT current_setting('threads')")
+    assert second._sql.rows("SELECT current_setting('threads')") == default
+    assert second._sql.rows("SELECT * FROM events") == [("B", 1)]
 
 
 def test_two_sources_have_databases_of_their_own() -> None:
     one, other = source_of(pa.table({"type": ["A"]})), source_of(pa.table({"type": ["B"]}))
-    assert one._database is not other._database
+    assert one._databases.here is not other._databases.here
 
 
 def test_where_nothing_can_be_written_a_database_spills_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +82,7 @@ def test_a_text_that_only_a_dictionary_has_does_not_occur() -> None:
     assert (occurs(column, "x"), occurs(column, "y")) == (True, False)
     twice = pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array([1], pa.int8()), ["x", "x", "y"])])
     assert (occurs(twice, "x"), occurs(twice, "y")) == (True, False)
-    assert occurs(STRINGS.cast(pa.string_view()), "a") is None
+    assert occurs(STRINGS.cast(pa.string_view()), "a")
 
 
 def test_columns_of_the_last_classification_are_remembered() -> None:

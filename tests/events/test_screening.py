@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estero.automata.cea import EventPredicate
-from estero.classify import bits
+from estero.classify import splits
 from estero.errors import DataError
-from estero.events import prepared_statements, screening
+from estero.events import screening, small_tables
 from estero.events.sources import Source, open_source
 from estero.language.tree.expressions import And, Arithmetic, Attribute, Comparison, In, Literal, Node, Or
 from estero.language.tree.schema import EventLayout, Schema
@@ -33,7 +33,7 @@ STRING_TYPES = {
 def none_is_small() -> Generator[None]:
     """Small tables would not be screened."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prepared_statements, "MOST_ROWS", -1)
+        patch.setattr(small_tables, "MOST_ROWS", -1)
         yield
 
 
@@ -91,7 +91,7 @@ def test_screened_events_are_those_of_sql_alone_and_of_prepared_statements(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Source, "_screen", lambda *_: None)
         assert quick == found(source, asked, **more)
-        patch.setattr(prepared_statements, "MOST_ROWS", 1 << 16)
+        patch.setattr(small_tables, "MOST_ROWS", 1 << 16)
         assert quick == found(source, asked, **more)
 
 
@@ -178,12 +178,12 @@ def test_without_a_type_column_a_predicate_on_another_type_is_false() -> None:
 def test_what_does_not_ask_for_strings_is_left_to_sql() -> None:
     either = Or((Comparison("=", Attribute("s"), Literal("a")), Comparison("=", Attribute("n"), Literal(1))))
     predicate = EventPredicate(("A", "B"), And((Comparison("=", Attribute("s"), Literal("b")), either)))
-    assert bits.split(predicate, "type", {"s"}) == bits.Split(
+    assert splits.split(predicate, "type", {"s"}) == splits.Split(
         {"type": frozenset("AB"), "s": frozenset("b")}, either
     )
-    assert bits.split(predicate, None, set()) == bits.Split({}, predicate.condition)
+    assert splits.split(predicate, None, set()) == splits.Split({}, predicate.condition)
     views = pa.schema([("type", pa.string()), ("s", pa.string_view())])
-    assert not screening.Screen(Classification((predicate,), Schema(), "type", payload=("s",)), views).useful
+    assert screening.Screen(Classification((predicate,), Schema(), "type", payload=("s",)), views).useful
 
 
 def test_an_overflow_in_an_event_that_is_screened_away_is_none() -> None:
@@ -199,17 +199,18 @@ def test_an_overflow_in_an_event_that_is_screened_away_is_none() -> None:
 
 
 def test_queries_after_a_screened_one_have_all_threads_again() -> None:
-    table = pa.table({"type": ["A", "B"], "s": ["a", "b"], "time": [1, 2]})
+    table = pa.table({"type": ["A", "B"], "s": ["a", "b"], "n": [1, 2], "time": [1, 2]})
     source = source_of(table, "plain")
     asked = "SELECT current_setting('threads') AS threads"
-    default = source._rows(asked)
-    classification = Classification((EventPredicate(("A",)),), source.schema, "type")
+    default = source._sql.rows(asked)
+    one_more = Comparison(">", Arithmetic("+", Attribute("n"), Literal(1)), Literal(0))
+    classification = Classification((EventPredicate(("A",), one_more),), source.schema, "type")
     screened = source.read(classification)
     assert isinstance(screened, Generator)
     assert next(screened).num_rows == 1
-    assert source._rows(asked) == [(1,)]  # a second query leaves the screened one its only thread
+    assert source._sql.rows(asked) == [(1,)]  # a second query leaves the screened one its only thread
     screened.close()
-    assert source._rows(asked) == default
+    assert source._sql.rows(asked) == default
 
 
 def test_an_iterator_is_screened_and_its_order_checked_all_the_same() -> None:

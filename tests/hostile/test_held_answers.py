@@ -31,7 +31,7 @@ def subsets(n: int, *, condition: str = "") -> Answer:
 
 @pytest.fixture
 def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_memory, "memory_room", lambda: 12 << 20)
+    monkeypatch.setattr(in_memory, "memory_limit", lambda: 12 << 20)
 
 
 @pytest.mark.parametrize("ask", ["to_arrow", "to_pandas", "to_polars"])
@@ -68,10 +68,10 @@ def test_the_room_is_half_of_the_memory_there_is(tmp_path: Path, monkeypatch: py
     (tmp_path / "limited").write_text("2048\n")
     (tmp_path / "unlimited").write_text("max\n")
     monkeypatch.setattr(in_memory, "_OF_A_CONTAINER", (tmp_path / "unlimited", tmp_path / "none"))
-    everything = in_memory.memory_room()
+    everything = in_memory.memory_limit()
     assert everything > 1 << 28
     monkeypatch.setattr(in_memory, "_OF_A_CONTAINER", (tmp_path / "limited",))
-    assert in_memory.memory_room() == 1024
+    assert in_memory.memory_limit() == 1024
 
 
 def in_parquet(directory: Path) -> object:

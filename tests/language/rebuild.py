@@ -12,18 +12,12 @@ from estero.language.builder.conditions import (
     Expression,
     Named,
     Variable,
-    aggregate,
     attribute,
-    call,
-    case,
-    cast,
     closed,
     constant,
-    holds,
-    outside,
-    prev,
     var,
 )
+from estero.language.builder.functions import aggregate, call, case, cast, holds, outside, prev
 from estero.language.builder.queries import (
     AbsenceBuilder,
     PatternBuilder,

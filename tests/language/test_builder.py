@@ -9,21 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from estero.language.builder.conditions import (
-    Condition,
-    Expression,
-    aggregate,
-    attribute,
-    call,
-    closed,
-    constant,
-    count,
-    decreasing,
-    holds,
-    increasing,
-    outside,
-    var,
-)
+from estero.language.builder.conditions import Condition, Expression, attribute, closed, constant, var
+from estero.language.builder.functions import aggregate, call, count, decreasing, holds, increasing, outside
 from estero.language.builder.queries import PatternBuilder, QueryBuilder, absent, event, select, tree_of
 from estero.language.syntax.parser import parse_condition, parse_pattern, parse_query
 from estero.language.tree.durations import TimeUnit

@@ -163,7 +163,7 @@ def found_in_pieces(query: estero.Query, events: Sequence[Event], sizes: Sequenc
 SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=3)
 
 
-@settings(max_examples=2 * MOST)
+@settings(max_examples=MOST)
 @given(steps, some_states, some_states, clauses, streams(max_size=8), SIZES)
 def test_an_automaton_finds_what_all_its_runs_find(
     transitions: list[Step],
@@ -264,7 +264,7 @@ def _holds(asked: Compared, before: Event, event: Event) -> bool:
     return compare(operator, before.attributes[left], event.attributes[right]) is True  # type: ignore[arg-type]
 
 
-@settings(max_examples=2 * MOST)
+@settings(max_examples=MOST)
 @given(links, st.sampled_from([{2}, {1, 2}]), clauses, streams(min_size=3, max_size=7), SIZES)
 def test_a_chain_finds_what_all_its_runs_find(
     drawn: list[Link], final: set[int], asked: Clauses, events: list[Event], sizes: list[int]

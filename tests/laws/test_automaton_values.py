@@ -68,7 +68,7 @@ def check_each_plan(tree: QueryTree, events: list[Event]) -> None:
             assert "transitions cannot say all" in again, again
 
 
-@settings(max_examples=2 * MOST)
+@settings(max_examples=MOST)
 @given(
     st.one_of(full_queries(), stepped_queries(full=True), stepped_queries(), queries()), streams(max_size=9)
 )

@@ -98,10 +98,10 @@ DENSE = [
 
 
 @pytest.mark.parametrize("text", DENSE)
-@pytest.mark.parametrize("room", [256, 2])
+@pytest.mark.parametrize("capacity", [256, 2])
 @given(st.integers(0, 2**32), SIZES)
 @settings(max_examples=3)
-def test_ages_find_what_a_filter_leaves(text: str, room: int, seed: int, sizes: list[int]) -> None:
+def test_ages_find_what_a_filter_leaves(text: str, capacity: int, seed: int, sizes: list[int]) -> None:
     tree, events = parse_query(f"SELECT * WHERE {text}"), long_stream(seed)
     with patch.object(plans, "by_age", lambda *_: "not asked"):
         filtered = planned(tree, to_table(events))
@@ -114,8 +114,8 @@ def test_ages_find_what_a_filter_leaves(text: str, room: int, seed: int, sizes: 
     expected = by_end(Answer(filtered).batches())
     assert expected
     with (
-        patch.object(cea_runs, "_SMALLEST_ARENA", 64 if room == 2 else 1 << 16),
-        patch.object(cea_runs, "CAPACITY", room),
+        patch.object(cea_runs, "_SMALLEST_ARENA", 64 if capacity == 2 else 1 << 16),
+        patch.object(cea_runs, "CAPACITY", capacity),
     ):
         assert recognized(aged, cut(aged, [50 * each for each in sizes])) == expected
         assert dict(aged.counts()) == {end: len(found) for end, found in expected.items()}

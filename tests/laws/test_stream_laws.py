@@ -75,7 +75,7 @@ def test_little_memory_is_enough(
     monkeypatch.setattr(cea_runs, "_SMALLEST_ARENA", 8)
     monkeypatch.setattr(cea_runs, "_FEW_KEYS", 1)
     monkeypatch.setattr(cea_runs, "_MANY_KEYS", 2)
-    monkeypatch.setattr(recognizer, "_FOUND_ROOM", 1)
+    monkeypatch.setattr(recognizer, "_REPORTED_AT_ONCE", 1)
     monkeypatch.setattr(recognizer, "_KEYED_AT_ONCE", 3)
     assert in_process(tree, events) == expected
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import pyarrow as pa
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
 
 from estero.answers.answer import Answer
+from estero.errors import QueryError
 from estero.events.sources import Source
 from estero.language.check.queries import check_query
 from estero.language.tree.query import QueryTree
@@ -25,6 +26,7 @@ from laws.test_restart_laws import picked
 from laws.test_whole_queries import FORMS, MOST, asked, check
 from strategies.correlated import correlated
 from strategies.joined import any_joined_queries
+from strategies.partials import queries_with_levels
 from strategies.patterns import SCHEMA, streams
 from strategies.whole import whole_queries
 
@@ -91,3 +93,20 @@ def test_chains_too(
 @given(any_joined_queries(), streams(max_size=12), THREADS, LENGTHS, LENGTHS)
 def test_joins_too(tree: QueryTree, events: list[Event], threads: int, shortest: int, batch: int) -> None:
     check_same(picked(tree, events), threads, shortest, batch)
+
+
+@settings(max_examples=2 * MOST)
+@given(queries_with_levels(), streams(max_size=12), st.booleans(), THREADS, LENGTHS)
+def test_partial_matches_and_funnels_too(
+    tree: QueryTree, events: list[Event], chosen: bool, threads: int, batch: int
+) -> None:
+    one = picked(tree, events)
+    several = replace(one, threads=threads)
+    try:
+        rows = one.partials(chosen=chosen).table
+    except QueryError:  # an absence that depends on a later part
+        reject()
+    steps = one.funnel(by_partition=True, chosen=chosen)
+    with divided(1, batch):
+        assert repr(several.partials(chosen=chosen).table.to_pylist()) == repr(rows.to_pylist())
+        assert repr(several.funnel(by_partition=True, chosen=chosen).to_pylist()) == repr(steps.to_pylist())

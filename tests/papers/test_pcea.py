@@ -93,13 +93,13 @@ def test_p0_finds_both_orders_at_position_5() -> None:
     assert supports(P0, 5) == {(1, 3, 5), (0, 1, 5)}
 
 
-@pytest.mark.parametrize("room", [1, 4096])
+@pytest.mark.parametrize("capacity", [1, 4096])
 @pytest.mark.parametrize("window", [None, 5, 4])
-def test_the_engine_finds_the_same_at_position_5(window: int | None, room: int) -> None:
+def test_the_engine_finds_the_same_at_position_5(window: int | None, capacity: int) -> None:
     """The earlier of the two of P0 starts at position 0."""
     found = {}
     for name, pcea in (("C0", C0), ("P0", P0)):
-        recognizer = Recognizer(PceaRuns(tables_of(pcea), window, capacity=room))
+        recognizer = Recognizer(PceaRuns(tables_of(pcea), window, capacity=capacity))
         found[name] = [
             (end, tuple(event for event, _ in items))
             for roots in recognizer.push(batch_of(pcea, S0))
@@ -195,10 +195,10 @@ Q0_BY_HAND = PCEA(
 """Figure 2: T, S and R in any order, with equal values; the last of them joins the others."""
 
 
-@pytest.mark.parametrize("room", [1, 4096])
+@pytest.mark.parametrize("capacity", [1, 4096])
 @pytest.mark.parametrize("window", [None, 5, 4])
-def test_the_automaton_of_figure_2_by_hand_finds_what_q0_means(window: int | None, room: int) -> None:
-    recognizer = Recognizer(PceaRuns(tables_of(Q0_BY_HAND), window, capacity=room))
+def test_the_automaton_of_figure_2_by_hand_finds_what_q0_means(window: int | None, capacity: int) -> None:
+    recognizer = Recognizer(PceaRuns(tables_of(Q0_BY_HAND), window, capacity=capacity))
     found = [
         (end, tuple(event for event, _ in items))
         for roots in recognizer.push(batch_of(Q0_BY_HAND, S0))

@@ -189,6 +189,21 @@ def test_strings_and_numbers_of_two_kinds_are_compared_as_they_are(
     assert [(each["a"][0], each["b"][0]) for each in positions(query, events)] == right
 
 
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ("before.i < f", "it compares an integer with a float"),
+        ("before.i != f", "no index serves an integer and a float that must differ, under a window"),
+        ("before.s < s", "it orders strings or decimals"),
+    ],
+)
+def test_the_plan_says_what_no_index_compares(asked: str, why: str) -> None:
+    events = pa.table({"kind": ["A", "B"], "s": ["b", "c"], "i": [1, 2], "f": [1.5, 1.0]})
+    transitions = [("q0", "A", "a", "q1"), ("q1", "B", "b", "q2", asked)]
+    query = estero.automaton(transitions, initial="q0", final="q2", within="3 EVENTS")
+    assert why in plan(query, events)
+
+
 @pytest.mark.parametrize("strategy", ["MAX", "NEXT", "LAST", "STRICT", "LONGEST", "SHORTEST"])
 def test_a_strategy_chooses_among_what_a_chain_finds(strategy: str) -> None:
     transitions = [("q0", "A", "x", "q1"), ("q1", "A OR B OR C", "y", "q2", "before.k <= k")]

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import estero
-from estero.events import sources
+from estero.events import sql_reading
 
 EVENTS = pa.table({"kind": ["A", "B", "C", "A"] * 500, "t": list(range(2000))})
 QUERY = estero.query("SELECT * WHERE A ; B WITHIN 1 EVENTS")
@@ -58,7 +58,7 @@ def test_progress_ends_with_the_size_where_it_is_known(tmp_path: Path, kind: str
 
 
 def test_it_is_told_behind_each_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "BATCH", 512)
+    monkeypatch.setattr(sql_reading, "BATCH", 512)
     told: list[int] = []
     answer = QUERY.run(inputs(tmp_path, "csv"), **LAYOUT, progress=lambda read, _: told.append(read))
     list(answer.batches())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 import numpy as np
@@ -114,7 +115,7 @@ def test_a_predicate_of_ones_own_is_called_by_one_thread(events: estero.Scan) ->
     @estero.predicate
     def odd(a: pa.Array) -> bool:
         callers.add(threading.get_ident())
-        return a[0].as_py() % 2 == 1
+        return bool(a[0].as_py() % 2)
 
     query = estero.query("SELECT * WHERE A AS a ; B AS b FILTER odd(a.n) WITHIN 5 EVENTS")
     assert len(list(query.run(events, threads=2)[:100])) == 100
@@ -126,3 +127,11 @@ def test_explain_says_what_threads_share() -> None:
     assert "\n  in process: threads share ranges of events, each with the window before it\n" in said
     said = str(estero.query("SELECT * WHERE A ; B PARTITION BY [k]").explain())
     assert "\n  in process: threads share the partition keys\n" in said
+
+
+def test_ten_users_ask_at_once(events: estero.Scan) -> None:
+    texts = [f"SELECT * WHERE A AS a ; B AS b WITHIN {window} EVENTS" for window in range(2, 12)]
+    expected = [estero.query(text).run(events, threads=1).count() for text in texts]
+    with ThreadPoolExecutor(len(texts)) as users:
+        counted = users.map(lambda text: estero.query(text).run(events, threads=2).count(), texts)
+        assert list(counted) == expected

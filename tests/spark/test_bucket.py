@@ -168,7 +168,7 @@ def test_pyspark_is_made_to_send_answers_before_there_are_too_many(monkeypatch: 
             [{name: [] if name.isalpha() else 1 for name in answer.names}] * 6, schema=answer
         )
     ] * 40
-    frames = list(working._found(iter(tables)))
+    frames = list(working._blobs_of(iter(tables)))
     rows = [frame["answers"].tolist() for frame in frames]
     assert [None] * 6 in rows
     blobs = [blob for each in rows for blob in each if blob is not None]

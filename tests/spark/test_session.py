@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from estero.errors import EnvironmentProblem
-from estero.spark.sessions import session as room
+from estero.spark.sessions import session as sessions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,21 +36,21 @@ def test_local_workers_look_for_modules_in_the_current_directory_only_if_this_pr
     monkeypatch.chdir(tmp_path)
     paths = [each for each in sys.path if each not in ("", str(tmp_path))]
     monkeypatch.setattr(sys, "path", paths)
-    assert room._settings("local[*]", "a", 2, "")["spark.executorEnv.PYTHONSAFEPATH"] == "1"
-    assert "spark.executorEnv.PYTHONSAFEPATH" not in room._settings("spark://host:7077", "a", 2, "")
+    assert sessions._settings("local[*]", "a", 2, "")["spark.executorEnv.PYTHONSAFEPATH"] == "1"
+    assert "spark.executorEnv.PYTHONSAFEPATH" not in sessions._settings("spark://host:7077", "a", 2, "")
     for entry in ("", str(tmp_path)):
         monkeypatch.setattr(sys, "path", [entry, *paths])
-        assert "spark.executorEnv.PYTHONSAFEPATH" not in room._settings("local[*]", "a", 2, "")
+        assert "spark.executorEnv.PYTHONSAFEPATH" not in sessions._settings("local[*]", "a", 2, "")
 
 
 def test_a_session_that_runs_is_returned(spark: SparkSession) -> None:
-    assert room.local_session("local[7]") is spark
+    assert sessions.local_session("local[7]") is spark
 
 
 def test_the_environment_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ESTERO_A", "1")
     monkeypatch.delenv("ESTERO_B", raising=False)
-    with room._environment(ESTERO_A="2", ESTERO_B="3"):
+    with sessions._environment(ESTERO_A="2", ESTERO_B="3"):
         assert (os.environ["ESTERO_A"], os.environ["ESTERO_B"]) == ("2", "3")
     assert os.environ["ESTERO_A"] == "1"
     assert "ESTERO_B" not in os.environ
@@ -69,14 +69,14 @@ def test_where_spark_does_not_start_its_last_words_are_said(
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(EnvironmentProblem, match=r"(?s)Spark did not start: .*no memory for the heap"):
-        room._launch(SparkConf(loadDefaults=False), tmp_path / "log")
+        sessions._launch(SparkConf(loadDefaults=False), tmp_path / "log")
 
 
 def test_an_interrupt_while_java_starts_waits_until_it_can_be_ended() -> None:
     steps: list[str] = []
 
     def start() -> None:
-        with room._interrupts_later():
+        with sessions._interrupts_later():
             signal.raise_signal(signal.SIGINT)
             steps.append("started")
 

@@ -29,7 +29,7 @@ _UNKNOWN = 8 << 30
 _OF_A_CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
-def memory_room() -> int:
+def memory_limit() -> int:
     """Bytes that one answer may take: half of the memory of the machine, or of the container."""
     return min([_memory_of_the_machine(), *_limits_of_the_container()]) // 2
 
@@ -49,27 +49,27 @@ def within(
     number of them a batch goes. `asked` is the method that holds them. Raises
     `LimitExceeded`, which names the number.
     """
-    room = rows = size = 0
+    limit = rows = size = 0
     for batch in batches:
         rows = rows + batch.num_rows if seen is None else seen(batch)
         size += batch.nbytes
         if size > _LITTLE:
-            room = room or memory_room() // factor
-            if count is not None and size > min(_UNASKED, room // 2):
+            limit = limit or memory_limit() // factor
+            if count is not None and size > min(_UNASKED, limit // 2):
                 total = count()
-                if total * (size / rows) > room:
-                    raise _too_much(f"{total:,} complex events", total * size // rows, room, asked)
+                if total * (size / rows) > limit:
+                    raise _too_much(f"{total:,} complex events", total * size // rows, limit, asked)
                 count = None
-            if size > room:
-                raise _too_much(f"more than {rows:,} complex events", size, room, asked)
+            if size > limit:
+                raise _too_much(f"more than {rows:,} complex events", size, limit, asked)
         yield batch
 
 
-def _too_much(number: str, size: int, room: int, asked: str) -> LimitExceeded:
+def _too_much(number: str, size: int, limit: int, asked: str) -> LimitExceeded:
     return LimitExceeded(
         f"the answer has {number}, which take {_in_words(size)} or more in memory, and {asked} may take "
-        f"at most {_in_words(room)} here: count() counts them, limit(n) and sample(k) take some, write(path) "
-        "writes them to a file; an answer with a limit is held at any size"
+        f"at most {_in_words(limit)} here: count() counts them, limit(n) and sample(k) take some, "
+        "write(path) writes them to a file; an answer with a limit is held at any size"
     )
 
 

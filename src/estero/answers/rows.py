@@ -43,7 +43,7 @@ _PREVIEWED: Final = 20
 
 
 class Tables(Protocol):
-    """What rows are made of: an answer, as far as they read it."""
+    """The part of an answer that rows are made of."""
 
     @property
     def schema(self) -> pa.Schema:

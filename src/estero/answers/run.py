@@ -1,4 +1,4 @@
-"""What answers read: runs, and the questions that only some of them can be asked."""
+"""Runs, which answers read, and the questions that only some of them answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Run(Protocol):
-    """What an answer reads: one query on one source of events, ready to be evaluated, again and again.
+    """One query on one source of events, ready to be evaluated, as often as an answer is read.
 
     Complex events have an index: 0, 1, 2, … in the order of `tables`, which is by end position and,
     at one end position, the same in every evaluation.

@@ -64,7 +64,7 @@ class WhyNot:
         return [asdict(reason) for reason in self.reasons]
 
     def lines(self) -> list[str]:
-        """What is said of it, line by line."""
+        """The explanation, line by line."""
         said = [f"{_some(self.found, 'complex event')}"]
         if self.undecided:
             said.append(f"{self.undecided:,} more wait for a deadline: until= says how far events are known")

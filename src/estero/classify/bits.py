@@ -1,13 +1,8 @@
-"""Predicates as bits of 64-bit words, the prefilter that they imply, and the columns read for them.
-
-All code that drops irrelevant events uses it: DuckDB's statement and Spark's condition (`BitWriter`), and
-the look at the strings of Arrow batches (`split`, `columns_needed`; screening.py).
-"""
+"""Predicates as bits of 64-bit words, and the prefilter that they imply, in SQL trees."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -17,6 +12,7 @@ from estero.classify.columns import ColumnType
 from estero.classify.dialect import Dialect
 from estero.classify.durations import TIMES
 from estero.classify.expressions import ExpressionWriter
+from estero.classify.splits import split
 from estero.classify.sql_trees import SQL, cast, compared, either, is_one_of, number, text, total
 from estero.language.tree.durations import Duration
 from estero.language.tree.expressions import (
@@ -25,65 +21,16 @@ from estero.language.tree.expressions import (
     Attribute,
     Call,
     Case,
-    Comparison,
-    In,
     Literal,
     Negative,
     Node,
     Or,
 )
-from estero.language.tree.paths import column_of
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
 
 Numbered = tuple[int, EventPredicate]
 """A predicate and its bit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A predicate as ``column is one of these strings`` for some columns, AND the rest."""
-
-    one_of: Mapping[str, frozenset[str]]
-    rest: Node | None
-
-
-def split(predicate: EventPredicate, type_column: str | None, screened: Collection[str]) -> Split:
-    """The part of a predicate screened by these columns and its rest, whose conjunction is the predicate."""
-    one_of: dict[str, frozenset[str]] = {}
-    if type_column is not None:
-        one_of[type_column] = frozenset(predicate.types)
-    condition = predicate.condition
-    parts = condition.parts if isinstance(condition, And) else () if condition is None else (condition,)
-    rest: list[Node] = []
-    for part in parts:
-        name, strings = _one_of(part) or ("", frozenset())
-        if name in screened:
-            one_of[name] = one_of.get(name, strings) & strings
-        else:
-            rest.append(part)
-    return Split(one_of, And(tuple(rest)) if len(rest) > 1 else rest[0] if rest else None)
-
-
-def columns_needed(classification: Classification, rests: Iterable[Node | None]) -> Iterator[str]:
-    """The columns needed of relevant events when `rests` remain of the predicates, with repetitions."""
-    yield from map(column_of, _attributes_needed(classification, rests))
-
-
-def _attributes_needed(classification: Classification, rests: Iterable[Node | None]) -> Iterator[str]:
-    """The attributes needed of relevant events, which are columns or inside of them."""
-    if classification.schema.time is not None:
-        yield classification.schema.time
-    for bracket in classification.keys:
-        yield from bracket
-        if len(bracket) > 1 and classification.type_column is not None:
-            yield classification.type_column
-    for read in (*rests, *(value.expression for value in classification.values)):
-        if read is not None:
-            yield from (node.name for node in read.walk() if isinstance(node, Attribute))
-    if classification.values and classification.type_column is not None:
-        yield classification.type_column
-    yield from classification.payload
 
 
 class Writer:
@@ -276,16 +223,3 @@ def _by_types(predicates: Iterable[Numbered]) -> dict[tuple[str, ...], list[Numb
     for bit, predicate in predicates:
         groups.setdefault(tuple(sorted(predicate.types)), []).append((bit, predicate))
     return groups
-
-
-def _one_of(condition: Node) -> tuple[str, frozenset[str]] | None:
-    match condition:
-        case Comparison("=", Attribute(name, None), Literal(str() as text)) | Comparison(
-            "=", Literal(str() as text), Attribute(name, None)
-        ):
-            return name, frozenset((text,))
-        case In(Attribute(name, None), members):
-            texts = [member.value for member in members if isinstance(member, Literal)]
-            if len(texts) == len(members) and all(isinstance(text, str) for text in texts):
-                return name, frozenset(str(text) for text in texts)
-    return None

@@ -22,7 +22,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import ClassVar
 
 from sqlglot import exp
@@ -32,14 +32,6 @@ from estero.classify.sql_trees import SQL, call, cast, negative, number, text
 from estero.errors import DataError
 from estero.language.tree.paths import Step, column_of, is_path, steps_of
 from estero.language.tree.schema import Kind
-
-EXACT = 2**53
-"""Integers up to here are exact as floats."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-FIRST = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
-LAST = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH + timedelta(days=1)) // timedelta(microseconds=1) - 1
-"""The first and the last microsecond of the years 1 to 9999, which Python has a calendar for."""
 
 
 class Dialect(ABC):
@@ -268,11 +260,6 @@ class Dialect(ABC):
     def _plain(self, tree: SQL) -> SQL:
         """The readable form of a node of a statement."""
         return tree
-
-
-def micros_of(moment: datetime) -> int:
-    """Microseconds since the epoch; `moment` has a zone."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def escaped(pattern: str) -> str:

@@ -9,7 +9,9 @@ from typing import ClassVar, Final
 from sqlglot import exp
 
 from estero.classify.columns import ColumnType, Tick
-from estero.classify.dialect import FIRST, LAST, Dialect, escaped
+from estero.classify.dialect import Dialect, escaped
+from estero.classify.duckdb_types import DUCKDB_TYPES, duckdb_column
+from estero.classify.instants import FIRST, LAST
 from estero.classify.sql_trees import (
     SQL,
     bound,
@@ -22,20 +24,13 @@ from estero.classify.sql_trees import (
     number,
     text,
 )
-from estero.classify.struct_types import split_fields
 from estero.engine.int64 import GREATEST, LEAST
 from estero.language.regex.dialects import for_re2
 from estero.language.tree.paths import Step
 from estero.language.tree.schema import Kind
 
-_STRUCT = "STRUCT("
 _SALT = "\u2021estero"
 _SALT_BITS = 0x5851F42D4C957F2D
-_SORTED = frozenset({"BLOB", "TIME", "TIME_NS", "INTERVAL"})
-"""Types unknown to expressions that still have an order."""
-_SHORTER = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
-_LONGER = ("UBIGINT", "HUGEINT", "UHUGEINT")
-_INSTANTS = ("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP WITH TIME ZONE", "DATE")
 _ONLY_LONGER = "[ß\u1f80-\u1f87\u1f90-\u1f97\u1fa0-\u1fa7\u1fb3\u1fc3\u1ff3]"
 """Letters whose upper case has several letters, where DuckDB uses a single one."""
 _CHECKED = {"+": "add", "-": "subtract", "*": "multiply"}
@@ -49,33 +44,11 @@ class DuckDB(Dialect):
     hash_type = "UBIGINT"
     starts_with = "starts_with"
     ends_with = "ends_with"
-    types: ClassVar[Mapping[str, ColumnType]] = {
-        '"NULL"': ColumnType(Kind.NULL, "BIGINT"),
-        "BOOLEAN": ColumnType(Kind.BOOL),
-        "BIGINT": ColumnType(Kind.INT),
-        **dict.fromkeys(_SHORTER, ColumnType(Kind.INT, "BIGINT")),
-        **dict.fromkeys(_LONGER, ColumnType(Kind.INT, "BIGINT", checked=True)),
-        "DOUBLE": ColumnType(Kind.FLOAT),
-        "FLOAT": ColumnType(Kind.FLOAT, "DOUBLE"),
-        "VARCHAR": ColumnType(Kind.STRING),
-        "UUID": ColumnType(Kind.STRING, "VARCHAR"),
-        "TIMESTAMP": ColumnType(Kind.TIMESTAMP),
-        **dict.fromkeys(_INSTANTS, ColumnType(Kind.TIMESTAMP, "TIMESTAMP")),
-        "TIMESTAMP_NS": ColumnType(Kind.TIMESTAMP, tick="ns"),
-        "TIMESTAMPTZ_NS": ColumnType(Kind.TIMESTAMP, "TIMESTAMP_NS", tick="ns"),
-    }
+    types: ClassVar[Mapping[str, ColumnType]] = DUCKDB_TYPES
 
     def column_type(self, engine_type: str) -> ColumnType:
         """The column type for a type as DESCRIBE names it."""
-        if engine_type.startswith("ENUM("):
-            return ColumnType(Kind.STRING, "VARCHAR")
-        if engine_type.endswith("]"):
-            return ColumnType(Kind.OPAQUE, element=self.column_type(engine_type[: engine_type.rindex("[")]))
-        if engine_type.startswith(_STRUCT):
-            fields = split_fields(engine_type.removeprefix(_STRUCT).removesuffix(")"))
-            known = tuple((name, self.column_type(inner)) for name, inner in fields)
-            return ColumnType(Kind.OPAQUE, fields=known)
-        return super().column_type(engine_type)
+        return duckdb_column(engine_type)
 
     def stepped(self, value: SQL, step: Step) -> SQL:
         if isinstance(step, int):
@@ -89,10 +62,6 @@ class DuckDB(Dialect):
     def let(self, name: exp.Column, value: SQL, result: SQL) -> SQL:
         body = exp.Lambda(this=result, expressions=[name.this.copy()], colon=True)
         return call("list_extract", call("list_transform", call("list_value", value), body), number(1))
-
-    def has_order(self, engine_type: str, column: ColumnType) -> bool:
-        """Whether values of this type order ties in the same way on every engine."""
-        return column.kind is not Kind.OPAQUE or engine_type in _SORTED
 
     def integer(self, value: int) -> SQL:
         return negative(number(abs(value)), is_negative=value < 0)

@@ -10,7 +10,7 @@ import math
 
 from sqlglot import exp
 
-from estero.classify.dialect import EXACT
+from estero.classify.instants import EXACT
 from estero.classify.operations import Operations, Typed, finest
 from estero.classify.sql_trees import SQL, bound, call, cast, compared, either
 from estero.language.tree.expressions import ArithmeticOperator

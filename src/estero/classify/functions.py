@@ -10,8 +10,8 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 
 from estero.classify.columns import ColumnType
-from estero.classify.dialect import EXACT
 from estero.classify.durations import seconds
+from estero.classify.instants import EXACT
 from estero.classify.operations import Operations, Typed, finest
 from estero.classify.sql_trees import (
     SQL,

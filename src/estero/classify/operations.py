@@ -12,7 +12,8 @@ from math import ceil, floor
 from sqlglot import exp
 
 from estero.classify.columns import MOST_DIGITS, ColumnType, Tick
-from estero.classify.dialect import EXACT, Dialect, micros_of
+from estero.classify.dialect import Dialect
+from estero.classify.instants import EXACT, micros_of
 from estero.classify.lists import in_form
 from estero.classify.sql_trees import SQL, bound, cast, compared, either, is_not_null, number, text
 from estero.language.tree import expressions as e

@@ -18,7 +18,8 @@ from typing import ClassVar, Final
 from sqlglot import exp
 
 from estero.classify.columns import ColumnType, Tick, reference
-from estero.classify.dialect import EXACT, FIRST, LAST, Dialect, escaped, micros_of
+from estero.classify.dialect import Dialect, escaped
+from estero.classify.instants import EXACT, FIRST, LAST, micros_of
 from estero.classify.sql_trees import (
     SQL,
     bound,

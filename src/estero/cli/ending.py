@@ -71,7 +71,7 @@ def write_out() -> None:
 
 
 def drop_output() -> None:
-    """What is still buffered for standard output goes nowhere: Python would complain of it at its end."""
+    """Discards what is buffered for standard output: Python would complain of it at its end."""
     with suppress(OSError):  # it is no file: a test reads it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class Engine(StrEnum):
-    """What evaluates a query."""
+    """The engines that evaluate a query."""
 
     SPARK = "spark"
     DUCKDB = "duckdb"
 
 
 class Format(StrEnum):
-    """What an answer is written as."""
+    """The formats of an answer."""
 
     TABLE = "table"
     JSONL = "jsonl"
@@ -43,14 +43,14 @@ class Format(StrEnum):
 
 
 class RowsOf(StrEnum):
-    """What has a row each."""
+    """The units that have a row each."""
 
     MATCHES = "matches"
     EVENTS = "events"
 
 
 class EventsFormat(StrEnum):
-    """What files of events are written in."""
+    """The formats of files of events."""
 
     CSV = "csv"
     JSON = "json"
@@ -417,7 +417,7 @@ def load_predicates(modules: Sequence[str] | None) -> None:
 
 
 def _absent(name: str) -> click.BadParameter:
-    """What is said of a module that Python does not find."""
+    """The message for a module that Python does not find."""
     advice = "give the path of a .py file, or a module that Python can import"
     return click.BadParameter(
         legible(f"there is no module {name or 'without a name'}: {advice}"), param_hint="--predicates"
@@ -425,7 +425,7 @@ def _absent(name: str) -> click.BadParameter:
 
 
 def _broken(name: str, error: Exception) -> click.BadParameter:
-    """What is said of predicates that cannot be run, as Python says why."""
+    """The message for predicates that cannot be run, with Python's reason."""
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return click.BadParameter(legible(f"{name} cannot be run: {said}"), param_hint="--predicates")
 

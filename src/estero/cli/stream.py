@@ -248,7 +248,7 @@ def _write_note(checkpoint: Path, note: dict[str, str]) -> None:
 
 
 def _note_of(query: Query, source: str, sink: str, rows: RowsOf, *, partials: bool) -> dict[str, str]:
-    """What has to stay the same; options of readers and writers may change."""
+    """The options that have to stay the same; those of readers and writers may change."""
     from estero.spark import sink_address, source_address
 
     return {

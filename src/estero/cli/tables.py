@@ -23,7 +23,7 @@ class Table:
     rows: list[Sequence[str]] = field(default_factory=list)
 
     def lines(self, width: int, *, ascii_only: bool = False) -> Iterator[str]:
-        """The table in lines of at most so many cells; header bold and every second row dim on a terminal."""
+        """The table in lines of at most `width` cells; header bold and every second row dim on a terminal."""
         across, header_bar, below_header, bar, below = _ASCII if ascii_only else _HEAVY
         widths = _fitted([self._width_of(column) for column in range(len(self.header))], width)
         yield _rule(across, widths)
@@ -71,7 +71,7 @@ def _rule(corners: str, widths: Iterable[int]) -> str:
 
 
 def _fitted(widths: Sequence[int], most: int) -> list[int]:
-    """The widths of columns of a table of at most so many cells: the widest ones are cut to one width."""
+    """The widths of the columns of a table of at most `most` cells: the widest ones are cut to one width."""
     kept = most - _BETWEEN * len(widths) - 1
     longest = next(
         (
@@ -85,7 +85,7 @@ def _fitted(widths: Sequence[int], most: int) -> list[int]:
 
 
 def _folded(text: str, width: int) -> Iterator[str]:
-    """The text in lines of at most so many cells, broken between words where there is a blank."""
+    """The text in lines of at most `width` cells, broken between words where there is a blank."""
     for line in text.split("\n"):
         rest = line
         while cells(rest) > width:

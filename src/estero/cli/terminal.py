@@ -1,4 +1,4 @@
-"""What the command line shows: answers as tables, a sign of life while it works, errors as a paragraph."""
+"""Output of the command line: answers as tables, a sign of life while it works, errors as a paragraph."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _line_about(what: str, *, bar: Callable[[], str] = str, told: Callable[[], s
 
 
 def bar_of(done: int, of: int | None) -> str:
-    """A bar that is as full as so many of so many; none where nobody knows how many there will be.
+    """A bar of how many events of all are read; none where nobody knows how many there will be.
 
     >>> bar_of(1, 3)
     '[##########--------------------]'
@@ -167,7 +167,7 @@ class Meter:
         self._of: int | None = None
 
     def __call__(self, read: int, of: int | None) -> None:
-        """So many events are read, of so many."""
+        """Shows how many events are read, and of how many."""
         self._read, self._of = read, of
 
     @contextmanager

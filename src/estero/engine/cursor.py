@@ -13,20 +13,20 @@ from estero.engine.store.schema import EVENTS, counters, ref
 DONE, MISS, GROW, FULL, SEEK = range(5)
 """What every kernel returns that can be called again to go on.
 
-DONE: all is read. MISS: a row of the automaton is missing. GROW: room is missing. FULL: what was found must
-be read. SEEK: a walk is to be put where the next root's range begins.
+DONE: all is read. MISS: a row of the automaton is missing. GROW: a pool lacks capacity. FULL: what is
+reported must be read. SEEK: a walk is to be put where the next root's range begins.
 """
 
 CONSUME_NONE, CONSUME_ANY, CONSUME_PARTITION, CONSUME_ANY_ASKED, CONSUME_PARTITION_ASKED = range(5)
 """What is forgotten where something ends. ASKED: a kernel stops after that event, and whoever reads what it
-has found decides (`Recognizer.consume`)."""
+has reported decides (`Recognizer.consume`)."""
 
 
 def cursor_of(*further: str) -> Any:
     """The class of cursors with these places beside those that all have.
 
     `at`: the next event of the batch; `last`: the one before which to stop; `first`: the sequence number of
-    the batch's first event; and `further`, which each kernel explains. `need_…` is the room that was missing.
+    the batch's first event; and `further`, which each kernel explains. `need_…` is the capacity that lacked.
     """
     return cursor_type("at", "last", "first", *further)
 
@@ -46,7 +46,7 @@ def reset(cursor: Cursor) -> None:
 
 
 def taken_needs(cursor: Cursor) -> dict[str, int]:
-    """The room that was missing, by what follows `need_`; the places are 0 then."""
+    """The capacity that lacked, by what follows `need_`; sets those places to 0."""
     needed = {}
     for name in cursor.places:
         if name.startswith("need_"):
@@ -56,7 +56,7 @@ def taken_needs(cursor: Cursor) -> dict[str, int]:
 
 
 @pool
-class Found(NamedTuple):
+class Reported(NamedTuple):
     """Roots of compact sets: event (the end, int64), root (int32), oldest (earliest start in the window).
 
     `size[0]` counts them.
@@ -69,10 +69,10 @@ class Found(NamedTuple):
 
 
 @inlined
-def report(found, event, root, oldest):  # type: ignore[no-untyped-def]
+def report(reported, event, root, oldest):  # type: ignore[no-untyped-def]
     """Notes that the complex events below `root` end at `event`."""
-    place = found.size[0]
-    found.event[place] = event
-    found.root[place] = root
-    found.oldest[place] = oldest
-    found.size[0] = place + 1
+    place = reported.size[0]
+    reported.event[place] = event
+    reported.root[place] = root
+    reported.oldest[place] = oldest
+    reported.size[0] = place + 1

@@ -119,7 +119,7 @@ class Deadlines:
         count = times.size
         if not count:
             return
-        self._make_room(count)
+        self._ensure_capacity(count)
         here = slice(self._last, self._last + count)
         self._waiting.times[here] = np.ascontiguousarray(times, np.int64).view(np.uint64)
         self._waiting.words[here] = words
@@ -170,8 +170,8 @@ class Deadlines:
         near: NDArray[np.bool_] = self._partitions.seen[:used] & (passed <= self._asked.ticks)
         return near
 
-    def _make_room(self, count: int) -> None:
-        """Room for so many events more: where half of it is of those that went, theirs."""
+    def _ensure_capacity(self, count: int) -> None:
+        """Makes place for `count` more events: that of events which have left, if they hold half of it."""
         if self._last + count <= self._waiting.times.size:
             return
         self._keep(np.arange(self._first, self._last))
@@ -189,14 +189,14 @@ class Deadlines:
         self._first, self._last = 0, rows.size
 
     def _numbered(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
-        """The numbers of partitions. Where there is no room, those go first that nothing is known of."""
+        """The numbers of partitions; a full table first drops the partitions without any state."""
         numbers = np.empty(keys.shape[0], np.int32)
         while number_rows(self._keys, keys, numbers, insert=True) < keys.shape[0]:
             self._forget(keys.shape[0])
         return numbers
 
     def _forget(self, count: int) -> None:
-        """Leaves out the partitions of which nothing is known, and makes room for so many more."""
+        """Drops the partitions without any state, and leaves capacity for `count` more."""
         used = int(self._keys.size[0])
         waits = (self._partitions.newest[:used] >= self._first).any(1)
         kept = np.flatnonzero(waits | self._near(self._now).any(1))

@@ -45,7 +45,7 @@ class Disjoint:
         return not self._until.size
 
     def arrays(self) -> Arrays:
-        """What has to be remembered, for `resume`."""
+        """The state to be kept, for `resume`."""
         return {"disjoint_keys": self._keys, "disjoint_until": self._until}
 
     def resume(self, arrays: Arrays) -> None:

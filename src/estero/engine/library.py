@@ -146,9 +146,9 @@ _HOW: Final = (
 def _loaded(file: str, table: dict[str, Any]) -> CDLL:
     path = FOLDER / file
     try:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except FileNotFoundError:
         raise EnvironmentProblem(f"a file of Estero is missing, {path}: {_HOW}") from None
-    if found != table["libraries"][file]:
+    if digest != table["libraries"][file]:
         raise EnvironmentProblem(f"{path} is not the file that was built with Estero: {_HOW}")
     return CDLL(str(path))

@@ -27,20 +27,20 @@ def rows_with_bits(
     indices, which may count from the end), where NumPy, column by column, takes 4 to 6 for the rows alone.
     """
     rows, words = indices[0].size, masks[0].shape[1]
-    found = np.empty(rows, np.int64)
+    chosen = np.empty(rows, np.int64)
     bits = np.empty((words, rows), np.int64)
     if words == 1 and len(indices) <= 2:
         one, other = _unsigned(indices[0]), _unsigned(indices[-1])
         tables = [table[:, 0] for table in (masks[0], masks[-1])]  # of one column: twice the same
-        count = _of_two(one, other, *tables, keep_all, found, bits[0])
+        count = _of_two(one, other, *tables, keep_all, chosen, bits[0])
     else:
         places = np.empty((len(indices), rows), np.uint32)
         first = 0
         for row, own, table in zip(places, indices, masks, strict=True):
             np.add(own, first, out=row, casting="unsafe")
             first += table.shape[0]
-        count = _of_many(places, np.concatenate(masks), keep_all, found, bits)
-    return found[:count], bits[:, :count]
+        count = _of_many(places, np.concatenate(masks), keep_all, chosen, bits)
+    return chosen[:count], bits[:, :count]
 
 
 def _unsigned(indices: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
@@ -49,19 +49,19 @@ def _unsigned(indices: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
 
 
 @kernel(UINT32S, UINT32S, INT64S, INT64S, FLAG, INT64S, INT64S)
-def _of_two(one, other, one_masks, other_masks, keep_all, found, bits):  # type: ignore[no-untyped-def]
-    """Two columns uint32[rows], one word; fills found int64[rows] and bits int64[rows], returns how many."""
+def _of_two(one, other, one_masks, other_masks, keep_all, chosen, bits):  # type: ignore[no-untyped-def]
+    """Two columns uint32[rows], one word; fills chosen int64[rows] and bits int64[rows], returns how many."""
     count = 0
     for row in range(one.size):
         left = one_masks[one[row]] & other_masks[other[row]]
-        found[count] = row
+        chosen[count] = row
         bits[count] = left
         count += left != 0 or keep_all
     return count
 
 
 @kernel(column(np.uint32, 2), column(np.int64, 2), FLAG, INT64S, column(np.int64, 2))
-def _of_many(places, masks, keep_all, found, bits):  # type: ignore[no-untyped-def]
+def _of_many(places, masks, keep_all, chosen, bits):  # type: ignore[no-untyped-def]
     """The same for places uint32[columns, rows], masks int64[values, words], bits int64[words, rows]."""
     count = 0
     for row in range(places.shape[1]):
@@ -72,6 +72,6 @@ def _of_many(places, masks, keep_all, found, bits):  # type: ignore[no-untyped-d
                 left &= masks[places[other, row], word]
             bits[word, count] = left
             some |= left != 0
-        found[count] = row
+        chosen[count] = row
         count += some
     return count

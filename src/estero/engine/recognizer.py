@@ -19,7 +19,7 @@ from estero.engine.cursor import (
     DONE,
     FULL,
     GROW,
-    Found,
+    Reported,
 )
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.sound import check_stamps
@@ -28,17 +28,17 @@ from estero.engine.tally.tally import Tally
 from estero.engine.walk.counter import Counter
 from estero.engine.walk.enumeration import Enumeration, match_at
 from estero.engine.walk.matches import Matches
-from estero.engine.walk.roots import Roots, by_end, counts_by_end, new_found, roots_of
+from estero.engine.walk.roots import Roots, by_end, counts_by_end, new_reported, roots_of
 from estero.engine.walk.share import Part
 
-_FOUND_ROOM = 1 << 16
+_REPORTED_AT_ONCE = 1 << 16
 _KEYED_AT_ONCE = 1 << 16
 """So many events with keys are loaded at once: the table of keys, and what is loaded, stay in a cache.
 
 Measured with 10^6 keys, each of them seldom: 110 ns an event, and 130 with batches of 131,072.
 """
 _READ_OFF = 1_000
-"""Up to so many complex events of an end are read off sooner than a window's edge is counted through."""
+"""The most complex events of an end that are read off sooner than a window's edge is counted through."""
 
 
 class Runs(Protocol):
@@ -91,13 +91,13 @@ class Runs(Protocol):
     def load_one(self, event: OneEvent, oldest: int, number: int) -> None:
         """As `load`, of one event; `oldest` is the earliest start in its window."""
 
-    def advance(self, found: Found, last: int) -> int:
+    def advance(self, reported: Reported, last: int) -> int:
         """Goes on with the batch until FULL, GROW, or DONE: before its event number `last`."""
 
-    def make_room(self, held: Sequence[Roots] | None) -> None:
-        """Makes the room whose lack ended `advance`; what is out of reach goes first.
+    def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
+        """Provides the capacity whose lack ended `advance`, first by dropping what is out of reach.
 
-        Not so if roots are `held`: these stay valid, and are renumbered if they must be.
+        Nothing is dropped while roots are `held`: they stay valid, and are renumbered if they must be.
         """
 
     def forget(self) -> None:
@@ -139,7 +139,7 @@ class Recognizer(Generic[R_co]):
         self.holding = False
         """Whether roots stay valid until `release`; what is out of reach waits so long, too."""
         self._held: list[Roots] = []
-        self._found = new_found(min(runs.capacity, _FOUND_ROOM))
+        self._reported = new_reported(min(runs.capacity, _REPORTED_AT_ONCE))
         self._stamps = Stamps(runs.window)
         self._seen = 0
 
@@ -190,29 +190,29 @@ class Recognizer(Generic[R_co]):
     def push_one(self, event: OneEvent) -> list[Roots]:
         """As `push`, of a batch of one event; the roots stay valid as long as those of `push`."""
         self.runs.load_one(event, self._stamps.append(event.stamp), self._seen)
-        found = list(self._advanced(1))
+        roots = list(self._advanced(1))
         self._seen += 1
-        return found
+        return roots
 
     def _advanced(self, last: int) -> Iterator[Roots]:
         """Goes on with what is loaded, before event number `last`; yields roots whenever some are there."""
         while True:
-            code = self.runs.advance(self._found, last)
-            if self._found.size[0]:
-                roots = roots_of(self._found, copied=self.holding)
+            code = self.runs.advance(self._reported, last)
+            if self._reported.size[0]:
+                roots = roots_of(self._reported, copied=self.holding)
                 if self.holding:
                     self._held.append(roots)
                 yield roots
-            capacity = self._found.event.size
-            if code == FULL and (self._found.size[0] == 0 or capacity < _FOUND_ROOM):
-                self._found = new_found(
+            capacity = self._reported.event.size
+            if code == FULL and (self._reported.size[0] == 0 or capacity < _REPORTED_AT_ONCE):
+                self._reported = new_reported(
                     2 * capacity
                 )  # what is handed out at once costs as much as 100 events
-            self._found.size[0] = 0
+            self._reported.size[0] = 0
             if code == DONE:
                 break
             if code == GROW:
-                self.runs.make_room(self._held if self.holding else None)
+                self.runs.ensure_capacity(self._held if self.holding else None)
 
     def release(self) -> None:
         """Roots that were found so far are needed no longer."""
@@ -281,10 +281,10 @@ class Recognizer(Generic[R_co]):
         if limit is None or limit > _READ_OFF or self.runs.window is None:
             return counts_by_end(roots, limit, self.counts)
         ends, _ = by_end(roots)
-        found = np.zeros(ends.size, np.int64)
+        counts = np.zeros(ends.size, np.int64)
         for matches in self.matches(roots, limit):
-            np.add.at(found, np.searchsorted(ends, matches.end), 1)
-        return ends, found.tolist()
+            np.add.at(counts, np.searchsorted(ends, matches.end), 1)
+        return ends, counts.tolist()
 
     def match_at(self, roots: Roots, place: int, index: int) -> Matches:
         """The complex event number `index` of root number `place`, without enumerating those before it."""

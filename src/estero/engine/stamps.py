@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from estero.engine.int64 import count_before
 from estero.engine.kernels import INT, INT64S, UINT, UINT64S, kernel
 
-_LEAST_ROOM = 1 << 10
+_LEAST_CAPACITY = 1 << 10
 
 
 class Stamps:
@@ -51,7 +51,7 @@ class Stamps:
             return 0
         if self._end - self._first == self._kept.size:
             kept = self._reached()
-            self._kept = np.empty(max(_LEAST_ROOM, 2 * kept.size), np.int64)
+            self._kept = np.empty(max(_LEAST_CAPACITY, 2 * kept.size), np.int64)
             self._kept[: kept.size] = kept
             self._first = self.oldest
         self._kept[self._end - self._first] = stamp

@@ -1,4 +1,4 @@
-"""At most so many in an interval of time, and how many were left out in between (LIMIT n PER d)."""
+"""Throttling: at most n in an interval of time, and how many were left out in between (LIMIT n PER d)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from estero.engine.store.hashing import new_table, numbered, table_of
 from estero.engine.store.schema import data, new, picked
 
 MOST_COUNTED = (1 << 62) - 1
-"""More than so many are counted as so many."""
+"""Counts stop here."""
 
 _FEWEST_KEYS = 64
 
@@ -68,7 +68,7 @@ class Throttle:
         return not self._remembered().size
 
     def arrays(self) -> Arrays:
-        """What has to be remembered, for `resume`."""
+        """The state to be kept, for `resume`."""
         kept = self._remembered()
         opened, given, left_out = (column[kept] for column in self._intervals)
         return {

@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from queue import Empty, Queue
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
 
-import duckdb
 import pyarrow as pa
 
-from estero.classify.column_names import event_column
+from estero.classify.arrays import empty_table
+from estero.classify.column_names import check_names, event_column
 from estero.classify.duckdb_dialect import DUCKDB
-from estero.errors import DataError, EnvironmentProblem
-from estero.events.database import EVENTS, Database, keep_when_forked
+from estero.events.database import EVENTS, Database, LentDatabases, keep_when_forked, own
+from estero.events.fetching import AbandonedError, fetched
 from estero.events.inputs import Input
 from estero.events.reading_errors import reading
 from estero.events.screening import Screen
-from estero.events.stream_order import OrderCheck
+from estero.events.small_tables import is_small
+from estero.events.stream_order import OrderCheck, in_order
 from estero.events.tables.lazy_tables import LazyFrame
 from estero.events.tables.relations import Relation
 from estero.events.tables.whole_batches import whole_batch
-
-AHEAD = 2
-"""Batches that wait, at most: enough that neither side idles, and few enough to bound the memory."""
-
-_PATIENCE_S = 5.0
-
-
-class AbandonedError(Exception):
-    """An error inside a stream that nobody reads any more."""
 
 
 class Execution:
@@ -83,8 +74,10 @@ class Execution:
 
     def batches(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
         """The answer in batches of at most `rows` rows; errors of a stream come out as they are."""
+        import duckdb
+
         try:
-            yield from _fetched(
+            yield from fetched(
                 lambda: self._cursor.sql(sql).to_arrow_reader(rows), self._cursor.interrupt, self._stopped
             )
         except (duckdb.Error, RuntimeError, OSError, pa.ArrowException):
@@ -120,18 +113,7 @@ class Execution:
 
     def _checked(self, stream: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches of a stream; an event out of order is a `DataError`."""
-        for batch in stream:
-            if self._order is not None:
-                self._order.follow(batch)
-                if self._order.first_unsorted is not None:
-                    raise DataError(
-                        "the event is earlier than the one before it, and a stream that can be read only "
-                        "once is not sorted",
-                        row=self._order.first_unsorted,
-                        hint="sort it, or collect it into a table first (pyarrow.Table.from_batches): "
-                        "tables are sorted",
-                    )
-            yield whole_batch(batch)
+        return map(whole_batch, in_order(stream, self._order))
 
     def _watched(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
         """The batches as a stream that ends when nobody reads it any more, and whose errors are kept."""
@@ -177,58 +159,18 @@ def _widened(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[p
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _fetched(
-    batches: Callable[[], Iterable[pa.RecordBatch]], interrupt: Callable[[], None], stopped: threading.Event
-) -> Iterator[pa.RecordBatch]:
-    """What `batches()` yields, fetched by a thread of its own; its errors come out here.
-
-    The thread that consumes only waits on a queue, where Ctrl-C reaches it at once (inside DuckDB, or
-    inside a Python stream that DuckDB reads, it may be lost). When the consumer stops early, `stopped` is
-    set and `interrupt()` called. Raises `EnvironmentProblem` in a forked process, where the thread is not.
-    """
-    process = os.getpid()
-    queue: Queue[pa.RecordBatch | BaseException | None] = Queue(AHEAD)
-
-    def fetch() -> None:
-        outcome: BaseException | None = None
-        try:
-            for batch in batches():
-                queue.put(batch)
-                if stopped.is_set():
-                    break
-        except BaseException as error:  # noqa: BLE001  (handed to the consumer as it is)
-            outcome = error
-        queue.put(outcome)
-
-    thread = threading.Thread(target=fetch, name="estero-fetch", daemon=True)
-    thread.start()
-    try:
-        while isinstance(item := queue.get(), pa.RecordBatch):
-            yield item
-            if os.getpid() != process:
-                raise EnvironmentProblem(
-                    "the process was forked while these complex events were being read, and the new process "
-                    "cannot read on: ask the answer again there, or read it after the fork"
-                )
-        if item is not None:
-            raise item
-    finally:
-        if os.getpid() == process:
-            stopped.set()
-            _end(thread, queue, interrupt)
+def described_by_duckdb(source: Input, databases: LentDatabases) -> list[tuple[str, str]]:
+    """The names of the columns of an input and their types, as DuckDB calls them."""
+    asked = database_for_types([source], databases)
+    with asked.cursor() as connection:
+        if source.query is None:
+            connection.register(EVENTS, empty_table(source.schema) if source.schema else source.table)
+        rows = connection.execute(f"DESCRIBE {source.query or f'FROM {EVENTS}'}").fetchall()
+        check_names(source.names(connection, [row[0] for row in rows]), source.file)
+    return [(row[0], row[1]) for row in rows]
 
 
-def _end(
-    thread: threading.Thread,
-    queue: Queue[pa.RecordBatch | BaseException | None],
-    interrupt: Callable[[], None],
-) -> None:
-    """Waits for the thread, which may be about to put one more batch; but not for ever."""
-    for _ in range(int(_PATIENCE_S * 100)):
-        if not thread.is_alive():
-            return
-        interrupt()
-        try:
-            queue.get_nowait()
-        except Empty:
-            thread.join(0.01)
+def database_for_types(inputs: Iterable[Input], databases: LentDatabases) -> Database:
+    """The database that says how DuckDB reads columns: the one that reads them, if it will be opened."""
+    is_read_at_once = all(source.table is not None and is_small(source.table) for source in inputs)
+    return own(os.getpid()) if is_read_at_once else databases.here

@@ -11,7 +11,6 @@ from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-import duckdb
 import pyarrow as pa
 
 from estero.classify.sql_texts import quoted
@@ -19,7 +18,13 @@ from estero.errors import DataError
 from estero.events.database import Connection, connect, may_be_changed
 from estero.events.files.arrow_files import arrow_schema, arrow_stream
 from estero.events.files.file_formats import format_of, text_layout
-from estero.events.files.parquet_files import names_in_parquet, rows_in_footers, schema_in_footers
+from estero.events.files.parquet_files import (
+    PlainParquet,
+    names_in_parquet,
+    plain_parquet,
+    rows_in_footers,
+    schema_in_footers,
+)
 from estero.events.files.partitions import FILE, Partitions, partitions_of
 from estero.events.files.paths import as_file, files_of
 from estero.events.files.readers import NAMING, NO_HIVE, rows_of
@@ -58,6 +63,7 @@ class Input:
     `hint` is said where a column is missing. `nothing` are the columns of a table without a row as they came.
     `of_pandas`: the table was a frame of pandas. `partitions` are the columns that directories of files name,
     `type_name` is the type of all events, where a mapping gives it. `made` are columns that the query adds.
+    `plain` reads the files of a query without DuckDB.
     """
 
     query: str | None = None
@@ -75,6 +81,14 @@ class Input:
     partitions: Partitions | None = None
     type_name: str | None = None
     made: tuple[str, ...] = ()
+    plain: PlainParquet | None = None
+
+    @property
+    def arrow_schema(self) -> pa.Schema | None:
+        """The columns in which Arrow has or reads the events; None where only DuckDB does."""
+        if self.plain is not None:
+            return self.plain.schema
+        return None if isinstance(self.stream, Relation) else self.schema
 
     @property
     def may_be_empty(self) -> bool:
@@ -94,6 +108,8 @@ class Input:
         """The batches of a table or stream, with these columns at least."""
         if self.table is not None:
             return self.table.select(columns).to_reader()
+        if self.plain is not None:
+            return self.plain(columns)
         if self.stream is None:
             raise ValueError("files are not read here: DuckDB reads them itself")
         return self.stream(columns)
@@ -177,7 +193,7 @@ def _scanned(events: Any, module: str) -> LazyFrame | Dataset | Relation | None:
         return LazyFrame(events)
     if module == "pyarrow" and hasattr(events, "scanner"):
         return Dataset(events)
-    return Relation(events) if isinstance(events, duckdb.DuckDBPyRelation) else None
+    return Relation(events) if type(events).__name__ == "DuckDBPyRelation" else None
 
 
 # ------------------------------------------------------------------------------------------ memory
@@ -349,7 +365,8 @@ def _open_files(named: _Files, csv_options: Mapping[str, object] | None) -> Inpu
         if written is not None and not has_rows:
             return Input(table=written.empty_table(), schema=written, file=path, files=files)
         query = _of_parquet(files, partitions)
-        return Input(query=query, file=path, files=files, written=written, partitions=partitions)
+        plain = None if partitions is not None or written is None else plain_parquet(files)
+        return Input(query=query, file=path, files=files, written=written, partitions=partitions, plain=plain)
     options = (csv_options or {}) if named.form == "csv" else {}
     with reading(path):
         layout = text_layout(named.form, files, options).partitioned(partitions)

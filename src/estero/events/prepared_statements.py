@@ -11,16 +11,13 @@ import os
 import warnings
 from contextlib import suppress
 from threading import RLock
-from typing import Final, NamedTuple
+from typing import Final
 
 import pyarrow as pa
 
 from estero.classify.arrays import empty_batch, empty_table
 from estero.events.database import EVENTS, Connection, keep_when_forked, own
-
-MOST_ROWS: Final = 1 << 16
-_MOST_BYTES: Final = 64 << 20
-"""What is executed at once has no more: nothing else is done meanwhile, and the answer is held in memory."""
+from estero.events.small_tables import Columns
 
 _MOST_IDLE: Final = 16
 
@@ -49,23 +46,6 @@ def executed(connection: Connection, name: str) -> pa.Table:
 
 _warnings: dict[int, RLock] = {}
 """A lock for each process: a forked one has none of the threads that may hold that of its parent."""
-
-
-class Columns(NamedTuple):
-    """Columns of Arrow, equal if DuckDB sees no difference."""
-
-    schema: pa.Schema
-    metadata: list[dict[bytes, bytes] | None]
-
-    @classmethod
-    def of(cls, schema: pa.Schema) -> Columns:
-        """The columns of a schema."""
-        return cls(schema, [field.metadata for field in schema])
-
-
-def is_small(table: pa.Table) -> bool:
-    """Whether `executed_over` is for this table."""
-    return bool(table.num_rows <= MOST_ROWS and table.nbytes <= _MOST_BYTES)
 
 
 def executed_over(table: pa.Table, statement: str) -> pa.RecordBatch:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 
 from estero.errors import DataError
@@ -45,7 +45,7 @@ def reading(what: str | None = None) -> Iterator[None]:
     try:
         with interruptible():
             yield
-    except (duckdb.Error, RuntimeError, OSError, pa.ArrowException, UnicodeError) as error:
+    except (*_of_duckdb("Error"), RuntimeError, OSError, pa.ArrowException, UnicodeError) as error:
         raise data_error(error, what) from error
 
 
@@ -57,12 +57,18 @@ def interruptible() -> Iterator[None]:
     """
     try:
         yield
-    except duckdb.InterruptException as error:
+    except _of_duckdb("InterruptException") as error:
         raise KeyboardInterrupt from error
     except RuntimeError as error:
         if type(error) is RuntimeError and error.args == ("Query interrupted",):
             raise KeyboardInterrupt from error
         raise
+
+
+def _of_duckdb(name: str) -> tuple[type[Exception], ...]:
+    """An exception of DuckDB by its name; none where nobody has loaded DuckDB."""
+    duckdb = sys.modules.get("duckdb")
+    return () if duckdb is None else (getattr(duckdb, name),)
 
 
 def data_error(error: BaseException, what: str | None = None) -> DataError:
@@ -79,7 +85,7 @@ def data_error(error: BaseException, what: str | None = None) -> DataError:
     if match := _OWN.search(text):
         message, _, hint = match[1].partition("\n")
         return DataError(message.strip(), file=what, hint=hint.strip())
-    if isinstance(error, duckdb.OutOfRangeException) or "out of range" in text.lower():
+    if isinstance(error, _of_duckdb("OutOfRangeException")) or "out of range" in text.lower():
         return TooLargeError(f"a number does not fit into 64 bits: {_first_sentence(text)}", file=what)
     if NOT_IN_NANOSECONDS in text:
         beyond = "a timestamp before 1677 or after 2262 cannot be combined with times in nanoseconds"

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from estero.classify.column_names import KEYS, MAPPED_TYPE, check_names_together, event_column, free_name
 from estero.classify.columns import ColumnType
-from estero.classify.duckdb_dialect import DUCKDB
+from estero.classify.duckdb_types import has_order
 from estero.errors import DataError
 from estero.events.inputs import Input
 from estero.events.reading_errors import how_to_have_timestamps
@@ -25,7 +25,7 @@ from estero.events.tables.shown_types import (
     zone_in,
     zone_of,
 )
-from estero.events.tables.table_columns import Tables, renaming_query, union_columns, union_query
+from estero.events.tables.table_columns import Tables, union_columns
 from estero.language.tree.names import some
 from estero.language.tree.schema import Attributes, EventLayout, Kind, Schema
 
@@ -159,7 +159,7 @@ class SourceColumns:
             )
         for name in self._layout.order:
             for here in (columns[name] for columns in self._tables.values() if name in columns):
-                if not DUCKDB.has_order(here.engine_type, here.column):
+                if not has_order(here.engine_type, here.column):
                     raise DataError(
                         f"the order column holds values of type {here.engine_type}, which cannot be sorted",
                         file=self.file,
@@ -168,11 +168,16 @@ class SourceColumns:
                     )
 
     def _view(self, union: Mapping[str, ColumnType]) -> str | None:
+        names = [list(columns) for columns in self._tables.values()]
+        if not self.mapped and len(names) == 1 and names[0] == list(map(event_column, names[0])):
+            return None
+        from estero.events.tables.table_unions import renaming_query, union_query  # writes SQL
+
         if self.mapped or len(self._tables) > 1:
             types = [source.type_name for source in self._inputs.values()]
             return union_query(self._tables, union, types, str(self.type_column))
         (columns,) = self._tables.values()
-        return None if all(name == event_column(name) for name in columns) else renaming_query(columns)
+        return renaming_query(columns)
 
     def _schema(self) -> Schema:
         time, time_unit = self._layout.time, self._layout.time_unit

@@ -6,7 +6,7 @@ Values compare here as everything sorts them: NULL is after all others, NaN befo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,12 +20,13 @@ class OrderCheck:
     """Follows a stream: `is_sorted` stays true while each event is at or after the one before.
 
     `columns` are the time column (with `timed`) and the columns that break ties. A NULL time is a
-    `DataError` that names the row.
+    `DataError` that names the row, and the `file` where there is one.
     """
 
-    def __init__(self, columns: Sequence[str], *, timed: bool) -> None:
+    def __init__(self, columns: Sequence[str], *, timed: bool, file: str | None = None) -> None:
         self._columns = tuple(columns)
         self._timed = timed
+        self._file = file
         self._last: list[pa.Array] | None = None
         self.rows = 0
         self.is_sorted = True
@@ -44,7 +45,7 @@ class OrderCheck:
         arrays = [_plain(batch.column(name)) for name in self._columns]
         if self._timed and arrays[0].null_count:
             row = pc.index(pc.is_null(arrays[0]), True).as_py()
-            raise null_time(self._columns[0], self.rows + row + 1)
+            raise null_time(self._columns[0], self.rows + row + 1, self._file)
         offset = self.rows - (self._last is not None)
         if self._last is not None:
             arrays = [pa.concat_arrays([head, array]) for head, array in zip(self._last, arrays, strict=True)]
@@ -54,6 +55,22 @@ class OrderCheck:
             self.first_unsorted = offset + pc.index(backward, True).as_py() + 2
         self._last = [array.take(pa.array([len(array) - 1])) for array in arrays]
         self.rows += batch.num_rows
+
+
+def in_order(stream: Iterable[pa.RecordBatch], order: OrderCheck | None) -> Iterator[pa.RecordBatch]:
+    """The batches of a stream, followed by `order`; an event before its predecessor is a `DataError`."""
+    for batch in stream:
+        if order is not None:
+            order.follow(batch)
+            if order.first_unsorted is not None:
+                raise DataError(
+                    "the event is earlier than the one before it, and a stream that can be read only "
+                    "once is not sorted",
+                    row=order.first_unsorted,
+                    hint="sort it, or collect it into a table first (pyarrow.Table.from_batches): "
+                    "tables are sorted",
+                )
+        yield batch
 
 
 def null_time(column: str, row: int, file: str | None = None) -> DataError:

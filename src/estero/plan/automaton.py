@@ -174,7 +174,7 @@ class AutomatonPlan(Plan):
         return self.automaton
 
     def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
-        """What runs the automaton (`Plan.opened`)."""
+        """The runs of the automaton (`Plan.opened`)."""
         from estero.plan.opening import opened_automaton  # loads the kernels
 
         return opened_automaton(

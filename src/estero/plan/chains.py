@@ -91,7 +91,7 @@ class ChainPlan(KeyedPlan):
         return self.pattern
 
     def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
-        """What runs the automaton (`Plan.opened`)."""
+        """The runs of the automaton (`Plan.opened`)."""
         from estero.plan.opening_by_keys import opened_in_heaps, opened_in_lists  # loads the kernels
 
         del ordinals, counting

@@ -1,4 +1,4 @@
-"""What the rules of planning look at: a checked query, compiled once, and what its comparisons come to."""
+"""The input of the rules of planning: a checked query, compiled once, and its comparisons, sorted out."""
 
 from __future__ import annotations
 

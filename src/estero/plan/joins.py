@@ -67,7 +67,7 @@ class JoinPlan(KeyedPlan):
         return self.automaton
 
     def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
-        """What runs the automaton (`Plan.opened`)."""
+        """The runs of the automaton (`Plan.opened`)."""
         from estero.plan.opening_by_keys import opened_in_heaps  # loads the kernels
 
         del ordinals, counting

@@ -1,4 +1,4 @@
-"""What plans have in common whose runs wait in indexes by join keys: the automata that join, and chains."""
+"""The common part of plans whose runs wait in indexes by join keys: automata that join, and chains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What events are joined by: keys that are made of values which the classification computes."""
+"""Join keys of events, made of values that the classification computes."""
 
 from __future__ import annotations
 

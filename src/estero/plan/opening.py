@@ -82,7 +82,7 @@ def opened_automaton(
         counting=counting,
         registers=_registers(program, automaton),
         order=compared.order,
-        each=compared.per_start,
+        per_start=compared.per_start,
         apart=compared.apart,
         visible=np.array([bool(labels) for labels in automaton.label_sets], np.bool_),
         first_bit=first_bit,

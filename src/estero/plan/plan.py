@@ -188,7 +188,7 @@ class Plan(ABC):
 
     @property
     def consume(self) -> Consume:
-        """What is forgotten after an answer."""
+        """The CONSUME code: which runs are forgotten after an answer."""
         return self.tree.consume
 
     @property
@@ -322,7 +322,7 @@ class Plan(ABC):
         return replace(self, distinct=True)
 
     def count_line(self) -> str:
-        """What counting an answer and dealing it out take, in words."""
+        """The cost of counting an answer and of dealing it out, in words."""
         return f"count and share: {self._time_to_count()}"
 
     def _time_to_count(self) -> str:
@@ -376,7 +376,7 @@ class Plan(ABC):
         return residual_text(residual, self.classification.schema.time, keys)
 
     def residual_lines(self) -> Iterator[str]:
-        """What is checked of complex events, and why not before."""
+        """The checks of complex events, and why none is made earlier."""
         yield "after enumeration, on each complex event that the automaton finds:"
         texts = map(self.said, self.residuals)
         said = zip(texts, self.reasons, strict=True)
@@ -388,7 +388,7 @@ class Plan(ABC):
 
     @abstractmethod
     def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
-        """What runs the automaton.
+        """The runs of the automaton.
 
         Classified events have so many bit words, and each one's place in its partition's stream if
         `ordinals`; `counting` says that counts will be asked for.
@@ -437,7 +437,7 @@ class Plan(ABC):
     @property
     @abstractmethod
     def drawn(self) -> CEA | QTreeOfAtoms:
-        """What a picture of the plan shows."""
+        """The content of a picture of the plan."""
 
     @property
     def estimated_by(self) -> CEA | None:

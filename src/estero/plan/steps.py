@@ -31,7 +31,7 @@ def labels_of_steps(pattern: Pattern) -> tuple[frozenset[str], ...]:
 
 
 def step_behind(labels: Iterable[str], steps: tuple[frozenset[str], ...], done: int) -> int:
-    """The step that an event with these labels belongs to, where so many are done before."""
+    """The step that an event with these labels belongs to, after `done` steps."""
     marked = frozenset(labels)
     later = (number for number, step in enumerate(steps, 1) if number >= done and step & marked)
     return next(later, done)

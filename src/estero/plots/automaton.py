@@ -106,16 +106,16 @@ def _width(lines: Sequence[_Text]) -> float:
 
 def _column_places(column: Sequence[int], texts: Texts) -> list[float]:
     """Columns as far apart as the labels of the arcs between them are wide."""
-    room = [1.3] * max(column, default=0)
+    widths = [1.3] * max(column, default=0)
     for (source, target), lines in texts.items():
         left, right = sorted((column[source], column[target]))
         if source == target:
-            for c in range(max(0, left - 1), min(len(room), left + 1)):
-                room[c] = max(room[c], _width(lines) * 0.6 + 2 * RADIUS)
+            for c in range(max(0, left - 1), min(len(widths), left + 1)):
+                widths[c] = max(widths[c], _width(lines) * 0.6 + 2 * RADIUS)
         elif right - left <= 2:
             for c in range(left, right):
-                room[c] = max(room[c], (_width(lines) + GAP) / (right - left) + 2 * RADIUS)
-    return list(accumulate(room, initial=0.0))
+                widths[c] = max(widths[c], (_width(lines) + GAP) / (right - left) + 2 * RADIUS)
+    return list(accumulate(widths, initial=0.0))
 
 
 def _draw_arc(

@@ -14,7 +14,7 @@ from statistics import fmean
 Arc = tuple[int, int]
 Point = tuple[float, float]
 
-STATE_ROOM, BEND_ROOM = 0.7, 0.38
+STATE_EXTENT, BEND_EXTENT = 0.7, 0.38
 """Half the height that a state (with its loop and its label) and a bend keep free, in inches."""
 SWEEPS = 12
 
@@ -36,8 +36,8 @@ class _Stop:
     arc: Arc | None = None
 
     @property
-    def room(self) -> float:
-        return BEND_ROOM if self.state is None else STATE_ROOM
+    def extent(self) -> float:
+        return BEND_EXTENT if self.state is None else STATE_EXTENT
 
 
 def columns(states: int, initial: Sequence[int], arcs: Sequence[Arc]) -> list[int]:
@@ -134,14 +134,14 @@ def _heights(layers: Sequence[Sequence[_Stop]], near: Mapping[_Stop, list[_Stop]
     for _ in range(30):
         for layer in layers:
             wanted = [fmean([height[other] for other in near[stop]] or [0.0]) for stop in layer]
-            height.update(zip(layer, _apart(wanted, [stop.room for stop in layer]), strict=True))
+            height.update(zip(layer, _apart(wanted, [stop.extent for stop in layer]), strict=True))
     return height
 
 
-def _apart(wanted: Sequence[float], rooms: Sequence[float]) -> list[float]:
+def _apart(wanted: Sequence[float], extents: Sequence[float]) -> list[float]:
     """Descending places as near to the wanted ones as the spaces allow (least squares, by pooling)."""
     below = [0.0]
-    for above, here in pairwise(rooms):
+    for above, here in pairwise(extents):
         below.append(below[-1] + above + here)
     pools: list[tuple[float, int]] = []
     for want, offset in zip(wanted, below, strict=False):

@@ -240,8 +240,8 @@ def _draw_rows(axes: Axes, timeline: _Timeline, lane_height: float) -> None:
 def _spacing(rows: Sequence[_Row]) -> float:
     """The space that a marked event has on its bar, in points: the median over the rows."""
     span = max((row.last for row in rows), default=0) - min((row.first for row in rows), default=0)
-    rooms = [(row.last - row.first) / max(len(row.marks), 1) for row in rows]
-    return median(rooms) / span * WIDTH * 72 if span else math.inf
+    spacings = [(row.last - row.first) / max(len(row.marks), 1) for row in rows]
+    return median(spacings) / span * WIDTH * 72 if span else math.inf
 
 
 def _draw_frame(axes: Axes, timeline: _Timeline, lane_height: float) -> None:

@@ -49,7 +49,7 @@ class Automaton:
     """The clauses behind the pattern, and what `filters` say by labels."""
     select: str = field(default="*", compare=False)
     unsaid: tuple[str, ...] = ()
-    """What neither transitions nor clauses say."""
+    """The facts that neither transitions nor clauses state."""
 
     @classmethod
     def of(cls, plan: Plan) -> Automaton:

@@ -139,7 +139,7 @@ def _query(given: Query | Built | str) -> Query:
 
 
 def _side(query: Query) -> Side:
-    """What is compared of a query; raises ValueError where its automaton alone does not decide."""
+    """The part of a query that is compared; raises ValueError where its automaton alone does not decide."""
     statement = query.statement
     if not isinstance(statement, PatternStatement):
         raise ValueError(f"only queries with a pattern can be compared, not {query}")  # noqa: TRY004

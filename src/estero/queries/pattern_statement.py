@@ -46,7 +46,7 @@ class PatternStatement(Statement):
 
     @property
     def _whole(self) -> object:
-        """What has parameters."""
+        """The parts that have parameters."""
         return self.tree
 
     def bound(self, values: Mapping[str, object]) -> PatternStatement:

@@ -75,7 +75,7 @@ class Consumed:
         return np.zeros((events.num_rows, 2), np.uint64)
 
     def arrays(self) -> Arrays:
-        """What has to be remembered."""
+        """The state to be kept."""
         return {
             f"{_PREFIX}keys": self._keys,
             f"{_PREFIX}position": self._position,

@@ -20,7 +20,7 @@ from estero.recognize.state_bytes import State
 from estero.recognize.stream_recognizer import StreamRecognizer
 
 KIND = "a recognizer"
-"""What such a state says that it is of."""
+"""The name of this kind of state, written into it."""
 
 
 @checked
@@ -67,7 +67,7 @@ class ContinuousRecognizer(StreamRecognizer):
         return self._answer(lambda: self._ended_with_one(position, event))
 
     def _ended_with_one(self, position: int, event: ClassifiedRow | None) -> list[EndedSets]:
-        """What ends with one event, None where it is not relevant, or is decided by its time."""
+        """The answer that one event ends, or decides by its time; None if the event is not relevant."""
         ended: list[EndedSets] = []
         if event is not None:
             ended += self._recognition.recognize_one((position, event), self._intake.as_batch)
@@ -79,7 +79,7 @@ class ContinuousRecognizer(StreamRecognizer):
         return self._answer(lambda: self._ended_with(relevant))
 
     def _ended_with(self, relevant: pa.RecordBatch) -> list[EndedSets]:
-        """What ends with events, or is decided by them."""
+        """The answer that ends with these events, or is decided by them."""
         ended = list(self._recognition.recognize(relevant))
         position = self._intake.position - 1
         return [*ended, *self._recognition.decided(position=position, time=self._intake.watermark)]

@@ -26,7 +26,7 @@ class EngineInput:
         self._ordinals = ORDINAL in events.names
 
     def stamps(self, classified: pa.RecordBatch, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What windows are measured in: the positions of the events, or their times."""
+        """The unit of windows: the positions of the events, or their times."""
         return positions if self._in_positions else numbers_of(classified, TIME)
 
     def batch(self, classified: pa.RecordBatch, positions: NDArray[np.int64]) -> EventBatch:

@@ -42,6 +42,7 @@ def funnel_table(
     by_partition: bool = False,
     by: Sequence[str] = (),
     until: int | None = None,
+    threads: int = 1,
 ) -> pa.Table:
     """The columns of `estero.answers.funnel.Funnel`, in the order of partitions, attributes and steps.
 
@@ -49,7 +50,9 @@ def funnel_table(
     that no event of the first step has.
     """
     asked = _starting(plan, by)
-    reached = levels_reached(plan, source, until, consumed=consumed_by(plan.consuming, source))
+    reached = levels_reached(
+        plan, source, until, consumed=consumed_by(plan.consuming, source), threads=threads
+    )
     levels = [level_column(level) for level in range(1, len(plan.parts) + 1)]
     reached = reached.filter(pc.is_valid(pc.coalesce(*(reached[name] for name in levels))))
     names = [name for name in reached.column_names[2:] if name not in levels] if by_partition else []
@@ -74,7 +77,7 @@ def funnel_table(
 
 
 def _starting(plan: LevelsPlan, by: Sequence[str]) -> Classification:
-    """What is asked of events that may be starts: their attributes."""
+    """The attributes that are read of events which may be starts."""
     first = prefix_query(plan.tree, levels_of(plan.tree.pattern)[0])
     atoms = [node for node in first.pattern.walk() if isinstance(node, EventType)]
     classification = plan.by_level[-1].classification
@@ -83,7 +86,7 @@ def _starting(plan: LevelsPlan, by: Sequence[str]) -> Classification:
     for atom in atoms:
         read = schema.attributes_read(atom, plan.tree.streams) or {}
         known |= {name: kind for name, kind in read.items() if not is_path(name)}
-    inside = {name: each for name, each in schema.nested.items() if name in known}
+    inside = {name: attributes for name, attributes in schema.nested.items() if name in known}
     asked = [name if name in known else _path_to(name, inside) for name in by]
     for name, path in zip(by, asked, strict=True):
         if path is None:

@@ -114,7 +114,7 @@ class Furthest:
         return rows.select(range(len(self.schema)))
 
     def arrays(self) -> dict[str, Any]:
-        """What has to be remembered."""
+        """The state to be kept."""
         arrays = {"completed": _as_array(self._completed), "waiting": _as_array(self._waiting)}
         return arrays if self._consumed is None else {**arrays, **self._consumed.arrays()}
 

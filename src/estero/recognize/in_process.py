@@ -26,7 +26,14 @@ class InProcessRun(SourceRun):
         from estero.recognize.funnels import funnel_table
 
         levels = levels_plan(self.plan.tree, self._layout(), chosen=chosen)
-        return funnel_table(levels, self.source, by_partition=by_partition, by=by, until=self.until)
+        return funnel_table(
+            levels,
+            self.source,
+            by_partition=by_partition,
+            by=by,
+            until=self.until,
+            threads=self.threads,
+        )
 
     def partials(self, *, chosen: bool = False) -> PartialsRun:
         """The run of the partial matches whose windows have passed."""
@@ -34,7 +41,7 @@ class InProcessRun(SourceRun):
         from estero.recognize.partials import PartialsRun
 
         plan = partials_plan(self.plan.tree, self._layout(), chosen=chosen)
-        return PartialsRun(plan, self.source, self.until)
+        return PartialsRun(plan, self.source, self.until, self.threads)
 
     def why_not(self, sample: int | None, seconds: float | None) -> WhyNot:
         """Why there are not more complex events."""

@@ -1,4 +1,4 @@
-"""What ends with a push: an answer to any number of questions, until the recognizer goes on."""
+"""The answer to one push; it takes any number of questions until the recognizer goes on."""
 
 from __future__ import annotations
 

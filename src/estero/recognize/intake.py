@@ -192,7 +192,7 @@ class Intake:
         return {LAYOUT: self._layout.as_text()}
 
     def snapshot(self) -> Arrays:
-        """What has to be remembered, for `resume`."""
+        """The state to be kept, for `resume`."""
         return {
             "held": batch_as_array(_one_batch(self._held.pending())),
             "reached": batch_as_array(self._held.reached()),

@@ -57,30 +57,32 @@ def levels_reached(
     *,
     shared: SharedReading | None = None,
     consumed: Consumed | None = None,
+    threads: int = 1,
 ) -> pa.Table:
     """A row for each start that is seen to reach a level, or not to reach any, in no order.
 
     The last level's complex events are known up to time `until`. What others read as well is `shared`, and
-    `consumed` is what the query forgets (`consumed_by`).
+    `consumed` is what the query forgets (`consumed_by`). The `threads` share the partition keys, if any.
     Columns: ``start`` (int64, its position), ``began`` (int64, its time in ticks; its position where there is
     no time), the partition columns, and for each level when it was first reached: the time of that event
     likewise, NULL for never.
     """
     levels = len(plan.parts)
     if plan.in_one is None:
-        runs = [SourceRun(of_level, source) for of_level in plan.by_level[:-1]]
-        runs.append(SourceRun(plan.by_level[-1], source, until=until))
+        runs = [SourceRun(of_level, source, threads=threads) for of_level in plan.by_level[:-1]]
+        runs.append(SourceRun(plan.by_level[-1], source, until=until, threads=threads))
         by_level = [_as_answered(run, level, consumed) for level, run in enumerate(runs, 1)]
         return _together(by_level)
     schema = _schema(plan, source, levels)
     shared = shared or SharedReading(source, [plan.in_one.classification])
-    reached = pa.Table.from_batches(_in_one(plan.in_one, plan.keys, source, shared, schema, consumed), schema)
+    parts = _in_one(plan.in_one, plan.keys, source, shared, schema, consumed, threads)
+    reached = pa.Table.from_batches(parts, schema)
     if not plan.as_answered:
         return reached
     return _together(
         [
             reached.drop_columns(level_column(levels)),
-            _as_answered(SourceRun(plan.by_level[-1], source, until=until), levels, None),
+            _as_answered(SourceRun(plan.by_level[-1], source, until=until, threads=threads), levels, None),
         ]
     )
 
@@ -102,30 +104,65 @@ def _in_one(
     shared: SharedReading,
     schema: pa.Schema,
     consumed: Consumed | None,
+    threads: int,
 ) -> Iterator[pa.RecordBatch]:
     """The starts whose windows pass, batch after batch, and then those that are left."""
-    events = source.classified_schema(plan.classification)
-    words, partitioned = numbered(BITS, events.names), bool(plan.classification.keys)
-    runs = LevelRuns(
-        plan.deterministic(),
-        len(plan.levels),
-        window=plan.window.length,
-        keyed=partitioned,
-        words=len(words),
-    )
-    store = EventStore(events, () if consumed is None else consumed.columns)
-    stamp = POSITION if plan.window.in_positions else TIME
-    clock = POSITION if source.schema.time is None else TIME
-    for batch in shared.read(plan.classification):
-        store.append(batch)
-        read = EventBatch(
-            numbers_of(batch, stamp),
-            side_by_side(batch, words),
-            partition=side_by_side(batch, KEYS) if partitioned else NO_PARTITION,
+    batches = shared.read(plan.classification)
+    partitioned = bool(plan.classification.keys)
+    lanes = [_LevelLane(plan, keys, source, schema, consumed) for _ in range(threads if partitioned else 1)]
+    if len(lanes) > 1:
+        from estero.recognize.threads.lanes import along_lanes, one_after_the_other
+
+        yield from along_lanes(lanes, batches, one_after_the_other)
+        return
+    (lane,) = lanes
+    for batch in batches:
+        yield from lane.push(batch)
+    yield from lane.rest()
+
+
+class _LevelLane:
+    """How far the starts of some partitions come."""
+
+    def __init__(
+        self,
+        plan: LevelsInOne,
+        keys: Sequence[Sequence[str]],
+        source: Source,
+        schema: pa.Schema,
+        consumed: Consumed | None,
+    ) -> None:
+        events = source.classified_schema(plan.classification)
+        self._words, self._partitioned = numbered(BITS, events.names), bool(plan.classification.keys)
+        self._runs = LevelRuns(
+            plan.deterministic(),
+            len(plan.levels),
+            window=plan.window.length,
+            keyed=self._partitioned,
+            words=len(self._words),
         )
-        yield _rows(runs.push(read), store, keys, clock, schema, consumed)
-        store.trim(runs.oldest)
-    yield _rows(runs.rest(), store, keys, clock, schema, consumed)
+        self._store = EventStore(events, () if consumed is None else consumed.columns)
+        self._stamp = POSITION if plan.window.in_positions else TIME
+        self._clock = POSITION if source.schema.time is None else TIME
+        self._keys, self._schema, self._consumed = keys, schema, consumed
+
+    def push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The starts whose windows pass in a batch."""
+        self._store.append(batch)
+        read = EventBatch(
+            numbers_of(batch, self._stamp),
+            side_by_side(batch, self._words),
+            partition=side_by_side(batch, KEYS) if self._partitioned else NO_PARTITION,
+        )
+        yield self._rows(self._runs.push(read))
+        self._store.trim(self._runs.oldest)
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """The starts that are left."""
+        yield self._rows(self._runs.rest())
+
+    def _rows(self, reached: Reached) -> pa.RecordBatch:
+        return _rows(reached, self._store, self._keys, self._clock, self._schema, self._consumed)
 
 
 def _rows(

@@ -1,4 +1,4 @@
-"""What is open in a recognition: how many runs at which step, and since when."""
+"""Open runs of a recognition: how many at which step, and since when."""
 
 from __future__ import annotations
 

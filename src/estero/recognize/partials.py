@@ -27,7 +27,9 @@ from estero.recognize.source_run import time_type
 from estero.recognize.until import check_until
 
 
-def partials_table(plan: PartialsPlan, source: Source, until: int | None = None) -> pa.Table:
+def partials_table(
+    plan: PartialsPlan, source: Source, until: int | None = None, threads: int = 1
+) -> pa.Table:
     """The partial matches of starts whose windows have passed, by end and start.
 
     The columns are those of the answer, then ``steps`` (int64: the level) and, where the events have a time
@@ -39,7 +41,7 @@ def partials_table(plan: PartialsPlan, source: Source, until: int | None = None)
         source, [part.classification for part in (*([one] if one else ()), *plan.by_level)]
     )
     consumed = consumed_by(plan.levels.consuming, source)
-    start, level = _stopped(plan, source, until, consumed, shared)
+    start, level = _stopped(plan, source, until, consumed, threads, shared)
     of_levels = [
         _of_level(of_level, np.sort(start[level == number]), source, consumed, shared)
         for number, of_level in enumerate(plan.by_level, 1)
@@ -116,12 +118,13 @@ def _stopped(
     source: Source,
     until: int | None,
     consumed: Consumed | None,
+    threads: int,
     shared: SharedReading | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The starts that were not completed before their windows had passed, and their levels."""
     if until is not None:
         check_until(until, source.last_time())
-    reached = levels_reached(plan.levels, source, until, shared=shared, consumed=consumed)
+    reached = levels_reached(plan.levels, source, until, shared=shared, consumed=consumed, threads=threads)
     levels = len(plan.levels.parts)
     level = np.zeros(reached.num_rows, np.int64)
     for number in range(1, levels + 1):
@@ -153,6 +156,7 @@ class PartialsRun(HeldRows):
     plan: PartialsPlan
     source: Source
     until: int | None = None
+    threads: int = 1
 
     @property
     def schema(self) -> pa.Schema:
@@ -173,12 +177,12 @@ class PartialsRun(HeldRows):
         """The number of rows, which are not listed for it: how far starts came is enough."""
         del enough
         consumed = consumed_by(self.plan.levels.consuming, self.source)
-        return int(_stopped(self.plan, self.source, self.until, consumed)[0].size)
+        return int(_stopped(self.plan, self.source, self.until, consumed, self.threads)[0].size)
 
     @cached_property
     def table(self) -> pa.Table:
         """All rows, by end and start."""
-        return partials_table(self.plan, self.source, self.until)
+        return partials_table(self.plan, self.source, self.until, self.threads)
 
     def values(self, attribute: str, first: int, last: int) -> pa.Table:
         """See `Run`."""

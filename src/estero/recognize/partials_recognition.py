@@ -23,7 +23,7 @@ from estero.recognize.state import plan_about
 from estero.recognize.state_bytes import State, read, refuse_other, sound_content, written
 
 KIND = "a recognition of partial matches"
-"""What such a state says that it is of."""
+"""The name of this kind of state, written into it."""
 
 
 @dataclass(frozen=True, slots=True)

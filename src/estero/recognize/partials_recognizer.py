@@ -24,7 +24,7 @@ from estero.recognize.state_bytes import State
 from estero.recognize.stream_recognizer import StreamRecognizer
 
 KIND: Final = "a recognizer of partial matches"
-"""What such a state says that it is of."""
+"""The name of this kind of state, written into it."""
 
 
 def plan_of_one_stream(tree: QueryTree, layout: Layout) -> PartialsPlan:

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class RecognizerProgress:
-    """What a recognizer has read and what is open in it.
+    """The progress of a recognizer: the events read, and the runs that are open.
 
     `position` is the number of events that were let go, `held_back` how many wait for earlier ones, `late`
     how many came too late, and `waiting` how many wait for the deadline of a ``NOT(…) FOR d``. `steps` says

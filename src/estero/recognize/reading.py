@@ -1,4 +1,4 @@
-"""What recognition yields, as an answer reads it: tables, counts and single complex events."""
+"""The results of recognition as an answer reads them: tables, counts and single complex events."""
 
 from __future__ import annotations
 

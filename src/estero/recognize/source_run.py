@@ -121,7 +121,7 @@ class SourceRun(Reading):
         size = None if self.progress is None else self.source.size()
         return Divided(
             open=partial(self._recognition, plan, counting=counting),
-            batches=self.source.read(plan.classification),
+            batches=self.source.read(plan.classification, self.threads),
             division=division,
             threads=self.threads,
             known=self._known,
@@ -161,7 +161,7 @@ class SourceRun(Reading):
         if self.budget is not None:
             reader.limit_time(self.budget.check)
         size = None if self.progress is None else self.source.size()
-        for batch in self.source.read(plan.classification):
+        for batch in self.source.read(plan.classification, self.threads):
             for ended in recognition.recognize(batch):
                 yield reader, ended
             self._tell(size, batch)

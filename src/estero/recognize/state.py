@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from estero.automata.strategies import MaxAutomaton
 
 KIND = "a recognition"
-"""What such a state says that it is of."""
+"""The name of this kind of state, written into it."""
 
 _FEW = 1 << 13
 

@@ -1,4 +1,4 @@
-"""What every recognizer of a stream without an end does, whatever rows its answers have."""
+"""The common part of recognizers of streams without an end, for answers of any rows."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def why_not(run: SourceRun, sample: int | None = None, seconds: float | None = N
 
 @dataclass(frozen=True)
 class WhyNotSearch:
-    """What keeps events away from the first part of a sequence that is lacking in the events of a run."""
+    """The reasons that keep events away from the first part of a sequence that a run lacks."""
 
     run: SourceRun
     layout: Layout
@@ -100,7 +100,7 @@ class WhyNotSearch:
     unanswered: list[str] = field(default_factory=list)
 
     def told(self) -> WhyNot:
-        """What is found out."""
+        """The explanation."""
         steps, first, asked = self.steps_to_the_part
         part = steps[-1].part if steps else str(asked.pattern)
         loose = replace(asked, pattern=p.unshared(with_conditions(asked.pattern, self._labels)))
@@ -377,7 +377,7 @@ class _Sides:
 
 
 def _choice_of(tree: QueryTree) -> str:
-    """What chooses among the complex events of a query."""
+    """The clause that chooses among the complex events of a query."""
     chosen = [] if tree.strategy is Strategy.ALL else [f"SELECT {tree.strategy.value}"]
     if tree.consume is not Consume.NONE:
         chosen.append(f"CONSUME BY {tree.consume.value}")

@@ -70,7 +70,7 @@ class WithPartialsRun(HeldRows):
         )
 
     def undecided(self) -> Run:
-        """What waits for a deadline."""
+        """The complex events that wait for a deadline."""
         return self.complete.undecided()
 
     def values(self, attribute: str, first: int, last: int) -> pa.Table:

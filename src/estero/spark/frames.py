@@ -4,7 +4,7 @@ Everything here is Spark SQL over the columns of the DataFrame (classify.py writ
 relevance condition reaches the scan, and irrelevant events never reach Python. No job runs here.
 
 Spark reads SQL with templates and settings of its own (spark_dialect.py). So no name of a user is ever in it:
-columns are renamed first, by calls that parse nothing, and then have the names of a `room`.
+columns are renamed first, by calls that parse nothing, and then are called by their places.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def _column_type(spark_type: DataType) -> ColumnType:
     return SPARK.column_type(spark_type.simpleString())
 
 
-def columns_in_room(schema: StructType) -> dict[str, ColumnType]:
-    """How expressions read each column of a DataFrame with this schema once it is `in_room`."""
+def positional_columns(schema: StructType) -> dict[str, ColumnType]:
+    """How expressions read each column of a DataFrame with this schema once it is `positional`."""
     return {
         name: replace(column, stands=exp.column(f"{COLUMN}{place}"))
         for place, (name, column) in enumerate(columns_of_frame(schema).items())
@@ -116,7 +116,7 @@ def with_nested_fields(df: DataFrame, layout: EventLayout) -> DataFrame:
     return df
 
 
-def in_room(df: DataFrame) -> DataFrame:
+def positional(df: DataFrame) -> DataFrame:
     """The same rows, the columns called by their places: SQL over them has no name of a user."""
     return df.toDF(*(f"{COLUMN}{place}" for place in range(len(df.columns))))
 
@@ -166,7 +166,7 @@ def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> L
 
     Irrelevant events are there to be counted: but for times and keys, what they hold is not computed.
     """
-    columns = columns_in_room(df.schema)
+    columns = positional_columns(df.schema)
     if _is_in_utc(df):
         columns = {name: SPARK.in_utc(column) for name, column in columns.items()}
     clauses = Crossing(classification, columns)
@@ -177,10 +177,10 @@ def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> L
         first = [TIME] if TIME in computed else []
         if first:
             del ordering[f"{ORDER}0"]  # the time itself
-        rows = in_room(df).where(relevant).selectExpr(*_named(computed | ordering), arrival)
+        rows = positional(df).where(relevant).selectExpr(*_named(computed | ordering), arrival)
         return Laid(rows, tuple(computed), (*first, *_sort_keys(ordering)))
     flags = {RELEVANT: clauses.relevant(), KEYED: clauses.keyed()}
-    flagged = in_room(df).selectExpr("*", *_named(flags), arrival)
+    flagged = positional(df).selectExpr("*", *_named(flags), arrival)
     kept = spared(computed, RELEVANT, but=(TIME, *KEYS))
     rows = flagged.selectExpr(*_named(kept | ordering), *flags, ARRIVAL)
     return Laid(rows, tuple(computed), _sort_keys(ordering))
@@ -197,12 +197,12 @@ def streamed(
 ) -> DataFrame:
     """The classified rows of a streaming DataFrame: relevant ones, or with `every` all of them, flagged.
 
-    `df` has the columns of `events` in the room, and may have more. The result has ``__time``, the key
+    `df` has the columns of `events`, `positional`, and may have more. The result has ``__time``, the key
     halves, the words of bits, the values, the payload, then ``__order1``, … where ties are broken,
     ``__event0``, … for the columns `whole`, and with `every` ``__relevant``. `clock` is the column that has a
     watermark: *all* events move it, so Spark must not filter before it looks at the times.
     """
-    clauses = Crossing(classification, columns_in_room(events))
+    clauses = Crossing(classification, positional_columns(events))
     relevant, computed, ordering = clauses.relevant(), clauses.texts(), clauses.ordering()
     give_matcher_for(df.sparkSession, (relevant, *computed.values()))
     del ordering[f"{ORDER}0"]  # the time itself

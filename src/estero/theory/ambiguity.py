@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import islice, product
 from typing import Final, NamedTuple
 
@@ -38,20 +39,19 @@ class Ambiguity(NamedTuple):
 
 def ambiguity(automaton: PCEA) -> Ambiguity | None:
     """A stream on which the automaton is ambiguous; None if none was found."""
-    events = _events(automaton)
-    streams: deque[tuple[list[Event], list[_Tree]]] = deque([([], [])])
+    trial = _Trial(automaton, _events(automaton))
+    streams: deque[tuple[list[int], list[_Tree]]] = deque([([], [])])
     tried = 0
     while streams and tried < MOST_STREAMS:
-        stream, runs = streams.popleft()
-        for event in events:
+        before, runs = streams.popleft()
+        for number in range(len(trial.events)):
             tried += 1
-            new = list(_begun(automaton, runs, event, len(stream)))
+            stream, new = [*before, number], list(trial.begun(runs, number, len(before)))
             ended = [run for run in new if run.state in automaton.final]
-            if any(len(set(run.marks)) < len(run.marks) for run in ended):
-                return Ambiguity([*stream, event], by_one=True)
-            if len({_marked(run) for run in ended}) < len(ended):
-                return Ambiguity([*stream, event], by_one=False)
-            streams.append(([*stream, event], [*runs, *new]))
+            by_one = any(len(set(run.marks)) < len(run.marks) for run in ended)
+            if by_one or len({_marked(run) for run in ended}) < len(ended):
+                return Ambiguity([trial.events[place] for place in stream], by_one)
+            streams.append((stream, [*runs, *new]))
     return None
 
 
@@ -134,10 +134,10 @@ def _passes(predicate: EventPredicate, event: Event) -> bool:
 
 
 class _Tree(NamedTuple):
-    """A run: its state, its last event, and its marks as pairs of a position and labels."""
+    """A run: its state, the number of its last event, and its marks as pairs of a position and labels."""
 
     state: int
-    event: Event
+    event: int
     marks: tuple[tuple[int, LabelSet], ...]
 
 
@@ -146,32 +146,42 @@ def _marked(run: _Tree) -> frozenset[tuple[int, str]]:
     return frozenset((position, label) for position, labels in run.marks for label in labels)
 
 
-def _begun(automaton: PCEA, runs: Sequence[_Tree], event: Event, position: int) -> Iterator[_Tree]:
-    for transition in automaton.transitions:
-        if not _passes(automaton.predicates[transition.predicate], event):
-            continue
-        gathered = [
-            [
-                run
-                for run in runs
-                if run.state == source.state
-                and _agree(automaton.keys[source.left], run.event, automaton.keys[source.right], event)
-            ]
-            for source in transition.sources
+class _Trial:
+    """The runs of an automaton over some events, whose conditions are evaluated once for all streams."""
+
+    def __init__(self, automaton: PCEA, events: Sequence[Event]) -> None:
+        self.events = events
+        self._keys = automaton.keys
+        self._read_by = [
+            [step for step in automaton.transitions if _passes(automaton.predicates[step.predicate], event)]
+            for event in events
         ]
-        own = ((position, transition.labels),)
-        for together in product(*gathered):
-            yield _Tree(transition.target, event, sum((run.marks for run in together), own))
+        self._agree = cache(self._agreement)
 
+    def begun(self, runs: Sequence[_Tree], number: int, position: int) -> Iterator[_Tree]:
+        """The runs that event `number` begins or goes on with at this position, after `runs`."""
+        for transition in self._read_by[number]:
+            gathered = [
+                [
+                    run
+                    for run in runs
+                    if run.state == source.state and self._agree(source.left, source.right, run.event, number)
+                ]
+                for source in transition.sources
+            ]
+            own = ((position, transition.labels),)
+            for together in product(*gathered):
+                yield _Tree(transition.target, number, sum((run.marks for run in together), own))
 
-def _agree(left: JoinKey, before: Event, right: JoinKey, event: Event) -> bool:
-    ours, theirs = _values(left, before), _values(right, event)
-    if ours is None or theirs is None:
-        return False
-    try:
-        return all(compare("=", one, other) is True for one, other in zip(ours, theirs, strict=True))
-    except DataError:  # no column can have these values
-        return False
+    def _agreement(self, left: int, right: int, before: int, number: int) -> bool:
+        ours = _values(self._keys[left], self.events[before])
+        theirs = _values(self._keys[right], self.events[number])
+        if ours is None or theirs is None:
+            return False
+        try:
+            return all(compare("=", one, other) is True for one, other in zip(ours, theirs, strict=True))
+        except DataError:  # no column can have these values
+            return False
 
 
 def _values(key: JoinKey, event: Event) -> list[Value] | None:

@@ -1,1 +1,1 @@
-"""What is checked on enumerated complex events (docs/architecture.md, "the sieve")."""
+"""Checks of enumerated complex events (docs/architecture.md, "the sieve")."""

@@ -15,7 +15,7 @@ from estero.language.tree.query import Strategy
 VARIABLE: Final = "ESTERO_CANDIDATES"
 """The environment variable that sets the bound."""
 ORDINARY: Final = 10_000_000
-"""The bound by default: checking so many takes about 20 seconds."""
+"""The default bound: checking that many takes about 20 seconds."""
 
 
 def most_candidates() -> int:

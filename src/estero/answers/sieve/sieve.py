@@ -1,4 +1,4 @@
-"""What is checked on enumerated complex events: filters, duplicates, the strategy, LIMIT, in this order."""
+"""Checks of enumerated complex events: filters, duplicates, the strategy, LIMIT, in this order."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class Sieve:
         yield from (self._within_limit(matches) for matches in held if len(matches.start))
 
     def _new(self, chunk: Matches, last: int, duplicates: Duplicates, store: EventStore) -> Matches:
-        """What passes the filters, as it is shown, without what was there before."""
+        """The complex events that pass the filters, as they are shown, without earlier duplicates."""
         passing = self._marks.shown(self._filtered(chunk, store))
         passing = _from_first_mark(passing) if self._marks_only else passing
         return chosen(passing, duplicates.without(passing, last)) if self._merges else passing

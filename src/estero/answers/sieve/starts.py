@@ -10,22 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from estero.answers.event_store import EventStore
 from estero.answers.measures.marked import Integers, Mask, occurring
+from estero.answers.sieve.open_starts import Candidates, OpenStarts, integers_of, together
 from estero.answers.sieve.strategies import strategic
+from estero.classify.arrays import empty_batch
 from estero.classify.column_names import KEYS, POSITION, TIME
 from estero.engine.disjoint import Disjoint
 from estero.engine.int64 import saturated
 from estero.engine.store.checks import Arrays, need, within
 from estero.engine.store.checks import taken as array_of
-from estero.engine.walk.matches import Matches, chosen, joined, new_matches, taken
+from estero.engine.walk.matches import Matches, chosen, new_matches, taken
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.plan import Plan
-
-_FEW = 1 << 12
-_NONE = new_matches(0, 0)
 
 
 class Decided(NamedTuple):
@@ -63,11 +61,9 @@ class Starts:
         self._at_once = not (self._longest or self._best_per_start or plan.tree.disjoint)
         self._ordered = ordered or (self._limit is not None and self._longest)
         self._store = EventStore(events, self._partition_columns)
-        self._open = self._waiting = _NONE
+        self._open = OpenStarts(self._store.schema, self._stamp, self._best)
+        self._waiting = Candidates(new_matches(0, 0), empty_batch(self._store.schema))
         self._completed = np.zeros((0, 2), np.int64)
-        self._added: list[Matches] = []
-        self._size = 0
-        self._events: list[pa.RecordBatch] = []
 
     def wants(self, starts: Integers) -> Mask:
         """Which of these positions of starts are wanted."""
@@ -79,54 +75,60 @@ class Starts:
     def add(self, matches: Matches, store: EventStore) -> None:
         """Takes complex events, with the sequence numbers that their events have in `store`."""
         if self.wanted is not None:
-            start = _numbers(store.take(matches.start, [POSITION]), POSITION)
+            start = integers_of(store.take(matches.start, [POSITION]), POSITION)
             matches = chosen(matches, np.flatnonzero(self.wants(start)))
         if not matches.start.size:
             return
         best = self._best(matches)
         sequence = occurring(best.start, best.end, best.event)
         events = store.take(sequence)
-        position = _numbers(events, POSITION)
-        told = _told_by(best, sequence, position)
+        told = _told_by(best, sequence, integers_of(events, POSITION))
         if self._completed.size:
             told = chosen(told, np.flatnonzero(~np.isin(told.start, self._completed[:, 0])))
-        self._added.append(told)
-        self._events.append(events)
-        self._size += told.start.size
-        if self._size > 2 * self._open.start.size + _FEW:
-            self._settle()
+        self._open.add(Candidates(told, events))
 
     def decided(self, until: int | None) -> Decided | None:
         """What is given as no event with a stamp below `until` comes any more, or none at all (None)."""
         if until is not None and self._width is None and not self._at_once:
             return None
-        self._settle()
         oldest = None if until is None or self._width is None else saturated(until - self._width)
-        passed = np.ones(self._open.start.size, np.bool_)
+        passed = self._passed(oldest)
         if self._at_once:
-            self._complete(self._open.start, oldest)
-        elif oldest is not None:
-            passed = self._values(self._open.start, self._stamp) < oldest
-        ended = self._apart(chosen(self._open, np.flatnonzero(passed)))
-        self._open = chosen(self._open, np.flatnonzero(~passed))
+            self._complete(passed, oldest)
+        ended = self._apart(passed)
         if self._disjoint is not None and oldest is not None:
             self._disjoint.forget(oldest)
-        ended = joined([self._waiting, ended])
-        ready = np.ones(ended.start.size, np.bool_)
-        if self._ordered and self._open.start.size:
-            ready = ended.end < self._open.end.min()
-        self._waiting = chosen(ended, np.flatnonzero(~ready))
-        places = np.flatnonzero(ready)
-        ended = taken(ended, places[np.lexsort((ended.start[places], ended.end[places]))])
+        if self._waiting.matches.start.size:
+            ended = together([self._waiting, ended], self._store.schema, lambda matches: matches)
+        given, self._waiting = self._ready(ended)
+        return self._given(given) if given.matches.start.size else None
+
+    def _passed(self, oldest: int | None) -> Candidates:
+        """What is taken of starts that get no better ones."""
+        if not self._at_once and oldest is not None:
+            return self._open.take(oldest)
+        passed = self._open.all()
+        self._open.clear()
+        return passed
+
+    def _ready(self, ended: Candidates) -> tuple[Candidates, Candidates]:
+        """What is given, by end and start, and what waits as an open start may end before it."""
+        matches, waiting = ended.matches, np.zeros(0, np.int64)
+        places = np.arange(matches.start.size)
+        if self._ordered and places.size and not self._open.empty:
+            ready = matches.end < self._open.first_end(int(matches.end.max()))
+            places, waiting = np.flatnonzero(ready), np.flatnonzero(~ready)
+        given = taken(matches, places[np.lexsort((matches.start[places], matches.end[places]))])
         if self._limit is not None:
-            place = np.arange(ended.end.size) - np.searchsorted(ended.end, ended.end)
-            ended = chosen(ended, np.flatnonzero(place < self._limit))
-        return self._given(ended) if ended.start.size else None
+            place = np.arange(given.end.size) - np.searchsorted(given.end, given.end)
+            given = chosen(given, np.flatnonzero(place < self._limit))
+        rest = Candidates(taken(matches, waiting), ended.events).without_others()
+        return Candidates(given, ended.events), rest
 
     @property
     def idle(self) -> bool:
         """Whether nothing has to be remembered."""
-        open_or_waiting = self._open.start.size + self._waiting.start.size + len(self._added)
+        open_or_waiting = not self._open.empty or self._waiting.matches.start.size
         return not open_or_waiting and (self._disjoint is None or self._disjoint.idle)
 
     # --------------------------------------------------------------------------------- choosing
@@ -149,76 +151,57 @@ class Starts:
         keep[contested[strategic(Strategy.NEXT, rivals._replace(end=rivals.start))]] = True
         return chosen(candidates, np.flatnonzero(keep))
 
-    def _complete(self, starts: Integers, oldest: int | None) -> None:
+    def _complete(self, given: Candidates, oldest: int | None) -> None:
         """Remembers starts whose first end is given, as long as they may have others."""
-        stamped = np.column_stack((starts, self._values(starts, self._stamp)))
+        starts = given.matches.start
+        stamped = np.column_stack((starts, given.values(starts, self._stamp)))
         completed = np.concatenate((self._completed, stamped))
         self._completed = completed if oldest is None else completed[completed[:, 1] >= oldest]
 
-    def _settle(self) -> None:
-        """Chooses among what was added, and lets events go that nothing needs."""
-        if self._added:
-            self._open = self._best(joined([self._open, *self._added]))
-            self._added, self._size = [], 0
-        kept = (self._open, self._waiting)
-        needed = occurring(
-            *(part for matches in kept for part in (matches.start, matches.end, matches.event))
-        )
-        self._events = [self._rows(needed)]
-
-    def _rows(self, positions: Integers) -> pa.RecordBatch:
-        """The events at these positions."""
-        events = pa.Table.from_batches(self._events, schema=self._store.schema).combine_chunks()
-        known, first = np.unique(_numbers(events, POSITION), return_index=True)
-        rows = first[np.searchsorted(known, positions)]
-        batches = events.take(pa.array(rows)).combine_chunks().to_batches()
-        return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=self._store.schema)
-
-    def _values(self, positions: Integers, column: str) -> Integers:
-        """The values of a column of the events at these positions."""
-        (events,) = self._events
-        return _numbers(events, column)[np.searchsorted(_numbers(events, POSITION), positions)]
-
-    def _apart(self, matches: Matches) -> Matches:
-        """What DISJOINT leaves."""
+    def _apart(self, ended: Candidates) -> Candidates:
+        """The complex events that DISJOINT leaves."""
+        matches = ended.matches
         if self._disjoint is None or not matches.start.size:
-            return matches
+            return ended
         keys = np.zeros((matches.start.size, 2), np.uint64)
         for place, name in enumerate(self._partition_columns):
-            keys[:, place] = self._values(matches.start, name).view(np.uint64)
-        ends = np.column_stack((matches.end, self._values(matches.end, self._stamp)))
-        return chosen(matches, np.flatnonzero(self._disjoint.kept(keys, matches.start, ends)))
+            keys[:, place] = ended.values(matches.start, name).view(np.uint64)
+        ends = np.column_stack((matches.end, ended.values(matches.end, self._stamp)))
+        kept = np.flatnonzero(self._disjoint.kept(keys, matches.start, ends))
+        return Candidates(chosen(matches, kept), ended.events)
 
-    def _given(self, matches: Matches) -> Decided:
-        needed = occurring(matches.start, matches.end, matches.event)
+    def _given(self, ended: Candidates) -> Decided:
+        needed = ended.without_others()
         store = EventStore(self._store.schema, self._partition_columns)
-        store.restart(self._rows(needed))
-        position = matches.end
-        return Decided(_told_by(matches, needed, np.arange(needed.size)), store, position)
+        store.restart(needed.events)
+        positions = needed.positions
+        told = _told_by(needed.matches, positions, np.arange(positions.size))
+        return Decided(told, store, ended.matches.end)
 
     # ------------------------------------------------------------------- stopping and going on
 
     def arrays(self) -> tuple[Arrays, pa.RecordBatch]:
-        """What has to be remembered, for `resume`."""
-        self._settle()
+        """The state to be kept, for `resume`."""
         arrays = {} if self._disjoint is None else self._disjoint.arrays()
-        for prefix, matches in (("open", self._open), ("waiting", self._waiting)):
-            arrays |= {f"{prefix}_{name}": array for name, array in matches._asdict().items()}
+        kept = (self._open.all(), self._waiting)
+        for prefix, candidates in zip(("open", "waiting"), kept, strict=True):
+            arrays |= {f"{prefix}_{name}": array for name, array in candidates.matches._asdict().items()}
         arrays["completed_starts"] = self._completed
-        return arrays, self._events[0]
+        return arrays, together(kept, self._store.schema, lambda matches: matches).events
 
     def resume(self, arrays: Arrays, events: pa.RecordBatch, marks: int) -> None:
         """Takes what `arrays` gave out of them; raises ValueError or KeyError for other arrays."""
         need(events.schema.equals(self._store.schema), "the columns of events are the same")
-        positions = _numbers(events, POSITION)
+        positions = integers_of(events, POSITION)
         need(np.diff(positions) > 0, "events are in order")
         if self._disjoint is not None:
             self._disjoint.resume(arrays)
-        self._open, self._waiting = (_read(arrays, name, positions, marks) for name in ("open", "waiting"))
-        need(np.diff(self._open.start) >= 0, "candidates are by start")
+        still, waiting = (_read(arrays, name, positions, marks) for name in ("open", "waiting"))
+        need(np.diff(still.start) >= 0, "candidates are by start")
+        self._open.add(Candidates(still, events).without_others())
+        self._waiting = Candidates(waiting, events).without_others()
         self._completed = array_of(arrays, "completed_starts", np.int64, None, 2)
         del arrays["completed_starts"]
-        self._events = [events]
 
 
 def partition_columns(plan: Plan) -> tuple[str, ...]:
@@ -258,11 +241,3 @@ def _read(arrays: Arrays, prefix: str, positions: Integers, marks: int) -> Match
     for name in Matches._fields:
         del arrays[f"{prefix}_{name}"]
     return Matches(start, end, offsets, event, event_marks)
-
-
-def _numbers(events: pa.RecordBatch | pa.Table, name: str) -> NDArray[np.int64]:
-    column = events.column(name)
-    numbers: NDArray[np.int64] = (
-        column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(zero_copy_only=False)
-    )
-    return numbers

@@ -283,11 +283,11 @@ class Decision:
         within = replace(residual, bindings=(*residual.bindings, (_BEFORE, key)))
         apart = self._by_sides(within, cast(e.Comparison, e.substituted(comparison, _named_before)))
         sides = (apart.left, apart.right)
-        of_each = [variables_of(side) for side in sides]
-        if of_each not in ([{variable}, {_BEFORE}], [{_BEFORE}, {variable}]):
+        variables_by_side = [variables_of(side) for side in sides]
+        if variables_by_side not in ([{variable}, {_BEFORE}], [{_BEFORE}, {variable}]):
             raise _StaysResidualError("it does not compare an event with the one before it")
         operator = apart.operator
-        if of_each[0] == {variable}:
+        if variables_by_side[0] == {variable}:
             sides, operator = (sides[1], sides[0]), _PAIRS[operator].mirrored
         before, here = (self._side(within, side) for side in sides)
         _check_compared(before.kind, operator, here.kind, by_keys=self._by_keys)

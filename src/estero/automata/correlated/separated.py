@@ -54,9 +54,9 @@ def separated(
         return None
     comparison = _in_integers(comparison, kind)
     terms = [*_terms(comparison.left, True), *_terms(comparison.right, False)]
-    of_each = [_variables(term.node) for term in terms]
-    variables = set[str]().union(*of_each)
-    if len(variables) != 2 or any(len(names) > 1 for names in of_each):
+    names_by_term = [_variables(term.node) for term in terms]
+    variables = set[str]().union(*names_by_term)
+    if len(variables) != 2 or any(len(names) > 1 for names in names_by_term):
         return None
     kinds = [kind(term.node) for term in terms]
     movable = _EXACT if exactly else _ROUNDED
@@ -66,8 +66,8 @@ def separated(
         return None
     one, other = sorted(variables)
     later = {one} if is_later(one, other) else {other}
-    of_each = [names or later for names in of_each]
-    moved = sorted(zip(terms, of_each, kinds, strict=True), key=lambda item: not item[0].is_added)
+    names_by_term = [names or later for names in names_by_term]
+    moved = sorted(zip(terms, names_by_term, kinds, strict=True), key=lambda item: not item[0].is_added)
     first = moved[0][1]
     left = [(term, term_kind) for term, names, term_kind in moved if names == first]
     right = [

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, TypeAlias
 
 from estero.classify.columns import Tick
-from estero.classify.dialect import FIRST, LAST, micros_of
+from estero.classify.instants import FIRST, LAST, micros_of
 from estero.classify.rows.classified import Row
 from estero.classify.rows.durations import seconds
 from estero.classify.rows.texts import MOST_LETTERS

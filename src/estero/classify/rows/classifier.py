@@ -11,12 +11,12 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from estero.automata.registers import Value
-from estero.classify.bits import split
 from estero.classify.rows.classified import ClassifiedRow, Key, Row
 from estero.classify.rows.durations import TIMES
 from estero.classify.rows.functions import FunctionWriter, RowColumn
 from estero.classify.rows.hashes import Ask, Hashes
 from estero.classify.rows.typed import AskSqlError, Function, NotInPythonError, Typed, of_one
+from estero.classify.splits import split
 from estero.engine.int64 import GREATEST, LEAST
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.schema import Kind

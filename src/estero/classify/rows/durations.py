@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 from estero.classify.columns import Tick
-from estero.classify.dialect import FIRST, LAST
+from estero.classify.instants import FIRST, LAST
 from estero.classify.rows.typed import AskSqlError, Function, Typed, fit, of_one, of_two
 from estero.engine.int64 import GREATEST, LEAST
 from estero.language.tree.expressions import ArithmeticOperator

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
-from sqlglot import exp
-
-from estero.classify.duckdb_dialect import DUCKDB
-from estero.classify.sql_trees import SQL, cast
 from estero.language.tree.schema import Kind
+
+if TYPE_CHECKING:
+    from estero.classify.sql_trees import SQL
 
 Ask = Callable[[str, Sequence[str]], tuple[int, int]]
 """A function that runs a statement with text parameters and returns its one row."""
@@ -27,16 +27,7 @@ class Hashes:
     """The two hashes of tuples of values of these kinds without NULL."""
 
     def __init__(self, kinds: Sequence[Kind], ask: Ask) -> None:
-        names = [f"v{place}" for place in range(len(kinds))]
-        given = [
-            f"CAST(CAST(${place} AS VARCHAR) AS {_TYPES[kind]}) AS {name}"
-            for place, (name, kind) in enumerate(zip(names, kinds, strict=True), 1)
-        ]
-        parts: list[tuple[SQL, Kind]] = [
-            (exp.column(name), kind) for name, kind in zip(names, kinds, strict=True)
-        ]
-        halves = [DUCKDB.text(cast(half, DUCKDB.hash_type)) for half in DUCKDB.hashes(parts)]
-        self._statement = f"SELECT {', '.join(halves)} FROM (SELECT {', '.join(given)})"
+        self._kinds = tuple(kinds)
         self._ask = ask
         self._remembered: dict[tuple[Any, ...], tuple[int, int]] = {}
 
@@ -47,12 +38,32 @@ class Hashes:
 
     def _asked(self, values: tuple[Any, ...]) -> tuple[int, int]:
         plain = tuple(_one_of_equal_ones(value) for value in values)
-        hashes = self._ask(self._statement, list(map(str, plain)))
+        hashes = self._ask(_statement(self._kinds), list(map(str, plain)))
         if len(self._remembered) >= MOST_REMEMBERED:
             self._remembered.clear()
         if plain == values:  # not of NaN, which no look-up finds
             self._remembered[values] = hashes
         return hashes
+
+
+@cache
+def _statement(kinds: tuple[Kind, ...]) -> str:
+    """The statement for both hashes of values that are given as texts."""
+    from sqlglot import exp  # loads what writes SQL, and few queries ask for hashes
+
+    from estero.classify.duckdb_dialect import DUCKDB
+    from estero.classify.sql_trees import cast
+
+    names = [f"v{place}" for place in range(len(kinds))]
+    given = [
+        f"CAST(CAST(${place} AS VARCHAR) AS {_TYPES[kind]}) AS {name}"
+        for place, (name, kind) in enumerate(zip(names, kinds, strict=True), 1)
+    ]
+    parts: list[tuple[SQL, Kind]] = [
+        (exp.column(name), kind) for name, kind in zip(names, kinds, strict=True)
+    ]
+    halves = [DUCKDB.text(cast(half, DUCKDB.hash_type)) for half in DUCKDB.hashes(parts)]
+    return f"SELECT {', '.join(halves)} FROM (SELECT {', '.join(given)})"
 
 
 def _one_of_equal_ones(value: Any) -> Any:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from estero.classify.columns import Tick
-from estero.classify.dialect import micros_of
+from estero.classify.instants import micros_of
 from estero.classify.rows.classified import Row
 from estero.engine.int64 import GREATEST, LEAST
 from estero.language.tree.durations import Duration

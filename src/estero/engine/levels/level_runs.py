@@ -1,4 +1,4 @@
-"""How far each start of a stream comes, batch after batch: the arrays behind `run_levels`, and their room."""
+"""How far each start of a stream comes, batch after batch: the arrays of `run_levels` and their capacity."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class LevelRuns:
 
     def _advance(self, line: Line) -> Reached:
         count = line.oldest.size
-        self._make_room(count)
+        self._ensure_capacity(count)
         passed = self._new_passed(count)
         self._cursor.at, self._cursor.first = 0, self._seen
         while (
@@ -135,10 +135,10 @@ class LevelRuns:
         self._seen += count
         return _reached(passed)
 
-    # ------------------------------------------------------------------------------------------- room
+    # --------------------------------------------------------------------------------------- capacity
 
-    def _make_room(self, events: int) -> None:
-        """Room for so many events, each of which may start something and be a group of its own."""
+    def _ensure_capacity(self, events: int) -> None:
+        """Provides for that many events, each of which may start something and be a group of its own."""
         opened = int(self._starts.at[1] - self._starts.at[0])
         used = int(self._groups.next.size - self._groups.free[1])
         kept = new(Forest, 2 * (opened + used + events) + used, levels=self._levels)

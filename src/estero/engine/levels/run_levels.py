@@ -210,7 +210,7 @@ def is_known(moves, groups, first, event_class, oldest, cursor):  # type: ignore
 
 @kernel(Moves, Line, Forest, Groups, INT32S, Starts, Passed, Scratch, Cursor)
 def advance_levels(moves, line, forest, groups, firsts, starts, passed, scratch, cursor):  # type: ignore[no-untyped-def]
-    """Moves the groups by the events from `cursor.at` on, until DONE or MISS. There is room for all of it."""
+    """Moves the groups by the events from `cursor.at` on, until DONE or MISS; pools are large enough."""
     while cursor.at < line.event_class.size:
         at = cursor.at
         event_class, partition, oldest = line.event_class[at], line.partition[at], line.oldest[at]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.batch import EventBatch, OneEvent, words_of
-from estero.engine.cursor import CONSUME_ANY, CONSUME_ANY_ASKED, MISS, Found, reset, taken_needs
+from estero.engine.cursor import CONSUME_ANY, CONSUME_ANY_ASKED, MISS, Reported, reset, taken_needs
 from estero.engine.kernels import kinds_of
 from estero.engine.runs.numbered_events import FEWEST_PARTITIONS, NumberedEvents, Settings
 from estero.engine.runs.one_event import OneLoaded
@@ -78,15 +78,15 @@ class CeaRuns(NumberedEvents):
     # --------------------------------------------------------------- what depends on how runs are told apart
 
     @abstractmethod
-    def _advance(self, found: Found) -> int:
+    def _advance(self, reported: Reported) -> int:
         """Goes on with the batch until one of the codes of `cursor`."""
 
     @abstractmethod
     def _drop(self, partition: int) -> None:
         """Forgets all runs of a partition."""
 
-    def _make_room(self, needed: dict[str, int]) -> None:
-        """Makes the room that is `needed`, by pool, but for the nodes."""
+    def _enlarge_pools(self, needed: dict[str, int]) -> None:
+        """Gives each pool the free rows that are `needed`, but not the nodes."""
         for name, rows in needed.items():
             pool = getattr(self.store, name)
             self._replace(
@@ -179,14 +179,14 @@ class CeaRuns(NumberedEvents):
         self._events, self._batch_keys = one.events, one.key
         self._cursor.at, self._cursor.first = 0, number
 
-    def advance(self, found: Found, last: int) -> int:
+    def advance(self, reported: Reported, last: int) -> int:
         """See `Runs`: a missing row is worked out."""
         self._cursor.last = last
         while True:
             states, known = self._builder.tables.accepts.size, getattr(self.store, self.scratch)
             if states > known.where.size:
                 self._replace(self.scratch, with_sizes(known, states=states))
-            code = self._advance(found)
+            code = self._advance(reported)
             if code != MISS:
                 return code
             self._learn(int(self._cursor.miss_state), int(self._cursor.miss_class))
@@ -206,11 +206,11 @@ class CeaRuns(NumberedEvents):
         else:
             self._drop(int(self._events.partition[self._cursor.at - 1]))
 
-    def make_room(self, held: Sequence[Roots] | None) -> None:
+    def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
         """See `Runs`."""
         needed = taken_needs(self._cursor)
         nodes = needed.pop("nodes")
-        self._make_room(needed)
+        self._enlarge_pools(needed)
         if self.arena.size[0] + nodes > self.arena.kind.size:
             if held is None:
                 self._compact(nodes)
@@ -222,11 +222,11 @@ class CeaRuns(NumberedEvents):
 
     @property
     def _ahead(self) -> int:
-        """Of so many events that come next, each may need a place."""
+        """The number of events to come of which each may need a place."""
         return min(int(self._events.partition.size - self._cursor.at), MOST_AHEAD)
 
     def _keep_partitions(self, kept: NDArray[np.intp] | slice, capacity: int) -> None:
-        """Partition kept[i] becomes number i, with room for more; the others, which are empty, are gone."""
+        """Renumbers partition kept[i] to i, with capacity for more; drops the others, which are empty."""
         partitions = picked(self._partitions, kept, capacity)
         partitions.step[self._partitions.first[kept].size :] = self._first_step
         self._replace("partitions", partitions)
@@ -257,7 +257,7 @@ class CeaRuns(NumberedEvents):
         seldom = used > _FEW_KEYS and 2 * kept.size < used
         if not (self.settings.keyed and seldom) or self.settings.remembers_keys:
             return False
-        self._keep_partitions(kept, used)  # those to come need as much room as those that are gone
+        self._keep_partitions(kept, used)  # those to come need as many places as those that are gone
         self._keys = table_of(self._keys.words[kept], used)
         return True
 

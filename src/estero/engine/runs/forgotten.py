@@ -18,9 +18,9 @@ def new_forgotten(consume: int, capacity: int) -> HashIndex | None:
     return new_index(capacity) if consume in (CONSUME_PARTITION, CONSUME_PARTITION_ASKED) else None
 
 
-def with_room_for_one(forgotten: HashIndex, oldest: int, capacity: int) -> HashIndex:
-    """The same index with room for one more partition; it grows by `capacity` at least."""
-    return forgotten if has_room_for_one(forgotten) else rebuilt(forgotten, oldest, capacity)
+def with_free_slot(forgotten: HashIndex, oldest: int, capacity: int) -> HashIndex:
+    """The same index with a free slot for one more partition; it grows by `capacity` at least."""
+    return forgotten if has_free_slot(forgotten) else rebuilt(forgotten, oldest, capacity)
 
 
 @inlined
@@ -37,7 +37,7 @@ def first_kept(forgotten, partition, place, oldest):  # type: ignore[no-untyped-
 
 @kernel(HashIndex)
 @inlined
-def has_room_for_one(forgotten):  # type: ignore[no-untyped-def]
+def has_free_slot(forgotten):  # type: ignore[no-untyped-def]
     """Whether one more partition can forget."""
     return 2 * (forgotten.used[0] + 1) <= forgotten.words.shape[0]
 
@@ -46,7 +46,7 @@ def has_room_for_one(forgotten):  # type: ignore[no-untyped-def]
 def forget(forgotten, partition, place, event, oldest):  # type: ignore[no-untyped-def]
     """From now on `event` is the first that counts in the partition of the event at `place`.
 
-    Needs `has_room_for_one`. What is before `oldest` counts nowhere.
+    Needs `has_free_slot`. What is before `oldest` counts nowhere.
     """
     one = partition[place, 0]
     two = partition[place, 1]

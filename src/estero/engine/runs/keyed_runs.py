@@ -18,7 +18,7 @@ from estero.engine.batch import (
     OneEvent,
 )
 from estero.engine.cursor import reset
-from estero.engine.runs.forgotten import forget, forgotten_rows, new_forgotten, with_room_for_one
+from estero.engine.runs.forgotten import forget, forgotten_rows, new_forgotten, with_free_slot
 from estero.engine.runs.joined.run_chain import ChainTables
 from estero.engine.runs.joined.run_pcea import PceaTables
 from estero.engine.snapshots.snapshot import Snapshot
@@ -139,7 +139,7 @@ class KeyedRuns(ABC):
             self._cursor.forgotten = next_event
             return
         oldest = self.forgotten
-        self._forgotten = with_room_for_one(self._forgotten, oldest, self.capacity)
+        self._forgotten = with_free_slot(self._forgotten, oldest, self.capacity)
         forget(self._forgotten, self._events.partition, place, next_event, oldest)
 
     def snapshot(self, oldest: int) -> Snapshot:
@@ -165,9 +165,9 @@ class KeyedRuns(ABC):
         reset(self._cursor)
         self._probed[:] = -1
 
-    def _make_index_room(self, entries: int, oldest: int) -> None:
-        """Makes room for so many more entries, and for a partition that forgets."""
+    def _ensure_index_capacity(self, entries: int, oldest: int) -> None:
+        """Provides free places for `entries` more, and for a partition that forgets."""
         if self._forgotten is not None:
-            self._forgotten = with_room_for_one(self._forgotten, oldest, self.capacity)
+            self._forgotten = with_free_slot(self._forgotten, oldest, self.capacity)
         if 2 * (self.index.used[0] + entries) > self.index.words.shape[0]:
             self.index = rebuilt(self.index, oldest, max(entries, self.capacity))

@@ -28,8 +28,8 @@ class Settings:
 
     `registers` are what runs remember and check; `order` is MAX, NEXT or LAST where only such supports stay
     (MAX not with registers), and `visible` bool[label sets] says which marks count for it (none given: all).
-    With `each` the best of each start are found, under NEXT with registers; `apart` says that of those in a
-    partition only some are chosen, which share no events (a code of `run_split`).
+    With `per_start` the best of each start are reported, under NEXT with registers; `apart` says that of
+    those in a partition only some are chosen, which share no events (a code of `run_split`).
     `first_bit` is a bit (k % 63 of word k // 63) to be set on the first event of each stream, which is told
     by its ordinal; in a keyed stream only if `ordinals` says that they are places in the partition, else
     all events of a key must be pushed.
@@ -45,7 +45,7 @@ class Settings:
     counting: bool = False
     registers: RegisterTables | None = field(default=None, compare=False)
     order: int = NO_ORDER
-    each: bool = False
+    per_start: bool = False
     apart: int = 0
     visible: NDArray[np.bool_] | None = field(default=None, compare=False)
     first_bit: int | None = None
@@ -55,7 +55,7 @@ class Settings:
     @property
     def split(self) -> bool:
         """Whether runs in one state have to be told apart by registers, or by their starts."""
-        return self.each or (self.registers is not None and self.registers.registers > 0)
+        return self.per_start or (self.registers is not None and self.registers.registers > 0)
 
     @property
     def chooses(self) -> bool:
@@ -94,7 +94,7 @@ class NumberedEvents(ABC):
 
     @abstractmethod
     def _keep_partitions(self, kept: NDArray[np.intp] | slice, capacity: int) -> None:
-        """Partition kept[i] becomes number i, with room for more; the others, which are empty, are gone."""
+        """Renumbers partition kept[i] to i, with capacity for more; drops the others, which are empty."""
 
     def _numbers_of(self, batch: EventBatch) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The classes and the partitions of events."""
@@ -128,7 +128,7 @@ class NumberedEvents(ABC):
                 raise RuntimeError(
                     "an automaton serves one recognizer only: its classes were numbered elsewhere"
                 )
-            self._builder.make_room_for_class(event_class)
+            self._builder.ensure_column(event_class)
             row = number_rows(self._classes, words, numbers, row, insert=False)
         return numbers
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from estero.engine.cursor import Found
+from estero.engine.cursor import Reported
 from estero.engine.runs import run_cea
 from estero.engine.runs.cea_runs import CeaRuns
 
@@ -13,8 +13,8 @@ class PlainRuns(CeaRuns):
     cursor_kind, store_kind = run_cea.Cursor, run_cea.Plain
     lists, scratch = "entries", "pending"
 
-    def _advance(self, found: Found) -> int:
-        read = found, self._events, self._cursor, self.settings.gaps, self.consume
+    def _advance(self, reported: Reported) -> int:
+        read = reported, self._events, self._cursor, self.settings.gaps, self.consume
         return int(run_cea.advance(self._builder.tables, self.store, *read))
 
     def _drop(self, partition: int) -> None:

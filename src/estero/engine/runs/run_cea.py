@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import DONE, FULL, GROW, Found, automaton_cursor_of, report
+from estero.engine.cursor import DONE, FULL, GROW, Reported, automaton_cursor_of, report
 from estero.engine.kernels import FLAG, INT, Grid, inlined, kernel, pool, step
 from estero.engine.runs.reading import missing, read_events, within_bound
 from estero.engine.store.arena import NONE, Arena
@@ -287,7 +287,7 @@ def look_up(tables, pools, cursor, here, make_ready):  # type: ignore[no-untyped
 
 @inlined
 def lacks(pools, cursor, nodes, cells, entries, scratch):  # type: ignore[no-untyped-def]
-    """Whether so many nodes, free cells, free entries or places of scratch are not there; notes it."""
+    """Whether fewer nodes, cells, entries or places of scratch than these are free; notes it."""
     if pools.arena.size[0] + nodes > pools.arena.kind.size:
         cursor.need_nodes = nodes
         return True
@@ -297,6 +297,18 @@ def lacks(pools, cursor, nodes, cells, entries, scratch):  # type: ignore[no-unt
         cursor.need_pending = scratch
         return True
     return False
+
+
+@inlined
+def capacity_for(pools, reported, cursor, nodes, fills, lengths):  # type: ignore[no-untyped-def]
+    """DONE where `nodes` nodes and `fills` fills fit; else FULL, or GROW, and notes what lacks.
+
+    A fill takes at most two cells, where its node becomes a head, one entry, and one root. No list becomes
+    longer than all there are (`lengths`) and one cell for each fill: so much scratch it takes to merge it.
+    """
+    if lacks(pools, cursor, nodes, 2 * fills, fills, lengths + fills):
+        return GROW
+    return FULL if reported.size[0] + fills > reported.event.size else DONE
 
 
 @inlined
@@ -349,17 +361,10 @@ def most_nodes(lengths, fills):  # type: ignore[no-untyped-def]
 
 @inlined
 def look(tables, plain, reported, events, cursor, here):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Looks up every row; see `read_events`.
-
-    A fill takes at most two cells, where its node becomes a head, one entry, and one root. No list becomes
-    longer than all there are and one cell for each fill: so much scratch it takes to merge it.
-    """
+    """Looks up every row; see `read_events`."""
     code, fills, touched, first_row, _, lengths = look_up(tables, plain, cursor, here, is_ready)
     if code == DONE and fills > 0:
-        if lacks(plain, cursor, most_nodes(lengths, fills), 2 * fills, fills, lengths + fills):
-            code = GROW
-        elif reported.size[0] + fills > reported.event.size:
-            code = FULL
+        code = capacity_for(plain, reported, cursor, most_nodes(lengths, fills), fills, lengths)
     return code, fills, (touched, first_row, lengths)
 
 
@@ -460,7 +465,7 @@ def drop(tables, plain, partition):  # type: ignore[no-untyped-def]  # noqa: ARG
     drop_all(plain.cells, plain.entries, plain.partitions, partition)
 
 
-@kernel(Tables, Plain, Found, Events, Cursor, FLAG, INT)
+@kernel(Tables, Plain, Reported, Events, Cursor, FLAG, INT)
 def advance(tables, plain, reported, events, cursor, gaps, consume):  # type: ignore[no-untyped-def]
     """Reads events; see `read_events`.
 

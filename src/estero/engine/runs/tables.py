@@ -64,7 +64,7 @@ class TableBuilder:
 
     def learn(self, state: int, event_class: int) -> None:
         """Adds the row of (state, class)."""
-        self.make_room_for_class(event_class)
+        self.ensure_column(event_class)
         row = self._automaton.row(state, event_class)
         for target in (row.skip, *(target for _, target in row.edges)):
             if target != DEAD:
@@ -76,7 +76,7 @@ class TableBuilder:
         self._append(row)
         self.tables.row_of[state, event_class] = self._rows - 1
 
-    def make_room_for_class(self, event_class: int) -> None:
+    def ensure_column(self, event_class: int) -> None:
         """Sees to it that `row_of` has a column for the class."""
         if event_class >= self.tables.row_of.shape[1]:
             self.tables = with_sizes(self.tables, classes=event_class + 1)

@@ -45,7 +45,7 @@ _LOWER = np.int64((1 << 32) - 1)
 def drop_expired(index, nodes, leaf, oldest, path):  # type: ignore[no-untyped-def]
     """Takes out the leaves, from `leaf` on in the queue, that hold nothing that starts inside the window.
 
-    Returns NONE, or the leaf before which room for nodes ran out. path int32[64] is scratch.
+    Returns NONE, or the leaf before which the pool of nodes was full. path int32[64] is scratch.
     """
     while leaf != NONE:
         following = index.rows[leaf, LATER]
@@ -177,7 +177,7 @@ def _ordered_arrays(
 
 
 def ordered_of(arrays: Arrays, capacity: int) -> OrderedIndex:
-    """The trees again, with room for at least so many values."""
+    """The trees again, with capacity for at least `capacity` values."""
     rows, entries = arrays["tree_rows"], arrays["tree_entries"]
     used = rows.shape[0]
     index = new_ordered_index(max(capacity, used))

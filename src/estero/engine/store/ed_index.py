@@ -66,7 +66,7 @@ class EdEntries(NamedTuple):
 
 
 def sequences_of(attributes: int) -> Sequences:
-    """The sequences of so many attributes, at most `MOST_ATTRIBUTES`."""
+    """The sequences of that many attributes, at most `MOST_ATTRIBUTES`."""
     if attributes > MOST_ATTRIBUTES:
         raise ValueError(f"{attributes} disequalities of one transition are more than {MOST_ATTRIBUTES}")
     sequences = [
@@ -137,9 +137,9 @@ def newest(index, place, one, two, forgotten):  # type: ignore[no-untyped-def]
 def insert(entries, sequences, index, place, width, one, two, wanted, row, node, event, oldest, since):  # type: ignore[no-untyped-def]
     """Puts a run node on top of the list of (place, key), with the first `width` attributes of wanted[row].
 
-    Needs room for an entry and a place in `index`. Entries of events before `since` are none for this key,
-    entries of events before `oldest` for any. Returns the entry. wanted[0] is scratch, so that `row` is
-    another one.
+    Needs a free row in `entries` and a free place in `index`. Entries of events before `since` are none for
+    this key, entries of events before `oldest` for any. Returns the entry. wanted[0] is scratch, so that
+    `row` is another one.
     """
     entry = entries.size[0]
     entries.size[0] = entry + 1

@@ -120,7 +120,7 @@ def put(index, entry, place, heap, start):  # type: ignore[no-untyped-def]
 
 @kernel(HashIndex, HashIndex, INT)
 def _copy_live(index, fresh, oldest):  # type: ignore[no-untyped-def]
-    """Enters what has not expired into an empty index with room for it."""
+    """Enters what has not expired into an empty index that is large enough."""
     for entry in range(index.words.shape[0]):
         tag = index.entries[entry, TAG]
         start = index.entries[entry, START]

@@ -12,7 +12,7 @@ from estero.engine.store.schema import counters, data, new
 
 EMPTY = -1
 MOST_AHEAD = 1 << 13
-"""Capacity that is added is for so many of what comes next, at most, so that it is seldom added."""
+"""Capacity is added for at most that many of the next items, so that it is seldom added."""
 
 
 @pool
@@ -55,7 +55,7 @@ def number_rows(
 def numbered(table: KeyTable, words: NDArray[np.uint64]) -> tuple[KeyTable, NDArray[np.int32]]:
     """The numbers int32[n] of rows uint64[n, width] of words, and the table with those that are new.
 
-    The table is another one if there was no room for them.
+    The table is another one if they did not fit.
     """
     numbers = np.empty(words.shape[0], np.int32)
     row = number_rows(table, words, numbers, insert=True)

@@ -81,7 +81,7 @@ class OrderedIndex(NamedTuple):
 
 
 def new_ordered_index(capacity: int) -> OrderedIndex:
-    """An empty index with room for `capacity` values."""
+    """An empty index for `capacity` values."""
     sizes = np.zeros(7, np.int64)
     sizes[[FREE_ROW, FREE_TREE, EARLIEST, LATEST]] = NONE
     return OrderedIndex(
@@ -89,8 +89,8 @@ def new_ordered_index(capacity: int) -> OrderedIndex:
     )
 
 
-def with_room(index: OrderedIndex, oldest: int, insertions: int) -> OrderedIndex:
-    """The same index with room for so many insertions; keys that have left the window go."""
+def with_capacity(index: OrderedIndex, oldest: int, insertions: int) -> OrderedIndex:
+    """The same index with capacity for `insertions`; drops keys that have left the window."""
     trees, rows, root = index.trees, index.rows, index.root
     if 2 * (trees.used[0] + insertions) > trees.words.shape[0]:
         trees = rebuilt(trees, oldest, insertions)
@@ -103,8 +103,8 @@ def with_room(index: OrderedIndex, oldest: int, insertions: int) -> OrderedIndex
 
 
 @inlined
-def has_room(index, insertions):  # type: ignore[no-untyped-def]
-    """Whether so many insertions fit. There are never more trees than leaves, so rows are what counts."""
+def has_capacity(index, insertions):  # type: ignore[no-untyped-def]
+    """Whether `insertions` fit. There are never more trees than leaves, so rows are what counts."""
     return (
         2 * (index.trees.used[0] + insertions) <= index.trees.words.shape[0]
         and index.sizes[USED] - index.sizes[FREE_ROWS] + 2 * insertions <= index.rows.shape[0]
@@ -139,8 +139,8 @@ def insert(index, nodes, place, one, two, value, alone, event, oldest, path):  #
     """Lets a product wait at (place, key) with `value`.
 
     alone: the heap node that holds the product alone, which starts at or after `oldest`; event int64: the
-    event at hand, no earlier than that start nor than the events of insertions before. Needs room
-    (`has_room`, `most_nodes`). path int32[64] is scratch.
+    event at hand, no earlier than that start nor than the events of insertions before. Needs
+    capacity (`has_capacity`, `most_nodes`). path int32[64] is scratch.
     """
     rows = index.rows
     for _ in range(2):

@@ -151,7 +151,7 @@ def columns_of(kind: type[Any]) -> dict[str, Column]:
 
 
 def new(kind: type[Pool], rows: int = 0, **sizes: int) -> Pool:
-    """A pool in which nothing is in use, with so many rows; or a store of such pools.
+    """An unused pool with `rows` rows, or a store of such pools.
 
     `sizes` are further ones that declarations name, and the rows of those pools of a store that have others.
     """
@@ -238,9 +238,9 @@ def _link_free(pool: Any, bigger: Any) -> None:
 
 
 def with_free(pool: Pool, rows: int, ahead: int = 0) -> Pool:
-    """The pool, or one more than twice as large if it has not so many free rows.
+    """The pool, or one more than twice as large if it has fewer free rows than `rows`.
 
-    It is larger by `ahead`, too, if so many may be needed soon.
+    It is larger by `ahead`, too, which may be needed soon.
     """
     of_pool: Any = pool
     return pool if rows <= of_pool.free[1] else grown(pool, rows=2 * of_pool.next.size + max(rows, ahead))
@@ -254,7 +254,7 @@ def with_sizes(pool: Pool, **sizes: int) -> Pool:
 
 
 def picked(pool: Pool, kept: NDArray[np.intp] | slice, rows: int) -> Pool:
-    """A pool with so many rows, the first of which are those `kept`, in that order."""
+    """A pool with `rows` rows; the first are those `kept`, in that order."""
     bigger = new(type(pool), **{**sizes_of(pool), ROWS: rows})
     for old, fresh in zip(pool, bigger, strict=True):
         part = old[kept]
@@ -308,7 +308,7 @@ def count_written(kind: type[Any], name: str, arrays: Arrays) -> int:
 
 
 def read(kind: type[Pool], name: str, arrays: Arrays, least: int) -> Pool:
-    """A pool with what was written of it, with room for as much again, and for at least so many rows."""
+    """A pool with what was written of it, twice as large, and with at least `least` rows."""
     in_use: dict[str, int] = {}
     sizes: dict[str, int] = {}
     for array, _, column in kept_columns(kind, name):

@@ -1,6 +1,6 @@
 """The timed enumerable compact set and its union-lists, as kernels (CORE; distributed-cea, 2 and 3).
 
-Every function takes the arena and returns a node id. Room is checked by the caller: `bottom`, `output`
+Every function takes the arena and returns a node id. The caller checks for free rows: `bottom`, `output`
 make one node, `unite` up to three, `merge` one for each cell behind the first.
 
 A *union-list* is a chain of cells with strictly falling max_start after the head, whose node is no

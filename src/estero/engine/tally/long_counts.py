@@ -25,7 +25,11 @@ Matrix = NDArray[Any]
 
 _FEW_STATES = 12
 _BLOCK = 256
-"""Events of the longest block whose counts are tried as words."""
+"""Events of the longest pair of blocks whose counts are tried as words."""
+_HALF = FITS**0.5
+"""Where a block has fewer ways, those over it and one like it fit words."""
+_PATIENCE = 32
+"""So many more blocks that fit than that do not make twice as long ones worth a try."""
 
 
 class LongCounts:
@@ -38,7 +42,7 @@ class LongCounts:
     def __init__(self, tables: Tables, states: int, line: Line, base: int = 0) -> None:
         self._tables, self.states, self._line, self._base = tables, states, line, base
         self._window: Window = new_window(_BLOCK, _BLOCK, states)
-        self._longest = _BLOCK
+        self._longest, self._margin = _BLOCK, 0
         self._inside: dict[tuple[int, int], int] = {}
         self._stairs: dict[tuple[int, int, int, int], Matrix] = {}
         self._ways: dict[tuple[int, int], Matrix] = {}
@@ -48,9 +52,9 @@ class LongCounts:
         self._tables, self._line = tables, line
         if base > self._base:
             self._base = base
-            self._inside = {block: each for block, each in self._inside.items() if block[0] >= base}
-            self._stairs = {block: each for block, each in self._stairs.items() if block[0] >= base}
-            self._ways = {block: each for block, each in self._ways.items() if block[0] >= base}
+            self._inside = {block: matrix for block, matrix in self._inside.items() if block[0] >= base}
+            self._stairs = {block: matrix for block, matrix in self._stairs.items() if block[0] >= base}
+            self._ways = {block: ways for block, ways in self._ways.items() if block[0] >= base}
 
     def total(self, first: int, last: int) -> int:
         """The complex events that end at one of the events first … last - 1, which have one partition."""
@@ -102,10 +106,11 @@ class LongCounts:
         if self._oldest(end - 1) <= first:
             return np.outer(self._over(first, middle)[-1, :-1], self._over(begin, end)[:-1, -1])
         starts, ends = middle - first, end - begin
-        if max(starts, ends) <= self._longest:
-            found = self._in_words(first, middle, begin, end)
-            if found is not None:
-                return found
+        length = middle - self._oldest(end - 1) + ends
+        if max(starts, length) <= self._longest:
+            short = self._in_words(first, middle, begin, end, length)
+            if short is not None:
+                return short
         if starts >= ends:
             cut = _middle(first, middle)
             near, far = self._across(cut, middle, begin, end), self._across(first, cut, begin, end)
@@ -114,13 +119,13 @@ class LongCounts:
             cut = _middle(begin, end)
             near, far = self._across(first, middle, begin, cut), self._across(first, middle, cut, end)
             far = None if far is None else _times(far, self._over(begin, cut)[:-1, :-1].T)
-        parts = [each for each in (near, far) if each is not None]
+        parts = [part for part in (near, far) if part is not None]
         ways: Matrix = np.add.reduce(parts)
         return ways
 
-    def _in_words(self, first: int, middle: int, begin: int, end: int) -> Matrix | None:
+    def _in_words(self, first: int, middle: int, begin: int, end: int, length: int) -> Matrix | None:
         """`_across` for short blocks, None where it passes words."""
-        window, length = self._window, max(middle - first, end - begin)
+        window = self._window
         first, middle, begin, end = (number - self._base for number in (first, middle, begin, end))
         rows = np.maximum(self._line.oldest[begin:end], first) - first
         with np.errstate(over="ignore", invalid="ignore"):
@@ -141,7 +146,7 @@ class LongCounts:
         known = self._ways.get((first, last))
         if known is not None:
             return known
-        ways = self._short(first, last) if last - first <= self._longest else None
+        ways = self._short(first, last) if last - first <= max(1, self._longest // 2) else None
         if ways is None:
             middle = _middle(first, last)
             one, two = self._over(first, middle), self._over(middle, last)
@@ -160,18 +165,32 @@ class LongCounts:
                 np.column_stack((through, ahead[: last - first].sum(axis=0)))
                 for through, ahead in zip(window.through, window.ahead, strict=True)
             )
-        return exact.astype(object) if self._fit(rough, last - first) else None
+        most = float(rough.max())
+        self._learn(most < _HALF, 2 * (last - first))
+        return exact.astype(object) if most < FITS else None
 
     def _oldest(self, number: int) -> int:
         """The number of the first event in the window of an event."""
         return int(self._line.oldest[number - self._base]) + self._base
 
     def _fit(self, rough: NDArray[np.float64], length: int) -> bool:
-        """Whether words hold the counts of a block of so many events; else only shorter ones are tried."""
-        fits = bool((rough < FITS).all())
-        if not fits:
-            self._longest = max(1, length // 2)
+        """Whether words hold the counts of a block of so many events."""
+        fits = bool(rough.max() < FITS)
+        self._learn(fits, length)
         return fits
+
+    def _learn(self, fits: bool, length: int) -> None:
+        """Only shorter blocks are tried where more of the longest ones do not fit than do.
+
+        One alone says little: of blocks of 128 events with 0.3 bits each, one in a thousand is too long, and
+        halves of all would take 1.6 times as long.
+        """
+        if 4 * length > 3 * self._longest:
+            self._margin += 1 if fits else -1
+        if self._margin < 0:
+            self._longest, self._margin = max(1, self._longest // 2), 0
+        elif self._margin > _PATIENCE:
+            self._longest, self._margin = min(_BLOCK, 2 * self._longest), 0
 
 
 def _times(one: Matrix, two: Matrix) -> Matrix:

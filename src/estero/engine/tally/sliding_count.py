@@ -68,7 +68,7 @@ def ways(rows: int, columns: int) -> Ways:
 
 
 def new_window(front: int, ahead: int, states: int) -> Window:
-    """Room for so many rows."""
+    """Arrays for that many rows."""
     return Window(
         ways(front, states),
         ways(ahead, states + 1),
@@ -216,8 +216,8 @@ def look_at(tables, event_class, window, row):  # type: ignore[no-untyped-def]
         alone = accepting_ways(tables, start)
         add(ahead, row, states, np.uint64(alone), alone)
     for state in range(1, states):
-        found = tables.row_of[state, event_class]
-        accepting = accepting_ways(tables, found) if found >= 0 else 0
+        moves = tables.row_of[state, event_class]
+        accepting = accepting_ways(tables, moves) if moves >= 0 else 0
         if accepting > 0:
             for origin in range(states + 1):
                 exact = np.uint64(accepting) * through.exact[origin, state]
@@ -256,13 +256,13 @@ def count_ends(tables, line, firsts, lasts, earliest, window, exact, rough):  # 
                     begun = oldest
                 start_anew(window.through)
             look_at(tables, line.event_class[event], window, 0)
-            found = ahead.exact[0, states]
-            found_rough = ahead.rough[0, states]
+            sum_exact = ahead.exact[0, states]
+            sum_rough = ahead.rough[0, states]
             if oldest <= split:
                 for origin in range(states):
-                    found += front.exact[oldest - begun, origin] * ahead.exact[0, origin]
-                    found_rough += front.rough[oldest - begun, origin] * ahead.rough[0, origin]
-            exact[place] = found
-            rough[place] = found_rough
+                    sum_exact += front.exact[oldest - begun, origin] * ahead.exact[0, origin]
+                    sum_rough += front.rough[oldest - begun, origin] * ahead.rough[0, origin]
+            exact[place] = sum_exact
+            rough[place] = sum_rough
             place += 1
             step_through(tables, line.event_class[event], window)

@@ -67,7 +67,7 @@ class Tally:
         """Whether partitions have few events in a window, so that the compact set is read sooner."""
         self._base = 0
         self._stretches: list[Stretch] = []
-        self._size, self._room = 0, _FEWEST
+        self._size, self._capacity = 0, _FEWEST
         self._laid: _Laid | None = None
         self._long: LongCounts | None = None
         self._partitioned = False
@@ -87,20 +87,21 @@ class Tally:
         self._partitioned = partitions > 0
         if self._partitioned:
             self._long = None  # places in the line are others
-        if self._size > self._room:
+        if self._size > self._capacity:
             self._join(first if self._due is None else self._due[0])
 
     def _join(self, end: int) -> Stretch:
         """All events in one stretch, without those that no window from `end` on reaches."""
         event_class, partition, oldest = (
-            np.concatenate([getattr(each, name) for each in self._stretches]) for name in Stretch._fields
+            np.concatenate([getattr(stretch, name) for stretch in self._stretches])
+            for name in Stretch._fields
         )
         dropped = int(oldest[end - self._base]) - self._base
         joined = Stretch(event_class[dropped:], partition[dropped:], oldest[dropped:])
         self._stretches = [joined]
         self._base += dropped
         self._size = joined.oldest.size
-        self._room = max(_FEWEST, 2 * self._size)
+        self._capacity = max(_FEWEST, 2 * self._size)
         return joined
 
     def add(self, first: int, last: int) -> int:

@@ -30,7 +30,7 @@ def select_labels(
     counts = np.zeros(lookup.shape[1], np.int64)
     _count(marks, counts)
     places = np.flatnonzero(lookup @ counts < marks.size)  # the other labels have all events
-    found = [(offsets.astype(np.int32), events)] * len(lookup)
+    selected = [(offsets.astype(np.int32), events)] * len(lookup)
     lookup = lookup[places]
     of_set, labels = np.ascontiguousarray(np.nonzero(lookup.T))
     firsts = np.searchsorted(of_set, np.arange(lookup.shape[1] + 1))
@@ -39,8 +39,8 @@ def select_labels(
     chosen = np.empty(int(bases[-1]), np.int64)
     _select(offsets, marks, events, firsts, labels, bases, bases[:-1].copy(), starts, chosen)
     for row, place in enumerate(places.tolist()):
-        found[place] = starts[row], chosen[bases[row] : bases[row + 1]]
-    return found
+        selected[place] = starts[row], chosen[bases[row] : bases[row + 1]]
+    return selected
 
 
 @kernel(INT32S, INT64S)

@@ -27,7 +27,7 @@ SURE = FITS / 2
 """Where a float count is at least FITS, the exact one is at least this."""
 
 SHORT = 64
-"""Up to so many nodes of the rim are looked at for a root, each time anew and with nothing noted."""
+"""The most nodes of the rim that are looked at for a root each time anew, with nothing noted."""
 
 S = TypeVar("S", bound=tuple[Any, ...])
 """The pools of a compact set: a named tuple."""
@@ -56,12 +56,12 @@ class Counts(NamedTuple):
 
 
 def new_counts(capacity: int, window: NDArray[np.int64]) -> Counts:
-    """Room for the counts of so many nodes."""
+    """Arrays for the counts of `capacity` nodes."""
     return new(Counts, capacity)._replace(window=window)
 
 
 def grown_counts(counts: Counts, capacity: int) -> Counts:
-    """The same counts with room for `capacity`."""
+    """The same counts in arrays for `capacity` nodes."""
     return grown(counts, rows=capacity)._replace(window=counts.window)
 
 
@@ -193,9 +193,9 @@ class Counter(ABC, Generic[S]):
     def _counted(self, compact: S, roots: Roots) -> Counted:
         """What `count` fills."""
         size = roots.root.size
-        found = np.zeros(size, np.uint64), np.zeros(size), np.zeros(size)
-        self.steps += self.count(compact, self.counts, roots, *found)
-        return found
+        sums = np.zeros(size, np.uint64), np.zeros(size), np.zeros(size)
+        self.steps += self.count(compact, self.counts, roots, *sums)
+        return sums
 
     @abstractmethod
     def seek(self, compact: S, root: int, oldest: int, index: int) -> Place:

@@ -50,18 +50,18 @@ class Asked(NamedTuple):
 class Walk(NamedTuple):
     """Where an enumeration stands.
 
-    ======= ===== ================== ==================================================================
-    array   dtype shape              meaning
-    ======= ===== ================== ==================================================================
-    cursor  int64 [4]                see `ROOT`
-    choice  int64 [4 × (room + 1)]   four numbers each: a place, as each kind has it, and the items above
-    event   int64 [room]             the items of the complex event at hand,
-    marks   int32 [room]             from its end backwards
-    agenda  int64 [room, 3]          what the complex event at hand still has to go through, of products only
-    sorting                          scratch for as many items
-    ======= ===== ================== ==================================================================
+    ======= ===== ==================== ================================================================
+    array   dtype shape                meaning
+    ======= ===== ==================== ================================================================
+    cursor  int64 [4]                  see `ROOT`
+    choice  int64 [4 × (capacity + 1)] four numbers each: a place, as each kind has it, and the items above
+    event   int64 [capacity]           the items of the complex event at hand,
+    marks   int32 [capacity]           from its end backwards
+    agenda  int64 [capacity, 3]        what the complex event at hand has yet to go through, of products only
+    sorting                            scratch for as many items
+    ======= ===== ==================== ================================================================
 
-    There is room for one choice more than for items, so that whoever stops for want of room can leave what is
+    One more choice fits than items, so that a walk which stops because its arrays are full can leave what is
     at hand as a choice. Choices are flat: as a table, whose width is multiplied each time, they made walks
     over run nodes 8 % slower.
     """
@@ -75,14 +75,14 @@ class Walk(NamedTuple):
     sort_marks: NDArray[np.int32] = data()
 
 
-def new_walk(room: int = 256) -> Walk:
-    """A walk before the first root, with room for complex events of `room` items."""
-    return new(Walk, room, choice=4 * (room + 1))
+def new_walk(capacity: int = 256) -> Walk:
+    """A walk before the first root, for complex events of up to `capacity` items."""
+    return new(Walk, capacity, choice=4 * (capacity + 1))
 
 
-def deeper(walk: Walk, room: int) -> Walk:
-    """The same walk with so much room."""
-    return grown(walk, rows=room, choice=4 * (room + 1))
+def deeper(walk: Walk, capacity: int) -> Walk:
+    """The same walk for complex events of up to `capacity` items."""
+    return grown(walk, rows=capacity, choice=4 * (capacity + 1))
 
 
 @inlined
@@ -196,7 +196,7 @@ class Enumeration(Generic[S]):
         skip, take = NO_RANGES if part is None else for_kernels(part)
         self._asked = Asked(*chosen, skip, take, _NO_LIMIT if limit is None else min(limit, _NO_LIMIT))
         self._walk = new_walk()
-        self._room = first_batch
+        self._batch_size = first_batch
 
     @property
     def steps(self) -> int:
@@ -204,24 +204,24 @@ class Enumeration(Generic[S]):
         return int(self._walk.cursor[STEPS])
 
     def __iter__(self) -> Iterator[Matches]:
-        matches, sizes = new_matches(self._room, 8 * self._room), np.zeros(2, np.int64)
+        matches, sizes = new_matches(self._batch_size, 8 * self._batch_size), np.zeros(2, np.int64)
         while True:
             code = self.fill(matches, sizes)
-            if sizes[0] == 0 and code == FULL:  # not even one has room
-                matches = new_matches(self._room, 4 * matches.event.size)
+            if sizes[0] == 0 and code == FULL:  # not even one fits
+                matches = new_matches(self._batch_size, 4 * matches.event.size)
                 continue
             if sizes[0]:
                 yield filled(matches, sizes)
             if code == DONE:
                 return
-            self._room = min(4 * self._room, _LARGEST_BATCH)
-            matches = new_matches(self._room, max(8 * self._room, matches.event.size))
+            self._batch_size = min(4 * self._batch_size, _LARGEST_BATCH)
+            matches = new_matches(self._batch_size, max(8 * self._batch_size, matches.event.size))
             sizes = np.zeros(2, np.int64)
 
     def fill(self, matches: Matches, sizes: NDArray[np.int64]) -> int:
         """Goes on: fills `matches` after the sizes[0] complex events, sizes[1] items that are there.
 
-        Returns DONE, or FULL where the next one has no room.
+        Returns DONE, or FULL where the next one does not fit.
         """
         counter, asked = self._counter, self._asked
         if self._part is not None:
@@ -242,9 +242,9 @@ class Enumeration(Generic[S]):
         self._counter.of_roots(self._compact, here)
         root, oldest = int(here.root[0]), int(here.oldest[0])
         at = self._counter.seek(self._compact, root, oldest, int(part.first[place]))
-        room = max(len(at.choices), len(at.items), len(at.agenda))
-        if room > self._walk.event.size:
-            self._walk = deeper(self._walk, 2 * room)
+        capacity = max(len(at.choices), len(at.items), len(at.agenda))
+        if capacity > self._walk.event.size:
+            self._walk = deeper(self._walk, 2 * capacity)
         walk = self._walk
         height, width = at.choices.shape
         walk.choice[: 4 * height].reshape(height, 4)[:, :width] = at.choices

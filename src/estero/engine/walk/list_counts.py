@@ -87,7 +87,7 @@ class ListCounts(NamedTuple):
 
 
 def new_list_counts(nodes: int, entries: int, subsets: int) -> ListCounts:
-    """Nothing is known, with room for so many."""
+    """Empty counts, in arrays of these sizes."""
     counts = new(ListCounts, nodes=nodes, entries=entries, subsets=subsets)
     counts.done[_EVENT] = NONE
     return counts
@@ -121,7 +121,7 @@ def nothing_alike() -> HashIndex:
 
 @inlined
 def row_of(lists, counts, node):  # type: ignore[no-untyped-def]
-    """The row of a node in `newest`; that of a node that only ends is told from the end, as in any room."""
+    """The row of a node in `newest`: nodes that only end are numbered from its end, whatever its size."""
     if node < lists.nodes.size[0]:
         return node
     return counts.newest.shape[0] - lists.nodes.mark.size + node
@@ -181,16 +181,16 @@ def _sum_up(lists, counts, alike, entry):  # type: ignore[no-untyped-def]
 
 @kernel(Lists, ListCounts, HashIndex)
 def _count_all(lists, counts, alike):  # type: ignore[no-untyped-def]
-    """Goes on from what is done; needs the room that `caught_up` makes.
+    """Goes on from what is done; needs the capacity that `caught_up` provides.
 
     Invariant: before an entry is put in, all nodes of its event and of those before have seen what is there.
     """
     nodes, entries, _, _ = lists
     node = counts.done[_NODES]
     entry = counts.done[_ENTRIES]
-    room = nodes.mark.size
+    capacity = nodes.mark.size
     ended = nodes.size[1]
-    while ended > 0 and nodes.event[room - ended] > counts.done[_EVENT]:
+    while ended > 0 and nodes.event[capacity - ended] > counts.done[_EVENT]:
         ended -= 1
     while True:
         event = np.int64(-1)
@@ -199,9 +199,9 @@ def _count_all(lists, counts, alike):  # type: ignore[no-untyped-def]
         while node < nodes.size[0] and (event < 0 or nodes.event[node] <= event):
             _see(lists, counts, alike, node, node)
             node += 1
-        while ended < nodes.size[1] and (event < 0 or nodes.event[room - ended - 1] <= event):
+        while ended < nodes.size[1] and (event < 0 or nodes.event[capacity - ended - 1] <= event):
             ended += 1
-            _see(lists, counts, alike, room - ended, counts.newest.shape[0] - ended)
+            _see(lists, counts, alike, capacity - ended, counts.newest.shape[0] - ended)
         if event < 0:
             break
         _sum_up(lists, counts, alike, entry)

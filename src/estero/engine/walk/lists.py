@@ -58,12 +58,12 @@ def descend_chain(lists, oldest, walk, choices, most):  # type: ignore[no-untype
     owner = walk.choice[4 * choices + 1]
     depth = walk.choice[4 * choices + 2]
     above = depth
-    room = walk.event.size
-    longest = min(room, most)
+    capacity = walk.event.size
+    longest = min(capacity, most)
     code = DONE
     while True:
-        if depth >= longest or choices == room:
-            code = GROW if max(depth, choices) == room else FULL
+        if depth >= longest or choices == capacity:
+            code = GROW if max(depth, choices) == capacity else FULL
             choices = leave(walk, choices, entry, owner, depth)
             break
         if entry != NONE:

@@ -96,10 +96,10 @@ def union_below(arena, counts, node, oldest):  # type: ignore[no-untyped-def]
 
 
 @kernel(Arena, PathCounts, INT32S, INT, INT32S, INT64S)
-def mark_long(arena, counts, roots, oldest, place, found):  # type: ignore[no-untyped-def]
+def mark_long(arena, counts, roots, oldest, place, marked):  # type: ignore[no-untyped-def]
     """Sets `place` int32[nodes] to 1 at the unions below some long roots that are long, too, and 0 before.
 
-    Fills found int64[2] with how many these are, and the first one. Children have smaller numbers than their
+    Fills marked int64[2] with how many these are, and the first one. Children have smaller numbers than their
     parents.
     """
     waiting = np.int64(0)
@@ -122,8 +122,8 @@ def mark_long(arena, counts, roots, oldest, place, found):  # type: ignore[no-un
                     waiting += 1 - place[child]
                     place[child] = 1
             if waiting == 0:
-                found[0] = size
-                found[1] = node
+                marked[0] = size
+                marked[1] = node
                 return
         node -= 1
 
@@ -224,9 +224,9 @@ class LongPaths:
 
     def __init__(self, arena: Arena, counts: PathCounts, roots: NDArray[np.int32], oldest: int) -> None:
         place = np.zeros(int(roots.max()) + 1, np.int32)
-        found = np.empty(2, np.int64)
-        mark_long(arena, counts, roots, oldest, place, found)
-        size, first = found.tolist()
+        marked = np.empty(2, np.int64)
+        mark_long(arena, counts, roots, oldest, place, marked)
+        size, first = marked.tolist()
         node, left, right = np.empty((3, size), np.int32)
         self.unions = Unions(node, left, right, *np.empty((2, size), np.uint64))
         list_long(arena, counts, oldest, place, first, self.unions)
@@ -337,7 +337,7 @@ def _last_readers(unions: Unions) -> NDArray[np.int64]:
 
 
 def _new_sums(until: NDArray[np.int64]) -> Sums:
-    """Room for the numbers that are read at the same time; `until` is that of `add_up`."""
+    """Arrays for the numbers that are read at the same time; `until` is that of `add_up`."""
     size = until.size
     rows = 2 + int((np.arange(1, size + 1) - np.cumsum(np.bincount(until, minlength=size)[:size])).max())
     free = np.arange(rows - 1, -1, -1, dtype=np.int32)
@@ -346,7 +346,7 @@ def _new_sums(until: NDArray[np.int64]) -> Sums:
 
 
 def _widened(sums: Sums, additions: int) -> Sums:
-    """The same with room for what so many additions can reach: each adds a bit at most."""
+    """The same, wide enough for the sums of `additions` additions: each adds a bit at most."""
     rows = sums.length.size
     width, needed = sums.digits.size // rows, int(sums.length.max()) + additions // 64 + 2
     if needed <= width:

@@ -1,4 +1,4 @@
-"""Batches of complex events, as arrays: making room for them, choosing and joining."""
+"""Batches of complex events, as arrays: allocating, choosing and joining them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Matches(NamedTuple):
 
 
 def new_matches(capacity: int, items: int) -> Matches:
-    """Room for so many complex events with `items` marked events together."""
+    """Empty arrays for `capacity` complex events with `items` marked events together."""
     return new(Matches, capacity, items=items)
 
 
@@ -87,12 +87,24 @@ def chosen(matches: Matches, rows: NDArray[np.int64]) -> Matches:
     return matches if len(rows) == len(matches.start) else taken(matches, rows)
 
 
+def sliced(matches: Matches, first: int, last: int) -> Matches:
+    """The complex events in rows first … last - 1; only offsets are copied."""
+    low, high = matches.offsets[[first, last]].tolist()
+    return Matches(
+        matches.start[first:last],
+        matches.end[first:last],
+        matches.offsets[first : last + 1] - low,
+        matches.event[low:high],
+        matches.marks[low:high],
+    )
+
+
 def joined(parts: Sequence[Matches]) -> Matches:
     """One batch after the other; there is at least one."""
     if len(parts) == 1:
         return parts[0]
     start, end, event, marks = (
-        np.concatenate([getattr(each, name) for each in parts]) for name in ("start", "end", "event", "marks")
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "end", "event", "marks")
     )
-    offsets = offsets_of(np.concatenate([np.diff(each.offsets) for each in parts]))
+    offsets = offsets_of(np.concatenate([np.diff(part.offsets) for part in parts]))
     return Matches(start, end, offsets, event, marks)

@@ -173,15 +173,15 @@ def descend_path(arena, oldest, walk, choices, most):  # type: ignore[no-untyped
     choices -= 1
     node = walk.choice[4 * choices]
     depth = walk.choice[4 * choices + 1]
-    room = walk.event.size
-    longest = min(room, most)
+    capacity = walk.event.size
+    longest = min(capacity, most)
     steps = 0
     code = FULL if depth > most else DONE
     while code == DONE:
         steps += 1
         left = arena.left[node]
         if arena.kind[node] == UNION:
-            if choices == room:
+            if choices == capacity:
                 code = GROW
                 break
             right = arena.right[node]
@@ -192,7 +192,7 @@ def descend_path(arena, oldest, walk, choices, most):  # type: ignore[no-untyped
                 left = arena.right[node]
         elif arena.kind[node] >= 0:
             if depth >= longest:
-                code = GROW if depth == room else FULL
+                code = GROW if depth == capacity else FULL
                 break
             walk.event[depth] = arena.event[node]
             walk.marks[depth] = arena.kind[node]
@@ -247,7 +247,7 @@ def seek_path(arena, counts, root, oldest, skip, walk):  # type: ignore[no-untyp
     Arena, PathCounts, FLAGS, INT32S, INT, INT, INT, INT, column(np.int64, 2), column(np.int64, 2), INT64S
 )
 def put_path(arena, counts, turned, place, last, root, oldest, skip, choices, items, sizes):  # type: ignore[no-untyped-def]
-    """Fills the choices int64[., 2] and items int64[., 2] of a `Place` as far as there is room.
+    """Fills the choices int64[., 2] and items int64[., 2] of a `Place` as far as they fit.
 
     The path turns right where turned[place[node]] says so, down to the union `last`, and then goes to number
     `skip` below it; the rim below the root must be done. Fills sizes int64[2] with how many choices and items
@@ -323,9 +323,9 @@ class PathCounter(Counter[Arena]):
         if size == self._done:
             return
         if self.counts.of_nodes.exact.size < size:
-            room = arena.kind.size
-            links = grown(self.counts, stack=2 * room + 2, links=room if self._choices else 0)
-            self.counts = links._replace(of_nodes=grown_counts(self.counts.of_nodes, room))
+            capacity = arena.kind.size
+            links = grown(self.counts, stack=2 * capacity + 2, links=capacity if self._choices else 0)
+            self.counts = links._replace(of_nodes=grown_counts(self.counts.of_nodes, capacity))
         count_nodes(arena, self.counts, self._done)
         self._done = size
 

@@ -255,13 +255,13 @@ def descend_product(heaps, oldest, walk, choices, most):  # type: ignore[no-unty
     agenda = walk.choice[4 * choices + 1]
     listed = walk.choice[4 * choices + 2]
     depth = walk.choice[4 * choices + 3]
-    room = walk.event.size
-    longest = min(room, most)
+    capacity = walk.event.size
+    longest = min(capacity, most)
     steps = 0
     code = DONE
     while True:
-        if depth >= longest or choices + 2 > room:
-            code = FULL if depth < room and choices + 2 <= room else GROW
+        if depth >= longest or choices + 2 > capacity:
+            code = FULL if depth < capacity and choices + 2 <= capacity else GROW
             break
         if part < 0:
             node = -1 - part
@@ -273,7 +273,7 @@ def descend_product(heaps, oldest, walk, choices, most):  # type: ignore[no-unty
             steps += 1
         first = products.first[part]
         last = products.first[part + 1]
-        if listed + last - first > room:
+        if listed + last - first > capacity:
             code = GROW
             break
         walk.event[depth] = products.event[part]
@@ -309,7 +309,7 @@ def seek_product(heaps, counts, root, oldest, skip, walk):  # type: ignore[no-un
 def seek_digits(heaps, counts, root, oldest, skip, walk):  # type: ignore[no-untyped-def]
     """Goes to the complex event number `skip` of a root, product by product."""
     products, nodes = heaps
-    room = walk.event.size
+    capacity = walk.event.size
     choices = 0
     listed = 0
     depth = 0
@@ -322,7 +322,7 @@ def seek_digits(heaps, counts, root, oldest, skip, walk):  # type: ignore[no-unt
     while True:
         first = products.first[product]
         last = products.first[product + 1]
-        if depth == room or listed + last - first > room:
+        if depth == capacity or listed + last - first > capacity:
             return GROW, 0
         if first == last and agenda == NONE:
             break
@@ -348,7 +348,7 @@ def seek_digits(heaps, counts, root, oldest, skip, walk):  # type: ignore[no-unt
         agenda = walk.agenda[agenda, 1]
         product = NONE
         while product == NONE:
-            if choices + 2 > room:
+            if choices + 2 > capacity:
                 return GROW, 0
             # In the order of enumeration: its own product, the right side, the left side.
             left = inside(nodes, nodes.left[node], oldest)
@@ -472,7 +472,7 @@ class ProductCounter(Counter[Heaps]):
             if not below and agenda == NONE:
                 choices.append((part, NONE, len(indexes), len(items)))
                 return Place(
-                    np.array(choices), *(np.array(each, np.int64).reshape(-1, 2) for each in (items, cells))
+                    np.array(choices), *(np.array(pairs, np.int64).reshape(-1, 2) for pairs in (items, cells))
                 )
             items.append((int(products.event[part]), int(products.mark[part])))
             for one in reversed(below):

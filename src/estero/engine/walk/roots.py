@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import Found
+from estero.engine.cursor import Reported
 from estero.engine.kernels import pool
 from estero.engine.store.arena import Arena
 from estero.engine.store.schema import new
@@ -35,14 +35,14 @@ class Roots(NamedTuple):
         return Roots(self.event[places], self.root[places], self.oldest[places])
 
 
-def new_found(capacity: int) -> Found:
-    """Room for so many roots, none of them there yet."""
-    return new(Found, capacity)
+def new_reported(capacity: int) -> Reported:
+    """An empty pool for `capacity` roots."""
+    return new(Reported, capacity)
 
 
-def roots_of(found: Found, *, copied: bool = False) -> Roots:
-    """What was found so far, until the kernel goes on, or `copied` for longer."""
-    roots = Roots(found.event, found.root, found.oldest).part(0, int(found.size[0]))
+def roots_of(reported: Reported, *, copied: bool = False) -> Roots:
+    """The roots reported so far: valid until the kernel goes on, or for longer if `copied`."""
+    roots = Roots(reported.event, reported.root, reported.oldest).part(0, int(reported.size[0]))
     return Roots(roots.event.copy(), roots.root.copy(), roots.oldest.copy()) if copied else roots
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _WORD = 1 << 62
-"""Nobody enumerates so many: ranges are cut here where kernels get them."""
+"""More than anybody enumerates: kernels get ranges that are cut here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class Share:
 
     def range_of(self, count: int) -> tuple[int, int]:
         """The first index of this share of `count` things, and the one after its last: they are in order."""
-        each, rest = divmod(count, self.of)
-        first = self.number * each + min(self.number, rest)
-        return first, first + each + (self.number < rest)
+        even, rest = divmod(count, self.of)
+        first = self.number * even + min(self.number, rest)
+        return first, first + even + (self.number < rest)
 
 
 class Part(NamedTuple):
@@ -101,13 +101,13 @@ class Dealer:
         """
         dealt = _within_limit(ends, counts, limit)
         number, of = self._share.number, self._share.of
-        each, rest = dealt // of, dealt % of
+        even, rest = dealt // of, dealt % of
         turns = (np.cumsum(rest) - rest + self._turn) % of
         self._turn = (self._turn + int(rest.sum())) % of
         place = (number - turns) % of
-        size = each + (place < rest)
+        size = even + (place < rest)
         kept = np.flatnonzero(size)
-        first = place * each + np.minimum(place, rest)
+        first = place * even + np.minimum(place, rest)
         return Part(kept, first[kept], size[kept])
 
 

@@ -1,12 +1,100 @@
-"""What the footers of Parquet files say: the names of columns, and whether there is a row at all."""
+"""Parquet files: what their footers say of columns and rows, and batches where Arrow reads them alike."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from estero.classify.vectors.arrow_types import engine_type, value_type
 from estero.events.database import Connection
+from estero.events.files.arrow_readers import check_valid
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ColumnSchema, FileMetaData
+
+_ROWS: Final = 131_072
+_FEW_BYTES: Final = 3
+"""Bytes of a Parquet file for each string, below which most are repetitions of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainParquet:
+    """Parquet files of the same columns, which Arrow and DuckDB read alike; each call reads them anew.
+
+    Strings of which there are few are read as dictionaries; `schema` says which.
+    """
+
+    files: tuple[str, ...]
+    schema: pa.Schema
+
+    def __call__(self, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
+        """A stream of their rows, with these columns."""
+        names = self.schema.names if columns is None else list(columns)
+        schema = pa.schema([self.schema.field(name) for name in names])
+        return pa.RecordBatchReader.from_batches(schema, self._batches(schema))
+
+    def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        import pyarrow.parquet  # see below
+
+        encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+        for file in self.files:
+            with pyarrow.parquet.ParquetFile(file, read_dictionary=encoded) as opened:
+                for batch in opened.iter_batches(_ROWS, columns=schema.names):
+                    chosen = batch.select(schema.names).cast(schema)
+                    check_valid(chosen)
+                    yield chosen
+
+
+def plain_parquet(files: Sequence[str]) -> PlainParquet | None:
+    """The files as Arrow reads them; None where DuckDB is to read them."""
+    import pyarrow.parquet  # see below
+
+    common: pa.Schema | None = None
+    try:
+        for file in files:
+            schema = _plain_columns(pyarrow.parquet.read_metadata(file))
+            if schema is None or (common is not None and not common.equals(schema)):
+                return None
+            common = schema
+    except (pa.ArrowException, OSError):
+        return None
+    return None if common is None else PlainParquet(tuple(files), common)
+
+
+def _plain_columns(footer: FileMetaData) -> pa.Schema | None:
+    """The columns of a file as Arrow is to read them; None if DuckDB has other types for some."""
+    restored = footer.schema.to_arrow_schema()
+    if len(footer.schema) != len(restored) or not footer.num_row_groups:
+        return None  # some are nested
+    return (
+        pa.schema(
+            [pa.field(field.name, _plain_type(field, footer, place)) for place, field in enumerate(restored)]
+        )
+        if all(_is_plain(field, footer.schema.column(place)) for place, field in enumerate(restored))
+        else None
+    )
+
+
+def _is_plain(field: pa.Field, column: ColumnSchema) -> bool:
+    kind = value_type(field.type)
+    if pa.types.is_timestamp(kind):
+        return column.physical_type == "INT64" and kind.unit in {"us", "ns"}
+    if engine_type(pa.field(field.name, kind)) == "VARCHAR":
+        return str(column.logical_type) == "String"
+    return engine_type(pa.field(field.name, kind)) is not None
+
+
+def _plain_type(field: pa.Field, footer: FileMetaData, place: int) -> pa.DataType:
+    """The type in which a column is read: strings of few bytes for each value as a dictionary."""
+    kind = value_type(field.type)
+    if engine_type(pa.field(field.name, kind)) != "VARCHAR":
+        return kind
+    first = footer.row_group(0).column(place)
+    few = first.has_dictionary_page and first.total_uncompressed_size < _FEW_BYTES * first.num_values
+    return pa.dictionary(pa.int32(), pa.string()) if few else pa.string()
 
 
 def schema_in_footers(files: Iterable[str]) -> tuple[pa.Schema | None, bool]:

@@ -36,7 +36,7 @@ class Text(IntFlag):
 
 
 NONE = Text(0)
-"""What an empty column holds."""
+"""The kind of an empty column."""
 
 _DIGITS = r"(0|[1-9]\d*)"
 _EXPONENT = r"([eE][+-]?\d+)"

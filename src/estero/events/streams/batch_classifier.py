@@ -1,35 +1,36 @@
-"""Batches of events, as users push them → classified events, by a statement that is prepared once.
+"""Batches of events, as users push them → classified events.
 
-DuckDB reads a slot that is registered once and filled for each batch. Measured for one event: 1 to 3 ms, of
-5 to 7 ms where the statement is planned for each batch.
+What is plain is classified by vector code, and the rest by a statement of DuckDB that is prepared once
+(statements.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.classify.classify import classify_sql
 from estero.classify.column_names import KEYS, event_column
-from estero.classify.sql_texts import literal
+from estero.classify.vectors.batch_columns import BatchColumns, OddValueError
+from estero.classify.vectors.classifier import PlainClassifier, plain_classifier
 from estero.errors import DataError
-from estero.events.database import EVENTS, connect
 from estero.events.inputs import open_input
-from estero.events.prepared_statements import Slot, executed
 from estero.events.reading_errors import reading
+from estero.events.screening import Screen, looked_at
 from estero.events.sources import Source
 from estero.events.stream_order import null_time, refuse_infinite, refuse_nat
 from estero.events.streams.row_types import without_texts
 from estero.events.streams.stream_layout import StreamLayout, time_kind
 from estero.events.tables.nested_columns import as_given, paths_in, with_fields
 from estero.events.tables.shown_types import in_type, is_text, plain_type
-from estero.events.tables.whole_batches import whole_table
 from estero.plan.plan import Classification
+
+if TYPE_CHECKING:
+    from estero.events.streams.statements import Statements
 
 _NO_VALUE = (pa.ArrowException, TypeError, ValueError, OverflowError)
 """The errors of Arrow for a value that is not of a type."""
@@ -57,66 +58,69 @@ class Classifier:
         self._time_type = time_kind(source)
         classified = source.classified_schema(classification)
         self.schema = pa.schema([field.with_type(plain_type(field.type)) for field in classified])
-        self._connection = connect()
-        self._connection.execute("SET threads = 1")  # the order of a union is that of its parts
-        self._asked: dict[str, str] = {}
-        self._slots = {name: Slot(schema) for name, schema in layout.schemas.items()}
-        statement = classify_sql(classification, EVENTS, columns=source.column_types, in_memory=True)
-        view = source.view
-        if view is not None:
-            for place, slot in enumerate(self._slots.values()):
-                self._connection.register(f"{EVENTS}{place}", slot)
-            self._union = Slot(self._connection.sql(f"{view} LIMIT 0").to_arrow_table().schema)
-            self._connection.execute(f"PREPARE together AS {view}")
-        else:
-            self._union = self._slots[""]
-        self._connection.register(EVENTS, self._union)
-        self._connection.execute(f"PREPARE classify AS {statement}")
+        self._classification = classification
+        self._source = source
+        self._made: Statements | None = None
+        self._is_one = source.view is None
+        self.columns = layout.schemas[""] if self._is_one else self._statements.columns
+        """The columns of all events."""
+        self._screen: Screen | None = None
+        self._plain: PlainClassifier | None = None
+        if self._is_one:
+            screen = Screen(classification, self.columns)
+            self._screen = screen if screen.useful else None
+            rests = None if self._screen is None else screen.rests
+            self._plain = plain_classifier(classification, source.column_types, self.columns, rests)
 
     @property
-    def columns(self) -> pa.Schema:
-        """The columns of all events."""
-        return self._union.table.schema
+    def _statements(self) -> Statements:
+        """The statements of DuckDB, which are prepared when one is executed for the first time."""
+        if self._made is None:
+            from estero.events.streams.statements import Statements
+
+            self._made = Statements(self._layout.schemas, self._source, self._classification)
+        return self._made
 
     def classified(self, batch: object) -> Incoming:
         """The batch, classified; raises `DataError` where it is not of this layout."""
         events = self._events(batch)
         times = self._times(events)
-        self._union.table = whole_table(events)
+        return Incoming(events, times, refuse_infinite(self._relevant(events), self._time))
+
+    def _relevant(self, events: pa.Table) -> pa.RecordBatch:
+        """The classified events."""
+        if self._plain is not None:
+            try:
+                return _in_schema(self._by_vectors(self._plain, events), self.schema)
+            except OddValueError:
+                pass  # so it is for SQL
         with reading():
-            table = executed(self._connection, "classify")
-        self._union.table = events.slice(0, 0)
-        return Incoming(events, times, refuse_infinite(_in_schema(table, self.schema), self._time))
+            return _in_schema(self._statements.classified(events), self.schema)
+
+    def _by_vectors(self, plain: PlainClassifier, events: pa.Table) -> pa.Table:
+        batches = events.to_batches()
+        for batch in batches:
+            BatchColumns(batch).check_converted()
+        looked = looked_at(batches, self._screen)
+        classified = list(map(plain.classified, looked))
+        return pa.Table.from_batches([batch for batch in classified if batch is not None], plain.schema)
 
     def hashes(self) -> NDArray[np.uint64]:
         """DuckDB's hashes of some values, which change when it hashes keys in another way."""
-        (row,) = self._connection.sql("SELECT hash('estero'), hash(1::BIGINT), hash('a', 1.5)").fetchall()
-        return np.array(row, np.uint64)
+        return self._statements.hashes()
 
     def ask(self, statement: str, texts: Sequence[str]) -> tuple[int, int]:
-        """The one row that a statement gives for texts as its parameters, $1 and so on.
-
-        Measured: 0.2 ms where the statement is prepared, 0.4 ms where texts are bound to it.
-        """
-        if all(text.isprintable() for text in texts):
-            name = self._asked.get(statement)
-            if name is None:
-                name = self._asked[statement] = f"asked{len(self._asked)}"
-                self._connection.execute(f"PREPARE {name} AS {statement}")
-            given = ", ".join(map(literal, texts))
-            answered = self._connection.execute(f"EXECUTE {name}({given})")
-        else:
-            answered = self._connection.execute(statement, texts)
-        ((one, other),) = answered.fetchall()
-        return one, other
+        """The one row that a statement gives for texts as its parameters, $1 and so on."""
+        return self._statements.ask(statement, texts)
 
     def close(self) -> None:
         """Gives the connection back."""
-        self._connection.close()
+        if self._made is not None:
+            self._made.close()
 
     def _events(self, batch: object) -> pa.Table:
         """All events of a batch in one table, with the columns of the layout."""
-        if self._union is self._slots.get(""):
+        if self._is_one:
             return _in_columns(self._table_of(batch, ""), self._layout.schemas[""], "")
         if not self._layout.mapped:
             batch = {"": batch}
@@ -126,19 +130,16 @@ class Classifier:
                 f"not {type(batch).__name__}"
             )
         for name in batch:
-            if name not in self._slots:
-                raise DataError(f"there is no type {name!r} here, only {_listed(self._slots)}")
-        for name, slot in self._slots.items():
-            schema = self._layout.schemas[name]
-            given = batch.get(name)
-            slot.table = (
-                schema.empty_table()
-                if given is None
-                else whole_table(_in_columns(self._table_of(given, name), schema, name))
-            )
+            if name not in self._layout.schemas:
+                raise DataError(f"there is no type {name!r} here, only {_listed(self._layout.schemas)}")
+        tables = {
+            name: schema.empty_table()
+            if (given := batch.get(name)) is None
+            else _in_columns(self._table_of(given, name), schema, name)
+            for name, schema in self._layout.schemas.items()
+        }
         with reading():
-            together = executed(self._connection, "together")
-        return together.cast(self.columns)
+            return self._statements.together(tables).cast(self.columns)
 
     def _table_of(self, batch: object, type_name: str) -> pa.Table:
         """A table of events in memory, with the fields that are columns of their own."""

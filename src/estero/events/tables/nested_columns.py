@@ -92,7 +92,7 @@ def with_nested_columns(events: Input, layout: EventLayout, described: Any) -> I
         return replace(events, stream=_NestedStream(events.stream, paths, schema), schema=wide)
     query = f"SELECT *, {_selected(paths)} FROM ({events.query})"
     written = None if events.written is None else with_fields(events.written.empty_table(), paths).schema
-    return replace(events, query=query, written=written, made=tuple(paths))
+    return replace(events, query=query, written=written, made=tuple(paths), plain=None)
 
 
 def _selected(paths: Paths) -> str:

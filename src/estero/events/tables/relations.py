@@ -32,9 +32,8 @@ import threading
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -43,6 +42,9 @@ from estero.classify.sql_texts import literal, quoted
 from estero.errors import DataError
 from estero.events.database import may_be_changed
 from estero.events.reading_errors import reading
+
+if TYPE_CHECKING:
+    import duckdb
 
 IN_MEMORY = 256 << 20
 """Bytes of a relation that are kept in memory; a larger one is kept in a temporary file."""
@@ -284,7 +286,7 @@ def _running() -> Iterator[None]:
         with reading():
             yield
     except DataError as error:
-        if not isinstance(error.__cause__, duckdb.ResourceInUseException):
+        if type(error.__cause__).__name__ != "ResourceInUseException":
             raise
         raise DataError(
             "the connection of this relation has a result that has not been read to its end",

@@ -1,4 +1,4 @@
-"""The columns of events in one table, or in a table for each type, and the union of such tables.
+"""The columns of events in one table, or in a table for each type, and how all of them are read together.
 
 A column that several tables share has one type for all, to which no value is bent. What has no exact form in
 that type is an error of the row that has it: it names the column, its value and what the other table holds.
@@ -6,24 +6,18 @@ that type is an error of the row that has it: it names the column, its value and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from sqlglot import exp
-
-from estero.classify.column_names import event_column
-from estero.classify.columns import MOST_DIGITS, ColumnType, Tick, common_decimal, reference
-from estero.classify.duckdb_dialect import DUCKDB
-from estero.classify.sql_texts import literal
-from estero.classify.sql_trees import cast
+from estero.classify.columns import MOST_DIGITS, ColumnType, Tick, common_decimal
 from estero.errors import DataError
-from estero.events.database import EVENTS
 from estero.language.tree.schema import Kind
 
 _EXACT = frozenset({Kind.INT, Kind.DECIMAL})
 _INTEGERS = "DECIMAL(19,0)"
 """The decimal type that holds all integers of 64 bits."""
-_HINT = "rename one of the two columns, or convert it"
+CONVERT_IT: Final = "rename one of the two columns, or convert it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,36 +46,6 @@ def union_columns(tables: Tables) -> dict[str, ColumnType]:
     return {name: described.column for name, described in union.items()}
 
 
-def union_query(
-    tables: Tables, union: Mapping[str, ColumnType], types: Sequence[str | None], type_column: str
-) -> str:
-    """All events of ``events0``, ``events1``, …, the tables in order.
-
-    Those of a table whose type is known have it in `type_column`.
-    """
-    parts = []
-    for place, (type_name, columns) in enumerate(zip(types, tables.values(), strict=True)):
-        selected = []
-        if type_name is not None:
-            selected.append(f"{literal(type_name)} AS {DUCKDB.quoted(type_column)}")
-        for name, here in columns.items():
-            sharing = [table[name] for table in tables.values() if name in table]
-            value = _in_union(name, here, union[name], sharing)
-            selected.append(f"{value.sql('duckdb')} AS {DUCKDB.quoted(event_column(name))}")
-        parts.append(f"SELECT {', '.join(selected)} {renaming_query(columns, place)}")
-    return " UNION ALL BY NAME ".join(parts)
-
-
-def renaming_query(columns: Iterable[str], place: int = 0) -> str:
-    """The table ``events…`` of that place, its columns called by `event_column`.
-
-    They are named by their places, because DuckDB has names of its own for empty ones.
-    """
-    return (
-        f"FROM {EVENTS}{place} AS named({', '.join(DUCKDB.quoted(event_column(name)) for name in columns)})"
-    )
-
-
 def _common(name: str, one: TableColumn, other: TableColumn) -> TableColumn:
     """How a column of two tables is read in their union; raises `DataError` for values of two kinds.
 
@@ -106,7 +70,7 @@ def _common(name: str, one: TableColumn, other: TableColumn) -> TableColumn:
         f"{name!r} is {left.kind.value} in the table of {one.type_name} "
         f"and {right.kind.value} in that of {other.type_name}",
         column=name,
-        hint=_HINT,
+        hint=CONVERT_IT,
     )
 
 
@@ -121,7 +85,7 @@ def _decimal(name: str, one: TableColumn, other: TableColumn) -> ColumnType:
             f"{name!r} is {types[0]} in the table of {one.type_name} and {types[1]} in that of "
             f"{other.type_name}: together they need more than {MOST_DIGITS} digits",
             column=name,
-            hint=_HINT,
+            hint=CONVERT_IT,
         )
     return ColumnType(Kind.DECIMAL, common)
 
@@ -148,60 +112,6 @@ def _merged(one: ColumnType, other: ColumnType) -> ColumnType:
     return ColumnType(Kind.FLOAT, "DOUBLE") if numbers else ColumnType(Kind.OPAQUE)
 
 
-def _in_union(name: str, here: TableColumn, shared: ColumnType, tables: Sequence[TableColumn]) -> exp.Expr:
-    """The column of one table as it is in the union; `tables` are those that have it, this one among them.
-
-    Evaluating it is an error for a value that has no equal there.
-    """
-    column = here.column
-    if column.kind is Kind.NULL and shared.kind is not Kind.NULL:
-        return exp.Null()
-    if column.kind is Kind.OPAQUE:
-        return reference(name, column)  # DuckDB joins the fields of structs
-    if column == shared and not here.engine_type.startswith("ENUM("):
-        return reference(name, column)
-    value = DUCKDB.as_read(name, column)
-    bent = cast(value.copy(), _engine_type(shared))
-    if column.kind is Kind.INT and shared.kind is Kind.FLOAT:
-        whole = exp.EQ(this=cast(bent.copy(), "HUGEINT"), expression=cast(value.copy(), "HUGEINT"))
-        other = next(table for table in tables if table.column.kind is Kind.FLOAT)
-        said = f"beside floats in that of {other.type_name}, and no float is equal to it"
-        return _checked(name, here, whole, bent, said)
-    if column.kind is Kind.TIMESTAMP and (column.tick, shared.tick) == ("us", "ns"):
-        tried = exp.TryCast(this=value.copy(), to=bent.args["to"].copy())
-        other = next(table for table in tables if table.column.tick == "ns")
-        said = (
-            f"beside nanoseconds in that of {other.type_name}, which hold no time before 1677 or after 2262"
-        )
-        return _checked(name, here, exp.Not(this=exp.Is(this=tried, expression=exp.Null())), bent, said)
-    return bent
-
-
 def _loses(column: ColumnType) -> bool:
     """Whether DuckDB's own union of two types that are both read so may round, cut off or overflow."""
     return column.kind is Kind.FLOAT or column.checked
-
-
-def _checked(name: str, here: TableColumn, fits: exp.Expr, bent: exp.Expr, said: str) -> exp.Expr:
-    shown = reference(name, here.column)
-    text = exp.DPipe(
-        this=exp.DPipe(
-            this=exp.Literal.string(f"estero: column {name!r}: "),
-            expression=cast(shown, "VARCHAR"),
-            safe=True,
-        ),
-        expression=exp.Literal.string(f" in the table of {here.type_name} is {said}\n{_HINT}"),
-        safe=True,
-    )
-    missing = exp.Is(this=shown.copy(), expression=exp.Null())
-    error = exp.Anonymous(this="error", expressions=[text])
-    return exp.Case().when(exp.or_(missing, fits), bent).else_(error)
-
-
-def _engine_type(column: ColumnType) -> str:
-    """The DuckDB type of a column that inputs with different types share."""
-    if column.kind is Kind.DECIMAL:
-        return str(column.cast)
-    if column.kind is Kind.TIMESTAMP:
-        return "TIMESTAMP_NS" if column.tick == "ns" else "TIMESTAMP"
-    return {Kind.BOOL: "BOOLEAN", Kind.INT: "BIGINT", Kind.FLOAT: "DOUBLE"}.get(column.kind, "VARCHAR")

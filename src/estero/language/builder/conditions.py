@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import NoReturn, TypeAlias, overload
-from typing import cast as typed_as
 
 from estero.arguments import checked, shown
 from estero.errors import NOWHERE
@@ -20,7 +19,7 @@ from estero.language.builder.durations import duration_of, durations_of
 from estero.language.tree import expressions as e
 from estero.language.tree.depth import depth_of, known_depth
 from estero.language.tree.durations import Duration
-from estero.language.tree.functions import AGGREGATES, CAST_TYPES, CASTS, SCALAR_FUNCTIONS
+from estero.language.tree.functions import AGGREGATES
 from estero.language.tree.literals import Value
 from estero.language.tree.nodes import OpenText
 from estero.language.tree.paths import element_of, field_of, is_path
@@ -60,93 +59,9 @@ def param(name: str) -> Expression:
     return Expression(e.Parameter(None, name))
 
 
-@checked
-def call(function: str, *arguments: Operand) -> Expression:
-    """A scalar function of the language.
-
-    >>> print(call("length", var("a").name) > 3)
-    a[length(name) > 3]
-    """
-    if function not in SCALAR_FUNCTIONS:
-        raise ValueError(f"unknown function {function}; the functions are {', '.join(SCALAR_FUNCTIONS)}")
-    return Expression(e.Call(function, tuple(map(_node, arguments))))
-
-
-@checked
-def case(*whens: tuple[Condition | Expression, Operand], otherwise: Operand = None) -> Expression:
-    """The value behind the first condition that is true, else `otherwise`: ``CASE WHEN … END``.
-
-    >>> price = attribute("price")
-    >>> print(var("a")[case((price > 100, "high"), otherwise="low") == attribute("level")])
-    a[CASE WHEN price > 100 THEN 'high' ELSE 'low' END = level]
-    """
-    if not whens:
-        raise ValueError("a case needs at least one condition with its value")
-    for when in whens:
-        if len(when) != 2:
-            raise TypeError(f"a case takes pairs of a condition and its value, not {when!r}")
-    cases = tuple(e.When(_in_case(condition), _node(value)) for condition, value in whens)
-    return Expression(e.Case(cases, None if otherwise is None else _node(otherwise)))
-
-
-def _in_case(condition: Condition | Expression) -> e.Node:
-    """A condition as one part of a larger one: ``X.a`` for each ``a`` in ``X[…]``."""
-    if not isinstance(condition, Condition | Expression):
-        raise TypeError(
-            f"the condition of a case must be one like var('x').price > 5, not {shown(condition)}"
-        )
-    return outside(condition).tree if isinstance(condition, Condition) else condition.tree
-
-
-@checked
-def cast(value: Operand, type: str) -> Expression:
-    """The value as one of another type, NULL if it is not one: ``CAST(e AS INTEGER)``.
-
-    >>> print(cast(var("a").code, "INTEGER") > 3)
-    a[CAST(code AS INTEGER) > 3]
-    """
-    name = CAST_TYPES.get(type.upper())
-    if name is None:
-        raise ValueError(f"unknown type {type!r}; the types are {', '.join(CASTS)}")
-    return Expression(e.Cast(_node(value), name))
-
-
-@checked
-def aggregate(function: str, of: Expression | Variable, *, distinct: bool = False) -> Expression:
-    """A value of all events marked with a variable: ``aggregate("avg", var("a").price) > 5``.
-
-    >>> print(aggregate("sum", var("a").price * var("a").volume) > 1000)
-    sum(a.price * a.volume) > 1000
-    >>> print(aggregate("count", var("a").user, distinct=True) > 3)
-    count(DISTINCT a.user) > 3
-    """
-    if function not in AGGREGATES:
-        raise ValueError(f"unknown aggregate {function}; the aggregates are {', '.join(AGGREGATES)}")
-    name = typed_as(e.AggregateFunction, function)
-    if distinct and function != "count":
-        raise ValueError("only count takes distinct values: aggregate('count', …, distinct=True)")
-    if isinstance(of, Variable):
-        return Expression(e.Aggregate(name, of.variable_name))
-    variables = {node.variable for node in of.tree.walk() if isinstance(node, e.Attribute)}
-    if len(variables) != 1 or None in variables:
-        raise TypeError("an aggregate takes a variable, or an expression over the attributes of one")
-    (variable,) = variables
-    return Expression(e.Aggregate(name, str(variable), e.without_variable(of.tree), distinct))
-
-
-@checked
-def count(of: Expression | Variable, *, distinct: bool = False) -> Expression:
-    """The number of events marked with a variable, ``count(x)``, or of those with a value of an attribute.
-
-    >>> print((count(var("x")) >= 3) & (count(var("x").user, distinct=True) == 1))
-    count(x) >= 3 AND count(DISTINCT x.user) = 1
-    """
-    return aggregate("count", of, distinct=distinct)
-
-
 def constant(value: Value) -> Expression:
     """A constant as an expression: ``constant(1) < var("a").price`` is ``a[1 < price]``."""
-    return Expression(_literal(value))
+    return Expression(literal_of(value))
 
 
 def closed(low: Value, high: Value) -> e.Range:
@@ -155,57 +70,7 @@ def closed(low: Value, high: Value) -> e.Range:
     >>> print(var("a").grade.is_in("x", closed("a", "c")))
     a[grade IN {'x', 'a'..'c'}]
     """
-    return e.Range(_literal(low), _literal(high))
-
-
-@checked
-def holds(predicate: str, *arguments: Variable | Expression | Value) -> Condition:
-    """A predicate over sets of events by its name, on variables, their attributes and constants.
-
-    >>> print(holds("near", var("a"), var("b").price, 0.5))
-    near(a, b.price, 0.5)
-    """
-    return Condition(e.SetPredicate(predicate, tuple(map(_argument, arguments))))
-
-
-@checked
-def prev(value: Expression) -> Expression:
-    """The value of the previous event marked with the same variable.
-
-    >>> print(var("a").time - prev(var("a").time) <= timedelta(minutes=5))
-    a.time - prev(a.time) <= 5 MINUTES
-    """
-    match value.tree:
-        case e.Attribute(_, str()):
-            return Expression(e.Previous(value.tree))
-        case _:
-            raise TypeError("prev takes an attribute of a variable")
-
-
-@checked
-def increasing(values: Expression) -> Condition:
-    """The condition that each of these events has a larger value than the one before it.
-
-    >>> print(increasing(var("a").price))
-    increasing(a.price)
-    """
-    return holds("increasing", values)
-
-
-@checked
-def decreasing(values: Expression) -> Condition:
-    """The condition that each event has a smaller value than the one before it: ``decreasing(a.price)``."""
-    return holds("decreasing", values)
-
-
-@checked
-def outside(condition: Condition | Expression) -> Condition:
-    """The equivalent condition on ``X.a`` instead of ``X[… a …]``.
-
-    >>> print(var("a").price > 5, "/", outside(var("a").price > 5))
-    a[price > 5] / a.price > 5
-    """
-    return Condition(e.over_logic(condition.as_filter().tree, _with_variable))
+    return e.Range(literal_of(low), literal_of(high))
 
 
 @checked
@@ -329,7 +194,7 @@ class Expression:
         >>> print(var("x").user.count(distinct=True) > 3)
         count(DISTINCT x.user) > 3
         """
-        return aggregate("count", self, distinct=distinct)
+        return aggregated("count", self, distinct=distinct)
 
     def sum(self) -> Expression:
         """The sum over all events that a variable marks: ``sum(x.price * x.volume)``.
@@ -337,39 +202,39 @@ class Expression:
         >>> print((var("x").price * var("x").volume).sum())
         sum(x.price * x.volume)
         """
-        return aggregate("sum", self)
+        return aggregated("sum", self)
 
     def avg(self) -> Expression:
         """The mean over all events that a variable marks: ``avg(x.price)``."""
-        return aggregate("avg", self)
+        return aggregated("avg", self)
 
     def stddev(self) -> Expression:
         """The standard deviation over all events that a variable marks: ``stddev(x.price)``."""
-        return aggregate("stddev", self)
+        return aggregated("stddev", self)
 
     def median(self) -> Expression:
         """The median over all events that a variable marks: ``median(x.price)``."""
-        return aggregate("median", self)
+        return aggregated("median", self)
 
     def min(self) -> Expression:
         """The smallest value of all events that a variable marks: ``min(x.price)``."""
-        return aggregate("min", self)
+        return aggregated("min", self)
 
     def max(self) -> Expression:
         """The largest value of all events that a variable marks: ``max(x.price)``."""
-        return aggregate("max", self)
+        return aggregated("max", self)
 
     def first(self) -> Expression:
         """The value of the first event that a variable marks: ``first(x.price)``."""
-        return aggregate("first", self)
+        return aggregated("first", self)
 
     def last(self) -> Expression:
         """The value of the last event that a variable marks: ``last(x.price)``."""
-        return aggregate("last", self)
+        return aggregated("last", self)
 
     def list(self) -> Expression:
         """The values of all events that a variable marks, in order: ``list(x.price)``."""
-        return aggregate("list", self)
+        return aggregated("list", self)
 
     def __and__(self, other: Condition | Expression) -> Condition:
         return self.as_filter() & other
@@ -381,7 +246,7 @@ class Expression:
         return ~self.as_filter()
 
     def __abs__(self) -> Expression:
-        return call("abs", self)
+        return Expression(e.Call("abs", (self.tree,)))
 
     def is_in(self, *members: Value | range | e.Range | Expression) -> Condition:
         """Tests for one of these constants; ``range(1, 6)`` stands for ``1..5``, as does ``closed(1, 5)``.
@@ -495,6 +360,15 @@ class Condition:
         return Condition(self.tree, is_group=True)
 
 
+def aggregated(function: e.AggregateFunction, of: Expression, *, distinct: bool = False) -> Expression:
+    """A value of all events marked with the one variable whose attributes are in `of`."""
+    variables = {node.variable for node in of.tree.walk() if isinstance(node, e.Attribute)}
+    if len(variables) != 1 or None in variables:
+        raise TypeError("an aggregate takes a variable, or an expression over the attributes of one")
+    (variable,) = variables
+    return Expression(e.Aggregate(function, str(variable), e.without_variable(of.tree), distinct))
+
+
 def parameter_in(value: object) -> e.Parameter | None:
     """The parameter that an expression is, None for all others."""
     tree = value.tree if isinstance(value, Expression) else None
@@ -514,16 +388,17 @@ def _condition(node: e.Node) -> Condition:
     return Condition(node if variable is None else e.EventFilter(variable, e.without_variable(node)))
 
 
-def _node(value: object) -> e.Node:
+def node_of(value: object) -> e.Node:
+    """The node of a value, a constant included."""
     if isinstance(value, Expression | Condition):
         return value.tree
-    return _literal(value)
+    return literal_of(value)
 
 
 def _term(value: object) -> e.Node:
     """The node of an operand of arithmetic: a text is a duration, as there is no arithmetic on strings."""
     if not isinstance(value, str):
-        return _node(value)
+        return node_of(value)
     return e.Literal(Duration(sum(amount * unit.value for amount, unit in durations_of(value))))
 
 
@@ -536,7 +411,7 @@ def _beside(computed: e.Node, value: object) -> e.Node:
     y.time > x.time + 1 HOUR
     x[name = '30 minutes']
     """
-    return _term(value) if isinstance(computed, e.Arithmetic | e.Negative) else _node(value)
+    return _term(value) if isinstance(computed, e.Arithmetic | e.Negative) else node_of(value)
 
 
 def _joined(other: object, sign: str) -> Condition:
@@ -549,7 +424,8 @@ def _joined(other: object, sign: str) -> Condition:
     return other.as_filter()
 
 
-def _literal(value: object) -> e.Literal:
+def literal_of(value: object) -> e.Literal:
+    """The node of a constant; refuses what has no literal."""
     if isinstance(value, float) and math.isnan(value):
         raise ValueError("NaN has no literal")
     if isinstance(value, datetime):
@@ -572,30 +448,13 @@ def _text(text: str | Expression) -> str:
     return OpenText.of(parameter.name, NOWHERE)
 
 
-def _argument(argument: Variable | Expression | Value) -> e.VariableReference | e.Attribute | e.Literal:
-    if isinstance(argument, Variable):
-        return e.VariableReference(argument.variable_name)
-    if not isinstance(argument, Expression):
-        return _literal(argument)
-    match argument.tree:
-        case e.Attribute(_, str()) | e.Literal():
-            return argument.tree
-        case _:
-            raise TypeError("a predicate over sets takes variables, their attributes and constants")
-
-
-def _with_variable(part: e.Node) -> e.Node:
-    """``X.a`` for each ``a`` in ``X[…]``, without the brackets."""
-    return e.with_variable(part.predicate, part.variable) if isinstance(part, e.EventFilter) else part
-
-
 def _member(member: Value | range | e.Range | Expression) -> e.Literal | e.Range:
     if isinstance(member, e.Range):
         return member
     if (parameter := parameter_in(member)) is not None:
         return parameter
     if not isinstance(member, range):
-        return _literal(member)
+        return literal_of(member)
     if member.step != 1 or not member:
         raise ValueError(f"{member!r} is empty or skips numbers: a set takes ranges with step 1")
     return e.Range(e.Literal(member[0]), e.Literal(member[-1]))

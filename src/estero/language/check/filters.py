@@ -128,9 +128,9 @@ class VariablesChecker(KindChecker):
             self._no_attribute(variable, types, name, span, tuple(kinds))
             return None
         if len(kinds_of_name) > 1:
-            kinds_found = listed(sorted(kind.value for kind in kinds_of_name), "and")
+            listed_kinds = listed(sorted(kind.value for kind in kinds_of_name), "and")
             self._problems.add(
-                f"{named(name)} is {kinds_found}, depending on the type",
+                f"{named(name)} is {listed_kinds}, depending on the type",
                 span,
                 expected=f"an attribute of one kind in all types that {variable} marks",
                 hint="mark the types with different variables",

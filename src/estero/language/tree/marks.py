@@ -51,8 +51,11 @@ def marks_of(pattern: p.Pattern, variable: str | None) -> Marks:
         case p.Rename(inner) if variable is None:
             return marks_of(inner, None)
         case p.All(parts):
-            each_of = [marks_of(part, variable) for part in parts]
-            return Marks(max(marks.least for marks in each_of), min(sum(marks.most for marks in each_of), 2))
+            marks_by_part = [marks_of(part, variable) for part in parts]
+            return Marks(
+                max(marks.least for marks in marks_by_part),
+                min(sum(marks.most for marks in marks_by_part), 2),
+            )
         case p.Keep() | p.Rename() | p.Conjunction():
             return MANY
         case _:

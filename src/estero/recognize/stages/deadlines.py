@@ -101,7 +101,7 @@ class DeadlineHold(Stage[pa.RecordBatch]):
         return not self._alive().size and not self._deadlines.remembered(time)["deadline_last"].size
 
     def snapshot(self) -> Arrays:
-        """What has to be remembered, for `resume`."""
+        """The state to be kept, for `resume`."""
         waiting = [part for batch, words in self._with_words() for part in self._with_bits(batch, words)]
         together = pa.Table.from_batches(waiting, self._events).combine_chunks().to_batches()
         batch = together[0] if together else empty_batch(self._events)

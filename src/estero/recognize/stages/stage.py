@@ -40,7 +40,7 @@ class Stage(Generic[T]):
         return True
 
     def snapshot(self) -> Arrays:
-        """What has to be remembered, for `resume`."""
+        """The state to be kept, for `resume`."""
         return {}
 
     def resume(self, arrays: Arrays) -> None:
@@ -74,7 +74,7 @@ class Pipeline(Stage[T]):
         self.forgets = any(stage.forgets for stage in stages)
 
     def push(self, item: T) -> Iterator[T]:
-        """What passes all stages."""
+        """The items that pass all stages."""
         return self._push_from(0, item)
 
     def _push_from(self, number: int, item: T) -> Iterator[T]:
@@ -95,7 +95,7 @@ class Pipeline(Stage[T]):
         return all(stage.idle(time) for stage in self.stages)
 
     def snapshot(self) -> Arrays:
-        """What all stages have to remember."""
+        """The states of all stages."""
         return {name: array for stage in self.stages for name, array in stage.snapshot().items()}
 
     def resume(self, arrays: Arrays) -> None:

@@ -1,4 +1,4 @@
-"""The stage of LIMIT … PER: so many complex events pass in an interval of time, counted at each end."""
+"""The stage of LIMIT … PER: at most n complex events pass in an interval of time, counted at each end."""
 
 from __future__ import annotations
 

@@ -8,31 +8,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from estero.classify.arrays import array_of
-from estero.classify.column_names import KEYS, POSITION, TIME
+from estero.classify.column_names import POSITION, TIME
 from estero.plan.division import ThreadDivision
-from estero.recognize.batch_columns import numbers_of, side_by_side
+from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.recognition import Recognition
 from estero.recognize.set_reader import SetReader
 from estero.recognize.threads import ranges
 from estero.recognize.threads.channels import Channel, Channels
+from estero.recognize.threads.lanes import AHEAD, along_lanes, started
 from estero.recognize.threads.questions import Question
 from estero.recognize.threads.ranges import Range, RangeCutter
-
-_AHEAD = 2
-"""How many parts are begun for each thread before the first of them has been read."""
-_MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
 
 T = TypeVar("T")
 
@@ -67,7 +62,8 @@ class Divided:
             if cutter.pays:
                 return self._by_ranges(question, cutter.cut(batches))
         if division.by_keys and (division.in_order or not question.ordered):
-            return self._by_keys(question, batches)
+            lanes = [_KeyLane(question, self.open(), self.known) for _ in range(self.threads)]
+            return along_lanes(lanes, batches, question.merged, self.read)
         return self._alone(question, batches)
 
     def _stamps(self, batch: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -87,12 +83,12 @@ class Divided:
         idle: deque[_Reused] = deque()
         begun: deque[tuple[Range, Channel[T]]] = deque()
         with ExitStack() as stack:
-            workers = stack.enter_context(_threads(self.threads))
+            workers = stack.enter_context(started(self.threads))
             channels: Channels[T] = stack.enter_context(Channels())
             for stretch in stretches:
                 items = partial(self._of_range, idle, question, stretch)
                 begun.append((stretch, channels.begin(workers, items)))
-                if len(begun) > _AHEAD * self.threads:
+                if len(begun) > AHEAD * self.threads:
                     yield from self._read(channels, *begun.popleft())
             while begun:
                 yield from self._read(channels, *begun.popleft())
@@ -115,42 +111,22 @@ class Divided:
         yield from question.rest(recognition.reader)
         idle.append(reused)
 
-    # ----------------------------------------------------------------------------------- by keys
 
-    def _by_keys(self, question: Question[T], batches: Iterable[pa.RecordBatch]) -> Iterator[T]:
-        """Each thread has the partitions of some keys, from the first event to the last."""
-        begun: deque[tuple[pa.RecordBatch, list[Channel[T]]]] = deque()
-        recognitions = [self.open() for _ in range(self.threads)]
-        with ExitStack() as stack:
-            workers = [stack.enter_context(_threads(1)) for _ in recognitions]
-            channels: Channels[T] = stack.enter_context(Channels())
-            for batch in batches:
-                parts = zip(workers, recognitions, _dealt(batch, self.threads), strict=True)
-                begun.append(
-                    (
-                        batch,
-                        [
-                            channels.begin(worker, partial(_of_batch, question, recognition, part))
-                            for worker, recognition, part in parts
-                        ],
-                    )
-                )
-                if len(begun) > _AHEAD:
-                    yield from self._merged(question, channels, *begun.popleft())
-            while begun:
-                yield from self._merged(question, channels, *begun.popleft())
-            known = self.known()
-            last = [
-                channels.begin(worker, partial(_last, question, recognition, known))
-                for worker, recognition in zip(workers, recognitions, strict=True)
-            ]
-            yield from question.merged([channels.read(channel) for channel in last])
+@dataclass(frozen=True, slots=True)
+class _KeyLane(Generic[T]):
+    """The recognition of some partitions, and what is asked of it; `known` is as in `Divided`."""
 
-    def _merged(
-        self, question: Question[T], channels: Channels[T], batch: pa.RecordBatch, parts: list[Channel[T]]
-    ) -> Iterator[T]:
-        yield from question.merged([channels.read(part) for part in parts])
-        self.read(batch)
+    question: Question[T]
+    recognition: Recognition
+    known: Callable[[], int | None]
+
+    def push(self, batch: pa.RecordBatch) -> Iterator[T]:
+        """What ends in the next batch."""
+        return _asked(self.question, self.recognition.reader, self.recognition.recognize(batch))
+
+    def rest(self) -> Iterator[T]:
+        """What is decided as the stream ends."""
+        return _last(self.question, self.recognition, self.known())
 
 
 @dataclass(slots=True)
@@ -170,10 +146,6 @@ class _Reused:
         unread = batch.slice(int(np.searchsorted(positions, self.last, "right")))
         self.last = max(self.last, int(positions[-1]))
         return unread
-
-
-def _threads(number: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(number, thread_name_prefix="estero-recognize")
 
 
 def _at_least(
@@ -196,18 +168,6 @@ def _asked(question: Question[T], reader: SetReader, sets: Iterable[EndedSets]) 
         yield from question.items(reader, ended)
 
 
-def _of_batch(question: Question[T], recognition: Recognition, batch: pa.RecordBatch) -> Iterator[T]:
-    return _asked(question, recognition.reader, recognition.recognize(batch))
-
-
 def _last(question: Question[T], recognition: Recognition, known: int | None) -> Iterator[T]:
     yield from _asked(question, recognition.reader, recognition.ended(known))
     yield from question.rest(recognition.reader)
-
-
-def _dealt(batch: pa.RecordBatch, threads: int) -> Iterator[pa.RecordBatch]:
-    """The rows of each thread, in order; those of one key are one thread's."""
-    mixed = np.bitwise_xor.reduce(side_by_side(batch, KEYS), axis=1) * _MIX
-    lane = (mixed >> np.uint64(32)) % np.uint64(threads)
-    for thread in range(threads):
-        yield batch.take(array_of(np.flatnonzero(lane == thread)))

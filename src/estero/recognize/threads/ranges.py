@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 Stamps = Callable[[pa.RecordBatch], NDArray[np.int64]]
 """The numbers that windows are measured in, ascending: positions, or times in ticks."""
 
-SHORTEST = 1 << 16
+SHORTEST = 1 << 17
 """Rows of a range, at least: to open a recognition takes as long as some thousand events."""
 LONGEST = 1 << 20
 """Rows of a range, at most; where windows are longer than a part of that, ranges do not pay."""

@@ -22,7 +22,7 @@ from estero.plan.levels import PartialsPlan
 from estero.plan.plan import Classification, Plan
 from estero.spark.batch.distribute import distribute, number_of_shares
 from estero.spark.failures import jobs
-from estero.spark.frames import columns_in_room, in_room
+from estero.spark.frames import positional, positional_columns
 from estero.spark.rows import rows_of
 from estero.spark.work import Batches, Work, spark_schema
 
@@ -87,9 +87,9 @@ def _known(df: DataFrame, work: Work, until: Until | None) -> int | None:
     asked = work.plan.wait is not None or (partials and not work.plan.by_position)
     if not asked or known == AFTER_ALL:
         return known
-    text = Clauses(work.plan.classification, SPARK, columns_in_room(df.schema)).time()
+    text = Clauses(work.plan.classification, SPARK, positional_columns(df.schema)).time()
     with jobs():
-        last = in_room(df).selectExpr(f"max({text}) AS last").collect()[0]["last"]
+        last = positional(df).selectExpr(f"max({text}) AS last").collect()[0]["last"]
     if known is not None:
         check_until(known, last)
         return known
@@ -178,7 +178,7 @@ def _with_key(
     """
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
-    columns = columns_read(classification, SPARK, columns_in_room(df.schema))
+    columns = columns_read(classification, SPARK, positional_columns(df.schema))
     types: dict[str, list[str]] = {}
     for type_name, attribute in shared.items():
         types.setdefault(attribute, []).append(type_name)
@@ -194,4 +194,4 @@ def _with_key(
         texts.append(f"xxhash64({clauses.time() or '0'})")
     name = free_name("shared", df.columns)
     key = F.coalesce(*map(F.expr, texts))
-    return in_room(df).withColumn(name, key).toDF(*df.columns, name), name
+    return positional(df).withColumn(name, key).toDF(*df.columns, name), name

@@ -31,7 +31,7 @@ LEAST_WINDOWS = 8
 MOST_ROWS = 30_000_000
 """A range has no more rows than that, whether they are relevant or not.
 
-Tasks then come in several rounds, and where relevant events lie unevenly, a task that is done makes room for
+Tasks then come in several rounds; where relevant events lie unevenly, a task that is done leaves its core to
 the next. A round costs 0.1 s.
 """
 _FILES, _GROUPS = 8, 24

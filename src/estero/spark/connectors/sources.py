@@ -117,7 +117,7 @@ def _files(spark: SparkSession, address: Address, schema: StructType | None) -> 
     if address.scheme == "csv" and schema is not None:
         options["header"] = True
     if schema is None:
-        known = _found(spark, address)
+        known = _columns_of_files(spark, address)
         if isinstance(known, TextReading):
             return known.follow(spark.readStream, _watched(address.place), address.options)
         schema = known
@@ -125,7 +125,7 @@ def _files(spark: SparkSession, address: Address, schema: StructType | None) -> 
     return reader.schema(schema).load(_watched(address.place))
 
 
-def _found(spark: SparkSession, address: Address) -> StructType | TextReading:
+def _columns_of_files(spark: SparkSession, address: Address) -> StructType | TextReading:
     """The columns of the files that are there: their schema, and for text how it is read."""
     if "://" in address.place:
         reader = spark.read.format(address.scheme).options(**address.options)

@@ -17,7 +17,7 @@ from estero.errors import DataError
 from estero.events.files.partitions import Partitions
 from estero.spark.failures import ILLEGAL_NANOSECONDS, NANOS_AS_INTEGERS
 from estero.spark.files.partitions import finding, typed
-from estero.spark.frames import in_room
+from estero.spark.frames import positional
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +66,7 @@ def _with_nanoseconds(
             texts.append(f"{COLUMN}{place}")
     with finding(spark, partitions) as reader:
         read = reader().schema(schema).parquet(*places)
-    return in_room(read).selectExpr(*texts).toDF(*schema.names)
+    return positional(read).selectExpr(*texts).toDF(*schema.names)
 
 
 def _instant(nanoseconds: str, *, zoned: bool) -> str:

@@ -31,7 +31,7 @@ def open_names(steps: int) -> tuple[str, ...]:
     return tuple(f"open_{step}" for step in range(1, steps + 1))
 
 
-def found_schema(steps: int) -> str:
+def turn_schema(steps: int) -> str:
     """The columns of a turn's rows: blobs and, in its last row, counts, what is open and since when."""
     numbers = [f"{name} BIGINT" for name in (*COUNTS, *open_names(steps), OLDEST)]
     return ", ".join([*numbers, *(f"{name} BINARY" for name in _BLOBS)])
@@ -109,7 +109,7 @@ class Stages:
         watermark = state.getCurrentWatermarkMs()
         turn = Turn(self.duty, held, watermark if watermark > 0 else None, newest)
         if blobs or turn.is_due:
-            yield from self._found(turn.run(blobs))
+            yield from self._blobs_of(turn.run(blobs))
             held = turn.close()
             if held is not None:
                 state.update(held)
@@ -124,7 +124,7 @@ class Stages:
             numbers = (*counts, *progress.runs, progress.oldest)
             yield self._row(numbers=numbers, late_events=self._late_blob(turn))
 
-    def _found(self, answers: Iterator[pa.RecordBatch]) -> Frames:
+    def _blobs_of(self, answers: Iterator[pa.RecordBatch]) -> Frames:
         """The answers as blobs, and rows of nothing where PySpark is to send what it has."""
         held_back = 0
         for batch in gathered(answers, self.duty.work.answer, rows=_ROWS, size=_BYTES):

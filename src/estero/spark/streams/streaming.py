@@ -33,8 +33,8 @@ from estero.spark.streams.stages import (
     MATCH,
     OLDEST,
     Stages,
-    found_schema,
     open_names,
+    turn_schema,
 )
 from estero.spark.streams.watermark import DELAY, Clock, clock_of
 from estero.spark.work import Work, spark_schema
@@ -107,7 +107,7 @@ def _connected(rows: DataFrame, stages: Stages, events: StructType | None) -> Da
     packed = rows.mapInArrow(stages.pack(), _packed_schema())
     steps = stages.duty.steps
     turned = packed.groupBy("bucket").applyInPandasWithState(
-        stages.turn(), found_schema(steps), HELD, "append", "EventTimeTimeout"
+        stages.turn(), turn_schema(steps), HELD, "append", "EventTimeTimeout"
     )
     sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in (*COUNTS, *open_names(steps))]
     turned = turned.observe(METRICS, *sums, *_since_when(stages.duty))

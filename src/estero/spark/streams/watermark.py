@@ -12,7 +12,7 @@ from estero.engine.int64 import GREATEST
 from estero.errors import DataError
 from estero.events.streams.stream_layout import Lateness, ticks_of
 from estero.plan.plan import Classification
-from estero.spark.frames import columns_in_room, in_room
+from estero.spark.frames import positional, positional_columns
 from estero.spark.streams.ticks import MS, Ticks
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _TOO_LARGE = "estero: a time is too large for a timestamp: say its time_unit, or
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A DataFrame in the room (frames.py) with a watermark on `column`.
+    """A DataFrame, `positional` (frames.py), with a watermark on `column`.
 
     It is `lateness` ticks behind, None where it is the user's own.
     """
@@ -68,16 +68,16 @@ def clock_of(
             column=time,
             hint="leave one of them out",
         )
-    return Clock(in_room(df), in_room(df).columns[df.columns.index(time)], ticks, None)
+    return Clock(positional(df), positional(df).columns[df.columns.index(time)], ticks, None)
 
 
 def _new_clock(df: DataFrame, classification: Classification, ticks: Ticks, lateness: str) -> Clock:
     """The DataFrame with a column of timestamps that Spark follows."""
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
-    text = f"({Clauses(classification, SPARK, columns_in_room(df.schema)).time()})"
+    text = f"({Clauses(classification, SPARK, positional_columns(df.schema)).time()})"
     clock = F.expr(clock_sql(text, ticks))
-    followed = in_room(df).withColumn(CLOCK, clock).withWatermark(CLOCK, lateness)
+    followed = positional(df).withColumn(CLOCK, clock).withWatermark(CLOCK, lateness)
     delay = int(followed.schema[CLOCK].metadata[DELAY])
     return Clock(followed, CLOCK, ticks, ticks.from_ms(delay))
 

@@ -7,7 +7,7 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import Found
+from estero.engine.cursor import Reported
 from estero.engine.runs.aged import run_aged
 from estero.engine.runs.aged.run_aged import Aged, Ages
 from estero.engine.runs.aged.states import aged_arrays, check_aged_runs, with_aged_runs
@@ -42,10 +42,10 @@ class AgedRuns(CeaRuns):
         self._ages = new(Ages, states=8, clocks=settings.clocks)
         self._known = 0
 
-    def _advance(self, found: Found) -> int:
+    def _advance(self, reported: Reported) -> int:
         if self._known < self._builder.states:
             self._learn_ages()
-        read = found, self._events, self._cursor, self.settings.gaps, self.consume
+        read = reported, self._events, self._cursor, self.settings.gaps, self.consume
         return int(run_aged.advance(self._builder.tables, self._ages, self.store, *read))
 
     def _learn_ages(self) -> None:
@@ -65,8 +65,8 @@ class AgedRuns(CeaRuns):
             self._ages.queued[state] = bool((self._ages.length[state] != run_aged.NEVER).any())
             self._known += 1
 
-    def _make_room(self, needed: dict[str, int]) -> None:
-        super()._make_room(needed)
+    def _enlarge_pools(self, needed: dict[str, int]) -> None:
+        super()._enlarge_pools(needed)
         rows = self.store.entries.next.size
         if rows > self.store.queues.oldest.size:
             self._replace("queues", grown(self.store.queues, rows=rows))

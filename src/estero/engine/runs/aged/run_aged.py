@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import DONE, FULL, GROW, Found, automaton_cursor_of, report
+from estero.engine.cursor import DONE, GROW, Reported, automaton_cursor_of, report
 from estero.engine.kernels import FLAG, INT, Grid, inlined, kernel, pool, step
 from estero.engine.runs.aged.queues import (
     MOST_TREES,
@@ -39,6 +39,7 @@ from estero.engine.runs.run_cea import (
     add_list,
     add_node,
     begin,
+    capacity_for,
     find_entry,
     lacks,
     look_up,
@@ -317,7 +318,7 @@ def most_nodes(lengths, visited, fills):  # type: ignore[no-untyped-def]
 def look(automaton, aged, reported, events, cursor, here):  # type: ignore[no-untyped-def]
     """Moves on the runs that are old enough, and looks up every row; see `reading.read_events`.
 
-    A fill takes two cells, an entry, a run that waits, and a root at most, and scratch as in `run_cea.look`.
+    A fill takes at most one run that waits beside what `capacity_for` provides.
     """
     tables, ages = automaton
     if not here.in_gap:
@@ -326,13 +327,10 @@ def look(automaton, aged, reported, events, cursor, here):  # type: ignore[no-un
             return code, np.int64(0), (0, np.int64(0), 0, np.int64(0))
     code, fills, touched, first_row, visited, lengths = look_up(tables, aged, cursor, here, make_union)
     if code == DONE and fills > 0:
-        if lacks(aged, cursor, most_nodes(lengths, visited, fills), 2 * fills, fills, lengths + fills):
-            code = GROW
-        elif fills > aged.waiting.free[1]:
+        code = capacity_for(aged, reported, cursor, most_nodes(lengths, visited, fills), fills, lengths)
+        if fills > aged.waiting.free[1]:
             cursor.need_waiting = fills
             code = GROW
-        elif reported.size[0] + fills > reported.event.size:
-            code = FULL
     return code, fills, (touched, np.int64(first_row), visited, lengths)
 
 
@@ -442,7 +440,7 @@ def drop(automaton, aged, partition):  # type: ignore[no-untyped-def]  # noqa: A
     drop_partition(aged.cells, aged.entries, aged.queues, aged.waiting, aged.partitions, partition)
 
 
-@kernel(Tables, Ages, Aged, Found, Events, Cursor, FLAG, INT)
+@kernel(Tables, Ages, Aged, Reported, Events, Cursor, FLAG, INT)
 def advance(tables, ages, aged, reported, events, cursor, gaps, consume):  # type: ignore[no-untyped-def]
     """Reads events; see `reading.read_events`.
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.batch import EventBatch
-from estero.engine.cursor import CONSUME_NONE, Found, taken_needs
+from estero.engine.cursor import CONSUME_NONE, Reported, taken_needs
 from estero.engine.runs.joined import run_chain
 from estero.engine.runs.joined.run_chain import (
     ChainTables,
@@ -86,16 +86,16 @@ class ChainRuns(KeyedRuns):
         super().load(batch, starts, first)
         self.nodes.size[1] = 0
 
-    def advance(self, found: Found, last: int) -> int:
+    def advance(self, reported: Reported, last: int) -> int:
         """See `Runs`."""
         self._cursor.last = last
-        read = self._fired, found, self._events, self._cursor, self.consume
+        read = self._fired, reported, self._events, self._cursor, self.consume
         return int(advance_chain(self.tables, self.compact, self.index, self._forgotten, *read))
 
-    def make_room(self, held: Sequence[Roots] | None) -> None:
+    def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
         """See `Runs`. Nodes that only end are forgotten once they are read, unless they are held."""
         needed = taken_needs(self._cursor)
-        self._make_index_room(needed["slots"], self.forgotten)
+        self._ensure_index_capacity(needed["slots"], self.forgotten)
         if held is None:
             self.nodes.size[1] = 0
         nodes = int(self.nodes.size.sum()) + needed["nodes"]
@@ -122,7 +122,7 @@ class ChainRuns(KeyedRuns):
         return node, int(np.searchsorted(self.entries.node[: self.entries.size[0]], node))
 
     def _grow(self, nodes: int, entries: int, held: Sequence[Roots]) -> None:
-        """Sees to it that no more than half of anything is in use, with the room that is needed."""
+        """Enlarges pools until what is used and what is needed take no more than half of each."""
         needed = int(self.nodes.size.sum()) + nodes
         if 2 * needed > self.nodes.mark.size:
             self._grow_nodes(3 * needed, held)
@@ -131,7 +131,7 @@ class ChainRuns(KeyedRuns):
             self.entries = grown(self.entries, rows=3 * needed)
 
     def _grow_nodes(self, rows: int, held: Sequence[Roots]) -> None:
-        """Makes room for so many; nodes that only end stay last; whoever holds them holds new numbers."""
+        """Enlarges the pool of nodes to `rows`; those that only end stay last, renumbered in what is held."""
         old, ended = self.nodes, int(self.nodes.size[1])
         self.nodes = grown(old, rows=rows)
         for _, field, _ in kept_columns(RunNodes, ""):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import CONSUME_NONE, Found, taken_needs
+from estero.engine.cursor import CONSUME_NONE, Reported, taken_needs
 from estero.engine.runs.joined import run_pcea
 from estero.engine.runs.joined.run_pcea import PceaTables, advance_pcea, new_fired
 from estero.engine.runs.keyed_runs import LEAST_CAPACITY, KeyedRuns
@@ -16,16 +16,16 @@ from estero.engine.snapshots.snapshot_pcea import moved_heaps, ordered_of, waiti
 from estero.engine.snapshots.sound import check_heaps, check_index, check_trees
 from estero.engine.store.hash_index import rename_roots
 from estero.engine.store.heap import HeapNodes, Products
-from estero.engine.store.ordered_index import OrderedIndex, new_ordered_index, rename_trees, with_room
+from estero.engine.store.ordered_index import OrderedIndex, new_ordered_index, rename_trees, with_capacity
 from estero.engine.store.schema import grown, new, read
 from estero.engine.walk.products import Heaps, ProductCounter
 from estero.engine.walk.roots import Roots
 
 _LONG = 64
-"""Where more nodes on rims than so many were counted for each product, rims are long."""
+"""Rims are long where more nodes on them than this were counted for each product."""
 
 _COMFORT = 8
-"""Up to so many times the first capacity, pools grow after each compaction."""
+"""Pools grow after each compaction up to this multiple of the first capacity."""
 
 
 class PceaRuns(KeyedRuns):
@@ -78,20 +78,20 @@ class PceaRuns(KeyedRuns):
         """See `Runs`."""
         return not waits(self.index, self._in_order, max(oldest, self.forgotten))
 
-    def advance(self, found: Found, last: int) -> int:
+    def advance(self, reported: Reported, last: int) -> int:
         """See `Runs`."""
         self._cursor.last = last
-        read = self._fired, found, self._events, self._cursor, self.consume
+        read = self._fired, reported, self._events, self._cursor, self.consume
         return int(
             advance_pcea(self.tables, self.compact, self.index, self._in_order, self._forgotten, *read)
         )
 
-    def make_room(self, held: Sequence[Roots] | None) -> None:
+    def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
         """See `Runs`."""
         needed = taken_needs(self._cursor)
         oldest = max(int(self._events.oldest[self._cursor.at]), self.forgotten)
-        self._make_index_room(needed["entries"], oldest)
-        self.ordered = with_room(self.ordered, oldest, needed["values"])
+        self._ensure_index_capacity(needed["entries"], oldest)
+        self.ordered = with_capacity(self.ordered, oldest, needed["values"])
         used, used_children = self.products.size.tolist()
         if (
             used + needed["products"] > self.products.mark.size
@@ -110,16 +110,16 @@ class PceaRuns(KeyedRuns):
         self.counter.forget()
 
     def _grow(self, products: int, children: int, nodes: int) -> None:
-        """Sees to it that no more than half of anything is in use, with the room that is needed.
+        """Enlarges pools until what is used and what is needed take no more than half of each.
 
         A compaction takes 0.1 ms even if it moves nothing, so that some thousands of events have to share it.
-        Measured on a star of 3 atoms in windows of 100 events: 119 ns an event with room for 4,096, 100 with
+        Measured on a star of 3 atoms in windows of 100 events: 119 ns an event with 4,096 rows, 100 with
         32,768, 99 with 65,536. But a compaction cuts off what has expired, and makes rims short: where counts
-        go through long ones (starts in no order, windows of 10,000: 16 µs an event with little room, 28 with
-        much), there is no more room than needed.
+        go through long ones (starts in no order, windows of 10,000: 16 µs an event with few rows, 28 with
+        many), pools have no more rows than needed.
 
-        There is never less room for children and nodes than for products: a compaction, which goes through
-        all of them, then pays for itself whichever of them was full.
+        Never do fewer children and nodes fit than products: a compaction, which goes through all of them,
+        then pays for itself whichever of them was full.
         """
         used, used_children = self.products.size.tolist()
         steps, self._steps = self.counter.steps - self._steps, self.counter.steps

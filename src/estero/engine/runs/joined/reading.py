@@ -13,7 +13,7 @@ import numpy as np
 from estero.engine.batch import BITS_IN_WORD
 from estero.engine.cursor import CONSUME_ANY, CONSUME_ANY_ASKED, CONSUME_PARTITION, DONE, FULL, GROW
 from estero.engine.kernels import inlined, step
-from estero.engine.runs.forgotten import first_kept, forget, has_room_for_one
+from estero.engine.runs.forgotten import first_kept, forget, has_free_slot
 
 
 class Here(NamedTuple):
@@ -89,7 +89,7 @@ def read_keyed(  # type: ignore[no-untyped-def]
         if tally.fires > 0:
             is_short, most = lacks(tables, compact, index, ordered, cursor, tally)
             if forgotten is not None:
-                is_short = is_short or not has_room_for_one(forgotten)
+                is_short = is_short or not has_free_slot(forgotten)
             if is_short:
                 forget_probes(fired)
                 return GROW

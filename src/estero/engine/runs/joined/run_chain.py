@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.batch import KeyedEvents
-from estero.engine.cursor import DONE, Found, cursor_of, report
+from estero.engine.cursor import DONE, Reported, cursor_of, report
 from estero.engine.kernels import INT, Cube, Grid, Maybe, inlined, kernel, pool
 from estero.engine.runs.joined.reading import Tally, read_keyed
 from estero.engine.runs.joined.run_pcea import firsts
@@ -366,7 +366,7 @@ def write(tables, lists, index, ordered, fired, reported, events, here, tally, m
     within_bound(reported.size[0] - reported_before, tally.ends)
 
 
-@kernel(ChainTables, Lists, HashIndex, Maybe(HashIndex), ChainFired, Found, KeyedEvents, Cursor, INT)
+@kernel(ChainTables, Lists, HashIndex, Maybe(HashIndex), ChainFired, Reported, KeyedEvents, Cursor, INT)
 def advance_chain(tables, lists, index, forgotten, fired, reported, events, cursor, consume):  # type: ignore[no-untyped-def]
     """Reads events; see `read_keyed`. `lists` are `walk.list_counts.Lists`."""
     return read_keyed(

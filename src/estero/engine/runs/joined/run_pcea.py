@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.batch import KeyedEvents
-from estero.engine.cursor import DONE, GROW, Found, cursor_of, report
+from estero.engine.cursor import DONE, GROW, Reported, cursor_of, report
 from estero.engine.kernels import INT, Maybe, inlined, kernel, pool, step
 from estero.engine.runs.joined.reading import Tally, read_keyed
 from estero.engine.runs.reading import within_bound
@@ -33,7 +33,7 @@ from estero.engine.store.ordered_index import (
     LESS_EQUAL,
     NOT_EQUAL,
     OrderedIndex,
-    has_room,
+    has_capacity,
     insert,
     most_nodes,
     query,
@@ -380,7 +380,7 @@ def lacks(tables, heaps, index, ordered, cursor, tally):  # type: ignore[no-unty
     short_of_values = False
     if ordered is not None and tally.waits_in_order > 0:
         most += tally.fires + most_nodes(ordered, nodes, tally.waits_in_order)
-        short_of_values = not has_room(ordered, tally.waits_in_order)
+        short_of_values = not has_capacity(ordered, tally.waits_in_order)
     if (
         products.size[0] + tally.fires > products.mark.size
         or products.size[1] + tally.gathered > products.child.size
@@ -473,7 +473,7 @@ def write(tables, heaps, index, ordered, fired, reported, events, here, tally, m
     Maybe(OrderedIndex),
     Maybe(HashIndex),
     Fired,
-    Found,
+    Reported,
     KeyedEvents,
     Cursor,
     INT,

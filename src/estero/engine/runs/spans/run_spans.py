@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import DONE, FULL, GROW, MISS, Found, automaton_cursor_of, report
+from estero.engine.cursor import DONE, FULL, GROW, MISS, Reported, automaton_cursor_of, report
 from estero.engine.kernels import FLAG, INT, Grid, inlined, kernel, pool, step
 from estero.engine.runs.reading import missing, read_events, within_bound
 from estero.engine.runs.run_cea import (
@@ -431,7 +431,7 @@ def drop(automaton, spanned, partition):  # type: ignore[no-untyped-def]  # noqa
     drop_spans(spanned.members, spanned.spans, spanned.partitions, partition)
 
 
-@kernel(Tables, Contest, Spanned, Found, Events, Cursor, FLAG, INT, Order)
+@kernel(Tables, Contest, Spanned, Reported, Events, Cursor, FLAG, INT, Order)
 def advance(tables, contest, spanned, reported, events, cursor, gaps, consume, ordering):  # type: ignore[no-untyped-def]
     """Reads events; see `read_events`.
 

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import Found
+from estero.engine.cursor import Reported
 from estero.engine.runs.cea_runs import CeaRuns
 from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.spans import run_spans
@@ -49,8 +49,8 @@ class SpanRuns(CeaRuns):
         self._contested = 0
         self._ask()
 
-    def _advance(self, found: Found) -> int:
-        read = found, self._events, self._cursor, self.settings.gaps, self.consume
+    def _advance(self, reported: Reported) -> int:
+        read = reported, self._events, self._cursor, self.settings.gaps, self.consume
         tables, contest = self._builder.tables, self._contest
         return int(run_spans.advance(tables, contest, self.store, *read, self._order))
 

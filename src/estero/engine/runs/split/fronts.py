@@ -76,7 +76,7 @@ class Groups(NamedTuple):
 
 
 def table_sizes(capacity: int, joins: int) -> dict[str, int]:
-    """The sizes of the hash tables of so many keys, of which `joins` registers are compared for equality."""
+    """The sizes of hash tables for `capacity` keys, with `joins` registers compared for equality."""
     slots = 1 << max(3, int(capacity - 1).bit_length())
     return {"links": (1 + joins) * capacity, "slots": (1 + joins) * slots}
 

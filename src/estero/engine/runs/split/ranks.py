@@ -19,7 +19,7 @@ FIRST_STEP = {NO_ORDER: 0, NEXT: LARGEST_STEP, LAST: 1}
 
 @step
 def ranked(elements, keys, groups, partitions, partition, ranks):  # type: ignore[no-untyped-def]
-    """How many elements a partition has; writes their ranks to ranks[1:], as far as there is room."""
+    """How many elements a partition has; writes their ranks to ranks[1:], as far as they fit."""
     count = 0
     group = partitions.first[partition]
     while group != NONE:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import DONE, FULL, GROW, Found, automaton_cursor_of, report
+from estero.engine.cursor import DONE, FULL, GROW, Reported, automaton_cursor_of, report
 from estero.engine.kernels import FLAG, INT, INT32S, Grid, inlined, kernel, pool, step
 from estero.engine.runs.reading import missing, read_events, within_bound
 from estero.engine.runs.run_cea import (
@@ -589,7 +589,7 @@ def drop(automaton, split, partition):  # type: ignore[no-untyped-def]
     drop_partition(cells, elements, keys, groups, program.joins, partitions, partition)
 
 
-@kernel(Tables, Program, Split, Found, Events, Cursor, FLAG, INT, Order)
+@kernel(Tables, Program, Split, Reported, Events, Cursor, FLAG, INT, Order)
 def advance(tables, program, split, reported, events, cursor, gaps, consume, ordering):  # type: ignore[no-untyped-def]
     """Reads events; see `read_events`.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import Found
+from estero.engine.cursor import Reported
 from estero.engine.runs.cea_runs import CAPACITY, CeaRuns
 from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.split import run_split
@@ -29,18 +29,18 @@ class SplitRuns(CeaRuns):
         sizes = {"registers": registers, "runs": CAPACITY, "merging": CAPACITY, "ranks": CAPACITY}
         super().__init__(automaton, settings, **sizes, **table_sizes(CAPACITY, self._program.joins.size))
         visible = np.array([] if settings.visible is None else settings.visible, np.bool_)
-        windowed = settings.window is not None or settings.each
-        self._order = Order(settings.order, windowed, visible, settings.each, settings.apart)
+        windowed = settings.window is not None or settings.per_start
+        self._order = Order(settings.order, windowed, visible, settings.per_start, settings.apart)
 
-    def _advance(self, found: Found) -> int:
-        read = found, self._events, self._cursor, self.settings.gaps, self.consume
+    def _advance(self, reported: Reported) -> int:
+        read = reported, self._events, self._cursor, self.settings.gaps, self.consume
         return int(run_split.advance(self._builder.tables, self._program, self.store, *read, self._order))
 
-    def _make_room(self, needed: dict[str, int]) -> None:
+    def _enlarge_pools(self, needed: dict[str, int]) -> None:
         taken = {name: needed.pop(name) for name in ("runs", "merging", "ranks")}
         self._replace("taken", with_sizes(self.store.taken, **taken))
         rows = needed.pop("keys")
-        super()._make_room({**needed, "groups": rows})
+        super()._enlarge_pools({**needed, "groups": rows})
         keys, joins = self.store.keys, self._program.joins
         if rows > keys.free[1]:
             rows += 2 * keys.group.size

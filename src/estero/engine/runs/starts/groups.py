@@ -28,14 +28,14 @@ from estero.engine.store.schema import STATES, counters, data, free_rows, heads,
 Cursor = cursor_of(
     *("miss_state", "miss_class", "need_groups", "decided", "until", "behind", "origin"),
     *("need_nodes", "need_members", "need_made", "pair", "reading", "member", "read"),
-    *("began", "began_found", "began_nodes"),
+    *("began", "began_reported", "began_nodes"),
 )
 """`decided`: the first start that is not decided; `until`: the end of the last one kept of all partitions;
 `behind`: the number of the batch's first event; `origin`: the sequence number of event 0.
 
 The last two lines are for `replay`: the `pair` at hand, the event of it to be read next (`reading`, NONE: it
 is not begun), the first `member` after the one before and its ordinal (`read`); the pair to begin with again,
-and how much was found and how many nodes there were before it.
+and how much was reported and how many nodes there were before it.
 """
 
 
@@ -374,7 +374,7 @@ def list_open(history, groups, tracks, partitions, first, last, above, state, en
 
 @kernel(History, Groups, Tracks, INT, INT32S)
 def put_open(history, groups, tracks, last, state):  # type: ignore[no-untyped-def]
-    """Puts runs into groups that `list_open` has listed, each in a block of its own; there is room.
+    """Puts runs into groups that `list_open` has listed, each in a block of its own; all of them fit.
 
     `parent` and `last` of the events before `last` say where runs begin and which ends they have.
     """

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import DONE, FULL, GROW, Found
+from estero.engine.cursor import DONE, FULL, GROW, Reported
 from estero.engine.kernels import FLAG, FLAGS, kernel, pool
 from estero.engine.runs.reading import missing
 from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Tables
@@ -41,13 +41,13 @@ class Replayed(NamedTuple):
     made: Made
 
 
-@kernel(Tables, History, Replayed, Pairs, Found, Cursor, FLAG, FLAG, FLAGS)
-def replay(tables, history, replayed, pairs, found, cursor, gaps, together, visible):  # type: ignore[no-untyped-def]
-    """Reports the roots of pairs from cursor.pair on, until one of the codes; resumable with more room.
+@kernel(Tables, History, Replayed, Pairs, Reported, Cursor, FLAG, FLAG, FLAGS)
+def replay(tables, history, replayed, pairs, reported, cursor, gaps, together, visible):  # type: ignore[no-untyped-def]
+    """Reports the roots of pairs from cursor.pair on, until one of the codes; resumable with larger pools.
 
     Where roots of one end have to be read `together`, it is the first pair of an end to begin with again.
 
-    Nothing is written for an event before all its rows are known and all room that it can need is there.
+    Nothing is written for an event before all its rows are known and all the capacity it can need is there.
     """
     arena, members, made = replayed
     while cursor.pair < pairs.size[0]:
@@ -56,7 +56,7 @@ def replay(tables, history, replayed, pairs, found, cursor, gaps, together, visi
         if cursor.reading == NONE:
             if not together or cursor.pair == 0 or pairs.end[cursor.pair - 1] != end:
                 cursor.began = cursor.pair
-                cursor.began_found = found.size[0]
+                cursor.began_reported = reported.size[0]
                 cursor.began_nodes = arena.size[0]
             cursor.reading = start
             cursor.read = history.ordinal[start] - 1
@@ -75,15 +75,15 @@ def replay(tables, history, replayed, pairs, found, cursor, gaps, together, visi
             if first_row != IDLE:
                 births = tables.first[first_row + 1] - tables.first[first_row] + 1
         moves = births
-        each = member
-        while each != NONE:
-            row = tables.row_of[members.state[each], event_class]
+        here = member
+        while here != NONE:
+            row = tables.row_of[members.state[here], event_class]
             if row == MISSING:
-                return missing(cursor, members.state[each], event_class)
+                return missing(cursor, members.state[here], event_class)
             moves += 1
             if row != IDLE:
                 moves += tables.first[row + 1] - tables.first[row]
-            each = members.next[each]
+            here = members.next[here]
         idle = births == 0 and are_idle(tables, members, member, event_class)
         if not idle:
             if arena.size[0] + 5 * moves + births + 1 > arena.kind.size:
@@ -93,7 +93,7 @@ def replay(tables, history, replayed, pairs, found, cursor, gaps, together, visi
                 cursor.need_members = moves
                 cursor.need_made = moves
                 return GROW
-            if event == end and found.size[0] + moves > found.event.size:
+            if event == end and reported.size[0] + moves > reported.event.size:
                 return FULL
             for number in range(births):
                 if number < births - 1:
@@ -114,7 +114,7 @@ def replay(tables, history, replayed, pairs, found, cursor, gaps, together, visi
                 visible,
             )
             if event == end and not in_gap:
-                report_made(tables, made, found, cursor.origin + event, 0, NEXT)
+                report_made(tables, made, reported, cursor.origin + event, 0, NEXT)
             free_members(members, member)
             member = written(tables, members, made)
         if in_gap:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.batch import BITS_IN_WORD, EventBatch, OneEvent
-from estero.engine.cursor import CONSUME_NONE, DONE, FULL, GROW, MISS, Found, reset, taken_needs
+from estero.engine.cursor import CONSUME_NONE, DONE, FULL, GROW, MISS, Reported, reset, taken_needs
 from estero.engine.runs.cea_runs import CAPACITY
 from estero.engine.runs.numbered_events import FEWEST_PARTITIONS, NumberedEvents, Settings
 from estero.engine.runs.spans.spans import free_members
@@ -40,10 +40,10 @@ from estero.engine.walk.paths import PathCounter
 from estero.engine.walk.roots import Roots
 
 _SMALLEST_ARENA, _LARGEST_AT_ONCE = 1 << 16, 1 << 20
-"""So many nodes there is room for at first, and before what was found has to be read."""
+"""The capacity for nodes at first, and the largest one before what is reported has to be read."""
 _FEWEST_EVENTS = 1 << 12
 _FORGOTTEN_AT_ONCE = 1 << 16
-"""So many events are kept in any case before those that are out of reach are let go."""
+"""The number of events that are kept in any case before those out of reach are let go."""
 
 
 class ByStart(NamedTuple):
@@ -147,7 +147,7 @@ class StartRuns(NumberedEvents):
             bits = sum(
                 int(word) << (BITS_IN_WORD * place) for place, word in enumerate(self._classes.words[row])
             )
-            self._reach.make_room_for_class(self._unmarked.class_of(bits))
+            self._reach.ensure_column(self._unmarked.class_of(bits))
         self._classes_met = known
         return numbers
 
@@ -173,11 +173,11 @@ class StartRuns(NumberedEvents):
     def _keep_partitions(self, kept: NDArray[np.intp] | slice, capacity: int) -> None:
         self._tracks = picked(self._tracks, kept, capacity)
 
-    def advance(self, found: Found, last: int) -> int:
+    def advance(self, reported: Reported, last: int) -> int:
         """See `Runs`: first what is decided is found, then the next events are read."""
         self._cursor.last = last
         while True:
-            code = self._replay(found)
+            code = self._replay(reported)
             if code != DONE:
                 return code
             if (self.in_order or self._deciding) and self._release():
@@ -254,14 +254,14 @@ class StartRuns(NumberedEvents):
 
     # --------------------------------------------------------------------------------------- replaying
 
-    def _replay(self, found: Found) -> int:
+    def _replay(self, reported: Reported) -> int:
         """Finds what is marked in the pairs; DONE, or FULL or GROW where roots have to be read first."""
         cursor, together = self._cursor, self._chosen.limit is not None
         while True:
             tables = self._builder.tables
             if tables.accepts.size > self._replayed.made.where.size:
                 self._replace(made=with_sizes(self._replayed.made, states=tables.accepts.size))
-            read = self._pairs, found, cursor, self.settings.gaps, together, self._visible
+            read = self._pairs, reported, cursor, self.settings.gaps, together, self._visible
             code = int(replay.replay(tables, self._history, self._replayed, *read))
             if code == DONE:
                 return DONE
@@ -269,22 +269,22 @@ class StartRuns(NumberedEvents):
                 self._builder.learn(int(cursor.miss_state), int(cursor.miss_class))
             elif code == FULL:
                 if together:
-                    self._go_back(found)
+                    self._go_back(reported)
                 return FULL
             elif cursor.need_nodes and cursor.began_nodes:
-                self._go_back(found)  # the nodes of those before can be let go once they are read
+                self._go_back(reported)  # the nodes of those before can be let go once they are read
                 return GROW
             else:
-                self._make_room(taken_needs(cursor))
+                self._enlarge_pools(taken_needs(cursor))
 
-    def _go_back(self, found: Found) -> None:
+    def _go_back(self, reported: Reported) -> None:
         """Begins the pair at hand once more, or all pairs of its end where these have to stay together."""
         cursor = self._cursor
         free_members(self._replayed.members, np.int32(cursor.member))
         cursor.pair, cursor.reading, cursor.member = cursor.began, NONE, NONE
-        found.size[0] = cursor.began_found
+        reported.size[0] = cursor.began_reported
 
-    def make_room(self, held: Sequence[Roots] | None) -> None:
+    def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
         """See `Runs`."""
         needed = taken_needs(self._cursor)
         if not held:
@@ -292,7 +292,7 @@ class StartRuns(NumberedEvents):
         if held or self.arena.kind.size < _LARGEST_AT_ONCE:
             self._grow_arena(needed["nodes"])
 
-    def _make_room(self, needed: dict[str, int]) -> None:
+    def _enlarge_pools(self, needed: dict[str, int]) -> None:
         if needed["nodes"]:
             self._grow_arena(needed["nodes"])
         made = with_sizes(self._replayed.made, rows=needed["made"])

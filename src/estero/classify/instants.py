@@ -1,0 +1,21 @@
+"""Numbers that all engines share: instants as microseconds, and how large an integer is exact as a float."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+EXACT: Final = 2**53
+"""Integers up to here are exact as floats."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST: Final = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+LAST: Final = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH + timedelta(days=1)) // timedelta(
+    microseconds=1
+) - 1
+"""The first and the last microsecond of the years 1 to 9999, which Python has a calendar for."""
+
+
+def micros_of(moment: datetime) -> int:
+    """Microseconds since the epoch; `moment` has a zone."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,201 @@
+"""Conditions on one event as masks over the rows of a batch, with the same meaning as in SQL.
+
+A condition is compiled for the rows in which it is true, and for those in which it is false; where it is
+unknown it is neither. So a mask says all of three-valued logic: NOT changes which of the two is wanted, and
+AND and OR change places where it is falsehood. Floats are in one order, NaN the last and equal to itself.
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from estero.classify.arrays import numbers_in, texts_of
+from estero.classify.vectors.batch_columns import BatchColumns, Mask
+from estero.language.tree.expressions import ComparisonOperator
+
+
+class Condition(ABC):
+    """What tells rows apart."""
+
+    @abstractmethod
+    def rows(self, columns: BatchColumns) -> Mask:
+        """The rows in which it holds."""
+
+
+def rows_of(condition: Condition, columns: BatchColumns) -> Mask:
+    """The rows in which a condition holds, which are told once for a batch; not to be changed."""
+    mask = columns.masks.get(condition)
+    if mask is None:
+        mask = columns.masks[condition] = condition.rows(columns)
+    return mask
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Condition):
+    """All rows, or none."""
+
+    holds: bool
+
+    def rows(self, columns: BatchColumns) -> Mask:
+        return np.full(columns.batch.num_rows, self.holds)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(Condition):
+    """The rows in which all `parts` hold, or some (`some`)."""
+
+    parts: tuple[Condition, ...]
+    some: bool
+
+    def rows(self, columns: BatchColumns) -> Mask:
+        join = operator.or_ if self.some else operator.and_
+        return reduce(join, (rows_of(part, columns) for part in self.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Condition):
+    """The rows in which a column is not NULL, or is (`missing`)."""
+
+    column: str
+    missing: bool = False
+
+    def rows(self, columns: BatchColumns) -> Mask:
+        known = columns.known(self.column)
+        if known is None:
+            return np.full(columns.batch.num_rows, not self.missing)
+        return ~known if self.missing else known
+
+
+@dataclass(frozen=True, slots=True)
+class NumberTest(Condition):
+    """The rows in which the number that is stored in a column compares so with a constant."""
+
+    column: str
+    operator: ComparisonOperator
+    constant: Any
+
+    def rows(self, columns: BatchColumns) -> Mask:
+        numbers = columns.checked(self.column)
+        if isinstance(self.constant, float):
+            test = _FLOAT_TESTS[self.operator](numbers, np.float64(self.constant))
+        else:
+            test = _TESTS[self.operator](numbers, numbers.dtype.type(self.constant))
+        known = columns.known(self.column)
+        return test if known is None else test & known
+
+
+@dataclass(frozen=True, slots=True)
+class NumberList(Condition):
+    """The rows in which the number that is stored in a column is one of some, or none of them (`without`)."""
+
+    column: str
+    numbers: tuple[Any, ...]
+    without: bool
+
+    def rows(self, columns: BatchColumns) -> Mask:
+        numbers = columns.checked(self.column)
+        test = np.isin(numbers, np.array(self.numbers, numbers.dtype), invert=self.without)
+        known = columns.known(self.column)
+        return test if known is None else test & known
+
+
+class _TextCondition(Condition):
+    """A condition on a column of strings, asked of each string of a dictionary once."""
+
+    __slots__ = ()
+
+    column: str
+
+    def rows(self, columns: BatchColumns) -> Mask:
+        array = columns.array(self.column)
+        if not isinstance(array, pa.DictionaryArray):
+            return self._of(array)
+        if len(array.dictionary) > len(array):
+            return self._of(columns.decoded(self.column))
+        test = np.append(self._of(array.dictionary), False)
+        mask: Mask = test.take(indices_of(array))
+        return mask
+
+    @abstractmethod
+    def _of(self, texts: pa.Array) -> Mask:
+        """The strings of which it holds; it does not of NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextTest(_TextCondition):
+    """The rows in which a string compares so with a constant, in the order of code points."""
+
+    column: str
+    operator: ComparisonOperator
+    text: str
+
+    def _of(self, texts: pa.Array) -> Mask:
+        (constant,) = texts_of([self.text], texts.type)
+        return _mask(_TEXT_TESTS[self.operator](texts, constant))
+
+
+@dataclass(frozen=True, slots=True)
+class TextList(_TextCondition):
+    """The rows in which a string is one of some, or none of them (`without`)."""
+
+    column: str
+    texts: frozenset[str]
+    without: bool = False
+
+    def _of(self, texts: pa.Array) -> Mask:
+        test = _mask(pc.is_in(texts, value_set=texts_of(sorted(self.texts), texts.type)))
+        return _mask(pc.is_valid(texts)) & ~test if self.without else test
+
+
+def indices_of(values: pa.DictionaryArray) -> Any:
+    """The index of each value; of NULL, the one after the last."""
+    indices = values.indices
+    if indices.null_count:
+        (beyond,) = pa.Array.from_buffers(
+            pa.int64(), 1, [None, pa.py_buffer(np.array([len(values.dictionary)]))]
+        )
+        indices = pc.fill_null(indices.cast(pa.int64()), beyond)
+    return numbers_in(indices)
+
+
+def _mask(test: pa.Array) -> Mask:
+    if test.null_count:
+        test = pc.and_(pc.is_valid(test), _without_nulls(test))
+    return numbers_in(test.cast(pa.uint8())).view(np.bool_)
+
+
+def _without_nulls(test: pa.Array) -> pa.Array:
+    return pa.Array.from_buffers(test.type, len(test), [None, test.buffers()[1]], offset=test.offset)
+
+
+_TESTS: Final[Mapping[str, Callable[[Any, Any], Mask]]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_FLOAT_TESTS: Final[Mapping[str, Callable[[Any, Any], Mask]]] = {
+    **_TESTS,
+    ">": lambda numbers, constant: ~(numbers <= constant),
+    ">=": lambda numbers, constant: ~(numbers < constant),
+}
+"""NaN, which is greater than every constant, is neither less nor equal."""
+_TEXT_TESTS: Final[Mapping[str, Callable[[pa.Array, pa.Scalar], pa.Array]]] = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}

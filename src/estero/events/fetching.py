@@ -1,0 +1,101 @@
+"""Batches that a thread of their own fetches, ahead of the one that consumes them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import Empty, Queue
+from typing import TypeVar
+
+import pyarrow as pa
+
+from estero.errors import EnvironmentProblem
+
+AHEAD = 2
+"""Batches that wait, at most: enough that neither side idles, and few enough to bound the memory."""
+
+_PATIENCE_S = 5.0
+
+
+class AbandonedError(Exception):
+    """An error inside a stream that nobody reads any more."""
+
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+def mapped(function: Callable[[S], T], items: Iterable[S], threads: int) -> Iterator[T]:
+    """What a function makes of items, in their order and by so many threads, some items ahead."""
+    with ThreadPoolExecutor(threads, thread_name_prefix="estero-classify") as workers:
+        ahead: deque[Future[T]] = deque()
+        try:
+            for item in items:
+                ahead.append(workers.submit(function, item))
+                if len(ahead) > AHEAD * threads:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+
+
+def fetched(
+    batches: Callable[[], Iterable[pa.RecordBatch]], interrupt: Callable[[], None], stopped: threading.Event
+) -> Iterator[pa.RecordBatch]:
+    """What `batches()` yields, fetched by a thread of its own; its errors come out here.
+
+    The thread that consumes only waits on a queue, where Ctrl-C reaches it at once (inside DuckDB, or
+    inside a Python stream that DuckDB reads, it may be lost). When the consumer stops early, `stopped` is
+    set and `interrupt()` called. Raises `EnvironmentProblem` in a forked process, where the thread is not.
+    """
+    process = os.getpid()
+    queue: Queue[pa.RecordBatch | BaseException | None] = Queue(AHEAD)
+
+    def fetch() -> None:
+        outcome: BaseException | None = None
+        try:
+            for batch in batches():
+                queue.put(batch)
+                if stopped.is_set():
+                    break
+        except BaseException as error:  # noqa: BLE001  (handed to the consumer as it is)
+            outcome = error
+        queue.put(outcome)
+
+    thread = threading.Thread(target=fetch, name="estero-fetch", daemon=True)
+    thread.start()
+    try:
+        while isinstance(item := queue.get(), pa.RecordBatch):
+            yield item
+            if os.getpid() != process:
+                raise EnvironmentProblem(
+                    "the process was forked while these complex events were being read, and the new process "
+                    "cannot read on: ask the answer again there, or read it after the fork"
+                )
+        if item is not None:
+            raise item
+    finally:
+        if os.getpid() == process:
+            stopped.set()
+            _end(thread, queue, interrupt)
+
+
+def _end(
+    thread: threading.Thread,
+    queue: Queue[pa.RecordBatch | BaseException | None],
+    interrupt: Callable[[], None],
+) -> None:
+    """Waits for the thread, which may be about to put one more batch; but not for ever."""
+    for _ in range(int(_PATIENCE_S * 100)):
+        if not thread.is_alive():
+            return
+        interrupt()
+        try:
+            queue.get_nowait()
+        except Empty:
+            thread.join(0.01)

@@ -1,0 +1,28 @@
+"""Tables that are read at once, and their columns, by which what was made for such a table is found again."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+MOST_ROWS: Final = 1 << 16
+_MOST_BYTES: Final = 64 << 20
+"""What is classified at once has no more: nothing else is done meanwhile, and all of it is held in memory."""
+
+
+class Columns(NamedTuple):
+    """Columns of Arrow, equal if DuckDB sees no difference."""
+
+    schema: pa.Schema
+    metadata: list[dict[bytes, bytes] | None]
+
+    @classmethod
+    def of(cls, schema: pa.Schema) -> Columns:
+        """The columns of a schema."""
+        return cls(schema, [field.metadata for field in schema])
+
+
+def is_small(table: pa.Table) -> bool:
+    """Whether this table is read at once."""
+    return bool(table.num_rows <= MOST_ROWS and table.nbytes <= _MOST_BYTES)

@@ -1,0 +1,84 @@
+"""What the batches of a stream ask DuckDB: statements that are prepared once, over slots to be filled.
+
+DuckDB reads a slot that is registered once. Measured for one event: 1 to 3 ms, of 5 to 7 ms where the
+statement is planned for each batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.classify.classify import classify_sql
+from estero.classify.sql_texts import literal
+from estero.events.database import EVENTS, connect
+from estero.events.prepared_statements import Slot, executed
+from estero.events.sources import Source
+from estero.events.tables.whole_batches import whole_table
+from estero.plan.plan import Classification
+
+
+class Statements:
+    """The statements over tables of these schemas, on a connection of their own; `columns` are of all."""
+
+    def __init__(
+        self, schemas: Mapping[str, pa.Schema], source: Source, classification: Classification
+    ) -> None:
+        self._connection = connect()
+        self._connection.execute("SET threads = 1")  # the order of a union is that of its parts
+        self._asked: dict[str, str] = {}
+        self._slots = {name: Slot(schema) for name, schema in schemas.items()}
+        statement = classify_sql(classification, EVENTS, columns=source.column_types, in_memory=True)
+        view = source.view
+        if view is not None:
+            for place, slot in enumerate(self._slots.values()):
+                self._connection.register(f"{EVENTS}{place}", slot)
+            self._union = Slot(self._connection.sql(f"{view} LIMIT 0").to_arrow_table().schema)
+            self._connection.execute(f"PREPARE together AS {view}")
+        else:
+            self._union = self._slots[""]
+        self.columns = self._union.table.schema
+        self._connection.register(EVENTS, self._union)
+        self._connection.execute(f"PREPARE classify AS {statement}")
+
+    def classified(self, events: pa.Table) -> pa.Table:
+        """The classified events of a batch; raises the errors of DuckDB."""
+        self._union.table = whole_table(events)
+        table = executed(self._connection, "classify")
+        self._union.table = events.slice(0, 0)
+        return table
+
+    def together(self, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """The union of the tables of all types."""
+        for name, table in tables.items():
+            self._slots[name].table = whole_table(table)
+        return executed(self._connection, "together")
+
+    def hashes(self) -> NDArray[np.uint64]:
+        """DuckDB's hashes of some values, which change when it hashes keys in another way."""
+        (row,) = self._connection.sql("SELECT hash('estero'), hash(1::BIGINT), hash('a', 1.5)").fetchall()
+        return np.array(row, np.uint64)
+
+    def ask(self, statement: str, texts: Sequence[str]) -> tuple[int, int]:
+        """The one row that a statement gives for texts as its parameters, $1 and so on.
+
+        Measured: 0.2 ms where the statement is prepared, 0.4 ms where texts are bound to it.
+        """
+        if all(text.isprintable() for text in texts):
+            name = self._asked.get(statement)
+            if name is None:
+                name = self._asked[statement] = f"asked{len(self._asked)}"
+                self._connection.execute(f"PREPARE {name} AS {statement}")
+            given = ", ".join(map(literal, texts))
+            answered = self._connection.execute(f"EXECUTE {name}({given})")
+        else:
+            answered = self._connection.execute(statement, texts)
+        ((one, other),) = answered.fetchall()
+        return one, other
+
+    def close(self) -> None:
+        """Gives the connection back."""
+        self._connection.close()

@@ -1,0 +1,84 @@
+"""Lanes: threads that have the partitions of some keys each, from the first event of a stream to the last."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from typing import Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from estero.classify.arrays import array_of
+from estero.classify.column_names import KEYS
+from estero.recognize.batch_columns import side_by_side
+from estero.recognize.threads.channels import Channel, Channels
+
+AHEAD = 2
+"""Parts that are begun for a thread before the first of them has been read."""
+_MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
+
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+
+class Lane(Protocol[T_co]):
+    """What one thread does with its partitions."""
+
+    def push(self, batch: pa.RecordBatch) -> Iterable[T_co]:
+        """The items of its rows of the next batch."""
+
+    def rest(self) -> Iterable[T_co]:
+        """The items that the end of the stream gives."""
+
+
+def along_lanes(
+    lanes: Sequence[Lane[T]],
+    batches: Iterable[pa.RecordBatch],
+    merged: Callable[[Sequence[Iterator[T]]], Iterator[T]],
+    read: Callable[[pa.RecordBatch], None] | None = None,
+) -> Iterator[T]:
+    """The items of all lanes, `merged` batch by batch; `read` is told of each batch that has been read."""
+    begun: deque[tuple[pa.RecordBatch, list[Channel[T]]]] = deque()
+    with ExitStack() as stack:
+        workers = [stack.enter_context(started(1)) for _ in lanes]
+        channels: Channels[T] = stack.enter_context(Channels())
+
+        def first() -> Iterator[T]:
+            batch, parts = begun.popleft()
+            yield from merged([channels.read(part) for part in parts])
+            if read is not None:
+                read(batch)
+
+        for batch in batches:
+            dealt = zip(workers, lanes, rows_of_lanes(batch, len(lanes)), strict=True)
+            parts = [channels.begin(worker, partial(lane.push, rows)) for worker, lane, rows in dealt]
+            begun.append((batch, parts))
+            if len(begun) > AHEAD:
+                yield from first()
+        while begun:
+            yield from first()
+        last = [channels.begin(worker, lane.rest) for worker, lane in zip(workers, lanes, strict=True)]
+        yield from merged([channels.read(part) for part in last])
+
+
+def one_after_the_other(parts: Sequence[Iterator[T]]) -> Iterator[T]:
+    """The items of the lanes, for `along_lanes` where their order does not matter."""
+    for part in parts:
+        yield from part
+
+
+def started(threads: int) -> ThreadPoolExecutor:
+    """Threads that end with the block in which they are started."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="estero-recognize")
+
+
+def rows_of_lanes(batch: pa.RecordBatch, lanes: int) -> Iterator[pa.RecordBatch]:
+    """The rows of each lane, in order; those of one key are in one lane."""
+    mixed = np.bitwise_xor.reduce(side_by_side(batch, KEYS), axis=1) * _MIX
+    lane_of = (mixed >> np.uint64(32)) % np.uint64(lanes)
+    for lane in range(lanes):
+        yield batch.take(array_of(np.flatnonzero(lane_of == lane)))

@@ -1,0 +1,29 @@
+"""Texts looked up among known ones, by the kernel and by a dictionary of Python."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from estero.engine.texts import KnownTexts
+
+TEXTS = st.lists(st.text(alphabet="ab\0é", max_size=5).map(str.encode), max_size=40)
+
+
+@given(known=TEXTS.map(lambda texts: list(dict.fromkeys(texts))), texts=TEXTS, before=st.integers(0, 3))
+def test_codes_are_places_of_known_texts(known: list[bytes], texts: list[bytes], before: int) -> None:
+    ends = np.cumsum([before, *map(len, texts)]).astype(np.int32)
+    letters = np.frombuffer(b"x" * before + b"".join(texts) + b"beyond", np.uint8)
+    places = {text: place for place, text in enumerate(known)}
+    codes = KnownTexts(known).codes(ends, letters)
+    assert codes.tolist() == [places.get(text, len(known)) for text in texts]
+
+
+def test_texts_with_one_hash_are_told_apart() -> None:
+    known = [bytes([97 + first, 98, 100 + second, 99]) for first in range(4) for second in range(4)]
+    texts = [*known, *(text[:1] + b"z" + text[2:] for text in known)]
+    codes = KnownTexts(known).codes(
+        np.arange(0, 4 * len(texts) + 1, 4, dtype=np.int32), np.frombuffer(b"".join(texts), np.uint8)
+    )
+    assert codes.tolist() == [*range(16), *[16] * 16]
