@@ -46,7 +46,9 @@ def sql(text: str, /, *, connection: Connection | None = None, **tables: object)
     ...     )''', prices=prices).to_arrow().to_pylist()
     [{'first': 1, 'bottom': 3, 'last': 4}]
     """
-    if connection is not None and not isinstance(connection, Connection):
+    import duckdb
+
+    if connection is not None and not isinstance(connection, duckdb.DuckDBPyConnection):
         raise TypeError(f"sql() takes a connection of DuckDB as connection, not {shown(connection)}")
     return SqlResult(text, placed_clauses(text), connection, tables)
 
