@@ -104,6 +104,7 @@ LAYOUT = {"type": "type", "time": None, "order": (), "time_unit": None, "types":
 FILE = Path(tempfile.gettempdir()) / "never.csv"
 
 CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
+    "sql": (lambda: estero.sql, ("SELECT 1",), {"connection": None}),
     "absent": (lambda: estero.absent, ("A",), {}),
     "absent.within": (lambda: estero.absent("A").within, ("1 hour",), {"ticks": None, "attribute": None}),
     "absence.then": (lambda: estero.absent("A").within("1 hour").then, (event("B"), event("A")), {}),
@@ -390,7 +391,13 @@ def _raw(function: Callable[[], Any], arguments: tuple[Any, ...], named: dict[st
 
 def test_every_public_function_is_tried() -> None:
     tried = {name.rpartition(".")[2] for name in CALLS}
-    untried = {"Answer", "ComplexEvent", "ContinuousRecognizer", "Scan"}  # these are not made by users
+    untried = {
+        "Answer",
+        "ComplexEvent",
+        "ContinuousRecognizer",
+        "Scan",
+        "SqlResult",
+    }  # these are not made by users
     public = {name for name in estero.__all__ if not _is_error(name)}
     assert public - tried == untried
     assert {*plots.__all__, *estero.testing.__all__} <= tried

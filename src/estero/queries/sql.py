@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from estero.arguments import checked, shown
 from estero.errors import QueryError, Span
 from estero.events.database import Connection, lent_to
 from estero.events.inputs import open_input
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+@checked
 def sql(text: str, /, *, connection: Connection | None = None, **tables: object) -> SqlResult:
     """The lazy result of a statement, in which MATCH_RECOGNIZE may stand behind any table or subquery.
 
@@ -44,6 +46,10 @@ def sql(text: str, /, *, connection: Connection | None = None, **tables: object)
     ...     )''', prices=prices).to_arrow().to_pylist()
     [{'first': 1, 'bottom': 3, 'last': 4}]
     """
+    import duckdb
+
+    if connection is not None and not isinstance(connection, duckdb.DuckDBPyConnection):
+        raise TypeError(f"sql() takes a connection of DuckDB as connection, not {shown(connection)}")
     return SqlResult(text, placed_clauses(text), connection, tables)
 
 

@@ -68,12 +68,12 @@ class Matcher:
         """All matches, in order; `names` are the variables and subsets, with what they stand for."""
         start = 0
         while start < self._rows:
-            found = self.at(start)
-            if found is None:
+            matched = self.at(start)
+            if matched is None:
                 start += 1
                 continue
-            yield found
-            start = self._next(found, skip, names)
+            yield matched
+            start = self._next(matched, skip, names)
 
     def at(self, start: int) -> Match | None:
         """The preferred match that starts at a row."""
@@ -81,19 +81,19 @@ class Matcher:
             return Match(start, path)
         return None
 
-    def _next(self, found: Match, skip: Skip, names: Mapping[str, frozenset[str]]) -> int:
-        if skip.to == "next" or not found.labels:
-            return found.start + 1
+    def _next(self, matched: Match, skip: Skip, names: Mapping[str, frozenset[str]]) -> int:
+        if skip.to == "next" or not matched.labels:
+            return matched.start + 1
         if skip.variable is None:
-            return found.start + len(found.labels)
+            return matched.start + len(matched.labels)
         wanted = names[skip.variable.key]
-        places = [place for place, label in enumerate(found.labels) if label.variable in wanted]
+        places = [place for place, label in enumerate(matched.labels) if label.variable in wanted]
         if not places:
-            raise DataError(f"the match has no row of {skip.variable}", row=found.start + 1)
+            raise DataError(f"the match has no row of {skip.variable}", row=matched.start + 1)
         place = places[0] if skip.to == "first" else places[-1]
         if place == 0:
-            raise DataError(f"{skip.variable} is the first row of the match", row=found.start + 1)
-        return found.start + place
+            raise DataError(f"{skip.variable} is the first row of the match", row=matched.start + 1)
+        return matched.start + place
 
     def _paths(self, pattern: RowPattern, start: int, path: Path, *, excluded: bool) -> Iterator[Path]:
         """All ways to go on from a path through a pattern, the most preferred first."""
@@ -153,7 +153,7 @@ class Matcher:
 
 
 def row_at(
-    found: Match,
+    matched: Match,
     current: int,
     wanted: frozenset[str] | None,
     *,
@@ -169,10 +169,10 @@ def row_at(
     """
     places = [
         place
-        for place, label in enumerate(found.labels[: current + 1])
+        for place, label in enumerate(matched.labels[: current + 1])
         if wanted is None or label.variable in wanted
     ]
     if offset >= len(places):
         return None
-    row = found.start + (places[-1 - offset] if last else places[offset]) + shift
+    row = matched.start + (places[-1 - offset] if last else places[offset]) + shift
     return row if 0 <= row < rows else None

@@ -91,7 +91,7 @@ def find_matches(
         window = Window(until, np.empty((longest, states), np.int64))
     rows = variables.shape[0]
     partitions = Partitions(np.ascontiguousarray(variables), first)
-    matches = _room(_FEWEST, max(rows, _FEWEST))
+    matches = _new_matches(_FEWEST, max(rows, _FEWEST))
     cursor = Cursor()
     cursor.to = to
     while (code := advance(partitions, moves, marks, window, matches, cursor)) == GROW:
@@ -103,18 +103,18 @@ def find_matches(
         matches = _grown(matches, cursor.matches, cursor.labels)
         if tick is not None:
             tick()
-    found, labels = cursor.matches, cursor.labels
+    count, labels = cursor.matches, cursor.labels
     if code == FULL:
-        last = found - 1
+        last = count - 1
         raise SkipFailure(
             last, int(matches.start[last]), int(matches.partition[last]), no_row=cursor.failure == NO_ROW
         )
     return MatchTable(
-        matches.start[:found], matches.length[:found], matches.partition[:found], matches.state[:labels]
+        matches.start[:count], matches.length[:count], matches.partition[:count], matches.state[:labels]
     )
 
 
-def _room(matches: int, labels: int) -> Matches:
+def _new_matches(matches: int, labels: int) -> Matches:
     return Matches(
         np.empty(matches, np.int64),
         np.empty(matches, np.int64),
@@ -123,15 +123,15 @@ def _room(matches: int, labels: int) -> Matches:
     )
 
 
-def _grown(matches: Matches, found: int, labels: int) -> Matches:
+def _grown(matches: Matches, count: int, labels: int) -> Matches:
     """Twice the room of what is full; labels may be of a match that is not complete yet."""
-    full = found == matches.start.size
-    room = _room(matches.start.size * (1 + full), matches.state.size * (1 + (not full)))
-    room.start[:found] = matches.start[:found]
-    room.length[:found] = matches.length[:found]
-    room.partition[:found] = matches.partition[:found]
-    room.state[:labels] = matches.state[:labels]
-    return room
+    full = count == matches.start.size
+    larger = _new_matches(matches.start.size * (1 + full), matches.state.size * (1 + (not full)))
+    larger.start[:count] = matches.start[:count]
+    larger.length[:count] = matches.length[:count]
+    larger.partition[:count] = matches.partition[:count]
+    larger.state[:labels] = matches.state[:labels]
+    return larger
 
 
 class RowMarks:

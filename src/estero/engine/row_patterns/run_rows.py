@@ -173,7 +173,7 @@ def advance(partitions, moves, marks, window, matches, cursor):  # type: ignore[
             at = row
             state = 0
             label = cursor.labels
-            found = False
+            is_complete = False
             while True:
                 kind = (AT_START if at == begin else 0) | (AT_END if at == end else 0)
                 following = -1
@@ -195,7 +195,7 @@ def advance(partitions, moves, marks, window, matches, cursor):  # type: ignore[
                 if following == -1:
                     break
                 if following == ACCEPT:
-                    found = True
+                    is_complete = True
                     break
                 if label == matches.state.size:
                     cursor.row = row
@@ -204,7 +204,7 @@ def advance(partitions, moves, marks, window, matches, cursor):  # type: ignore[
                 label += 1
                 state = following
                 at += 1
-            if not found:
+            if not is_complete:
                 row += 1
                 continue
             if cursor.matches == matches.start.size:

@@ -49,8 +49,8 @@ def read_expressions(names: Names) -> tuple[dict[str, Expression], dict[str, Exp
 
 
 def _wrong(clause: RowPatternClause, message: str, span: Span, hint: str = "") -> QueryError:
-    found = clause.text[span.start : span.end]
-    return QueryError(message, text=clause.text, span=span, found=found, hint=hint)
+    piece = clause.text[span.start : span.end]
+    return QueryError(message, text=clause.text, span=span, found=piece, hint=hint)
 
 
 def _twice(entries: Sequence[Named]) -> Iterator[Named]:

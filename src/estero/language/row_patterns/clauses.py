@@ -75,9 +75,9 @@ class _Mistakes:
 
     def add(self, message: str, span: Span, *, expected: str = "", hint: str = "") -> None:
         """One more."""
-        found = self._text[span.start : span.end]
+        piece = self._text[span.start : span.end]
         self.errors.append(
-            QueryError(message, text=self._text, span=span, found=found, expected=expected, hint=hint)
+            QueryError(message, text=self._text, span=span, found=piece, expected=expected, hint=hint)
         )
 
 
@@ -190,20 +190,20 @@ class _Reader:
         pattern, pattern_span = self._pattern()
         return RowPatternClause(
             pattern=pattern,
-            define=self._each("DEFINE", self._condition),
-            measures=self._each("MEASURES", self._measure),
-            partition_by=self._each("PARTITION BY", self._scalar),
-            order_by=self._each("ORDER BY", self._scalar),
+            define=self._entries("DEFINE", self._condition),
+            measures=self._entries("MEASURES", self._measure),
+            partition_by=self._entries("PARTITION BY", self._scalar),
+            order_by=self._entries("ORDER BY", self._scalar),
             rows=self._rows(),
             skip=self._skip(),
-            subsets=self._each("SUBSET", self._subset),
+            subsets=self._entries("SUBSET", self._subset),
             within=self._within(),
             text=self._text,
             span=whole,
             pattern_span=pattern_span,
         )
 
-    def _each(self, name: str, read: Callable[[Sequence[Word], _Part], _T | None]) -> tuple[_T, ...]:
+    def _entries(self, name: str, read: Callable[[Sequence[Word], _Part], _T | None]) -> tuple[_T, ...]:
         part = self._parts.get(name)
         if part is None:
             return ()

@@ -45,30 +45,30 @@ def parse_row_pattern(text: str, start: int, end: int) -> RowPattern:
 
 def _unexpected(error: UnexpectedInput, text: str, start: int, end: int) -> QueryError:
     if isinstance(error, UnexpectedToken) and error.token.type != "$END":
-        place, found = start + (error.token.start_pos or 0), str(error.token)
+        place, piece = start + (error.token.start_pos or 0), str(error.token)
     elif isinstance(error, UnexpectedCharacters):
         place = start + (error.pos_in_stream or 0)
-        found = text[place]
+        piece = text[place]
     else:
-        place, found = max(start, end - 1), ""
+        place, piece = max(start, end - 1), ""
     return QueryError(
-        f"{found!r} cannot stand here in PATTERN" if found else "PATTERN ends too early",
+        f"{piece!r} cannot stand here in PATTERN" if piece else "PATTERN ends too early",
         text=text,
-        span=Span(place, place + max(1, len(found))),
-        found=found,
+        span=Span(place, place + max(1, len(piece))),
+        found=piece,
         expected=_EXPECTED,
-        hint=_hint(found, text[place:end]),
+        hint=_hint(piece, text[place:end]),
     )
 
 
-def _hint(found: str, behind: str) -> str:
-    if found == "{" and not behind.startswith("{-"):
+def _hint(piece: str, behind: str) -> str:
+    if piece == "{" and not behind.startswith("{-"):
         return "bounds are written {n}, {n,}, {,m} or {n,m}, with whole numbers"
-    if found in ("*", "+", "?") or (found and found[0] in "*+?{"):
+    if piece in ("*", "+", "?") or (piece and piece[0] in "*+?{"):
         return "a quantifier stands behind a variable or a group, and once only; write (A+)* for two"
-    if found == ",":
+    if piece == ",":
         return "commas are for PERMUTE(A, B); what follows one another is written A B"
-    if found == "|":
+    if piece == "|":
         return "an alternative that is empty is written ()"
     return ""
 

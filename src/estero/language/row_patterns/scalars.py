@@ -56,8 +56,8 @@ class ParsedScalar:
     ) -> QueryError:
         """An error at a node."""
         span = place if isinstance(place, Span) else self.span_of(place)
-        found = self.text[span.start : span.end]
-        return QueryError(message, text=self.text, span=span, found=found, hint=hint, expected=expected)
+        piece = self.text[span.start : span.end]
+        return QueryError(message, text=self.text, span=span, found=piece, hint=hint, expected=expected)
 
     def _old(self, place: int) -> int:
         place = max(place - len(_BEFORE), 0)

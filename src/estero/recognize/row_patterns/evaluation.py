@@ -191,10 +191,10 @@ class Evaluation:
         if not self.conditions.far and explored:
             moves = self._moves(automaton, variables)
             try:
-                found = find_matches(bits, rows.first, moves, _SKIPS[self._clause.skip.to], rows.until)
+                table = find_matches(bits, rows.first, moves, _SKIPS[self._clause.skip.to], rows.until)
             except SkipFailure as failure:
                 raise self._cannot_skip(failure, rows) from None
-            return self._named(found, automaton)
+            return self._named(table, automaton)
         return self._named(self._searched(rows, automaton, bits, variables, explored=explored), automaton)
 
     def _moves(self, automaton: PositionAutomaton, variables: Sequence[str]) -> run_rows.Moves:
@@ -235,17 +235,17 @@ class Evaluation:
             hint="skip to a variable that is not the first row, or SKIP TO NEXT ROW",
         )
 
-    def _named(self, found: MatchTable, automaton: PositionAutomaton) -> Matches:
+    def _named(self, table: MatchTable, automaton: PositionAutomaton) -> Matches:
         keys = tuple(self._clause.variables)
         numbers = {key: number for number, key in enumerate(keys)}
         of_state = np.array([numbers.get(state.variable, 0) for state in automaton.states], np.int32)
         excluded = np.array([state.excluded for state in automaton.states], np.bool_)
         return Matches(
-            found.start,
-            found.length,
-            found.partition,
-            of_state[found.states],
-            excluded[found.states],
+            table.start,
+            table.length,
+            table.partition,
+            of_state[table.states],
+            excluded[table.states],
             keys,
             tuple(variable.name for variable in self._clause.variables.values()),
         )
