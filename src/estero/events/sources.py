@@ -314,7 +314,8 @@ class Source:
             (only,) = self._inputs.values()
             if self._has_texts(only):
                 with reading(self.file):
-                    return any(_occurs(batch, name) for batch in only.reader([self.type_column]))
+                    batches = only.reader([self.type_column])
+                    return any(_occurs(batch.select([self.type_column]), name) for batch in batches)
             if (numbered := self._in_order()) is not None and isinstance(only.stream, Relation):
                 kept = numbered.kept.rows([self.type_column])
                 return any(_occurs(batch, name) for batch in kept) or only.stream.has(self.type_column, name)
@@ -331,7 +332,9 @@ class Source:
         (only, *others) = self._inputs.values()
         if not others and self._has_texts(only):
             with reading(self.file):
-                return tuple(sorted(set().union(*map(_names_in, only.reader([self.type_column])))))
+                batches = only.reader([self.type_column])
+                names = (_names_in(batch.column(self.type_column)) for batch in batches)
+                return tuple(sorted(set().union(*names)))
         return self._sql.type_names()
 
     def _has_texts(self, source: Input) -> bool:
@@ -413,9 +416,9 @@ def _occurs(batch: pa.RecordBatch, text: str) -> bool:
     return bool(occurs(pa.chunked_array([batch.column(0)]), text))
 
 
-def _names_in(batch: pa.RecordBatch) -> set[str]:
-    """The strings of the one column of a batch."""
-    return {str(name) for name in pc.unique(plain(batch.column(0))).to_pylist() if name is not None}
+def _names_in(texts: pa.Array) -> set[str]:
+    """The different strings of a column."""
+    return {str(name) for name in pc.unique(plain(texts)).to_pylist() if name is not None}
 
 
 def open_source(
