@@ -390,3 +390,13 @@ print([name for name in ("duckdb", "sqlglot") if name in sys.modules])
 """
     ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert ran.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("strings", STRINGS, ids=str)
+def test_types_that_occur_are_known_of_all_strings(strings: pa.DataType) -> None:
+    table = pa.table({"type": array_of_type(["B", "A", None, "B"], strings)})
+    for events in (table, table.slice(0, 0), pa.RecordBatchReader.from_batches(table.schema, [])):
+        source = open_source(events, EventLayout.of("type"))
+        there = table is events
+        assert (source.has_type("A"), source.has_type("C")) == (there or source.one_shot, source.one_shot)
+        assert source.type_names() == (("A", "B") if there else ())

@@ -16,6 +16,7 @@ from estero.classify.arrays import empty_batch
 from estero.classify.column_names import check_names
 from estero.classify.columns import ColumnType
 from estero.classify.duckdb_types import duckdb_column
+from estero.classify.vectors.batch_columns import without_views
 from estero.classify.vectors.classifier import plain_classifier, plain_schema
 from estero.errors import DataError
 from estero.events.database import LentDatabases, connect
@@ -29,7 +30,7 @@ from estero.events.source_columns import SourceColumns
 from estero.events.stream_order import OrderCheck, refuse_nat
 from estero.events.tables.nested_columns import with_nested_columns
 from estero.events.tables.relations import Numbered, OneOf, Relation
-from estero.events.tables.shown_types import is_text, occurs, plain
+from estero.events.tables.shown_types import is_text, occurs
 from estero.events.tables.table_columns import TableColumn
 from estero.events.tables.whole_batches import whole_table
 from estero.language.tree.schema import EventLayout, Kind
@@ -314,7 +315,8 @@ class Source:
             (only,) = self._inputs.values()
             if self._has_texts(only):
                 with reading(self.file):
-                    return any(_occurs(batch, name) for batch in only.reader([self.type_column]))
+                    batches = only.reader([self.type_column])
+                    return any(_occurs(batch.select([self.type_column]), name) for batch in batches)
             if (numbered := self._in_order()) is not None and isinstance(only.stream, Relation):
                 kept = numbered.kept.rows([self.type_column])
                 return any(_occurs(batch, name) for batch in kept) or only.stream.has(self.type_column, name)
@@ -331,7 +333,9 @@ class Source:
         (only, *others) = self._inputs.values()
         if not others and self._has_texts(only):
             with reading(self.file):
-                return tuple(sorted(set().union(*map(_names_in, only.reader([self.type_column])))))
+                batches = only.reader([self.type_column])
+                names = (_names_in(batch.column(self.type_column)) for batch in batches)
+                return tuple(sorted(set().union(*names)))
         return self._sql.type_names()
 
     def _has_texts(self, source: Input) -> bool:
@@ -410,12 +414,12 @@ class Source:
 
 def _occurs(batch: pa.RecordBatch, text: str) -> bool:
     """Whether a text is among the strings of the one column of a batch."""
-    return bool(occurs(pa.chunked_array([batch.column(0)]), text))
+    return bool(occurs(pa.chunked_array([without_views(batch.column(0))]), text))
 
 
-def _names_in(batch: pa.RecordBatch) -> set[str]:
-    """The strings of the one column of a batch."""
-    return {str(name) for name in pc.unique(plain(batch.column(0))).to_pylist() if name is not None}
+def _names_in(texts: pa.Array) -> set[str]:
+    """The different strings of a column."""
+    return {str(name) for name in pc.unique(without_views(texts)).to_pylist() if name is not None}
 
 
 def open_source(

@@ -47,8 +47,6 @@ def is_text(data_type: pa.DataType) -> bool:
 
 def occurs(column: pa.ChunkedArray, text: str) -> bool | None:
     """Whether a text is among the values of a column; None where Arrow does not look for it in this type."""
-    if plain_type(column.type) != column.type and not pa.types.is_dictionary(column.type):
-        column = column.cast(plain_type(column.type))
     encoded = pa.types.is_dictionary(column.type)
     kind = column.type.value_type if encoded else column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
