@@ -165,7 +165,7 @@ def test_a_full_standard_output_is_one_error(program: Path) -> None:
 
 FORKED = """
 import os, sys, estero, pyarrow as pa
-events = pa.table({"kind": ["A", "B"] * 50_000, "n": range(100_000)})
+events = pa.table({"kind": ["A", "B"] * 500_000, "n": range(1_000_000)})
 answer = estero.query(sys.argv[1]).run(events, type="kind")
 begun = iter(answer)
 next(begun)
@@ -184,7 +184,11 @@ print(len(list(begun)) + 1)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
 @pytest.mark.parametrize("condition", ["a.n >= 0", "a.n * b.n >= 0"])
-def test_a_forked_process_reads_anew_what_was_being_read(condition: str) -> None:
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_forked_process_reads_anew_what_was_being_read(
+    condition: str, threads: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ESTERO_THREADS", threads)
     query = f"SELECT a, b WHERE A AS a ; B AS b FILTER {condition} WITHIN 2 EVENTS"
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORKED, query], stdout=subprocess.PIPE, text=True, check=True
@@ -194,7 +198,7 @@ def test_a_forked_process_reads_anew_what_was_being_read(condition: str) -> None
         "the process was forked while these complex events were being read, and the new process cannot "
         "read on: ask the answer again there, or read it after the fork"
     )
-    assert (anew, went_on) == ("50000 5", "50000")
+    assert (anew, went_on) == ("500000 5", "500000")
 
 
 def test_ctrl_c_inside_duckdb_is_ctrl_c() -> None:

@@ -44,6 +44,15 @@ def mapped(function: Callable[[S], T], items: Iterable[S], threads: int) -> Iter
                 future.cancel()
 
 
+def refuse_forked(process: int) -> None:
+    """Raises `EnvironmentProblem` in any process but this one, whose threads a forked one lacks."""
+    if os.getpid() != process:
+        raise EnvironmentProblem(
+            "the process was forked while these complex events were being read, and the new process "
+            "cannot read on: ask the answer again there, or read it after the fork"
+        )
+
+
 def fetched(
     batches: Callable[[], Iterable[pa.RecordBatch]], interrupt: Callable[[], None], stopped: threading.Event
 ) -> Iterator[pa.RecordBatch]:
@@ -72,11 +81,7 @@ def fetched(
     try:
         while isinstance(item := queue.get(), pa.RecordBatch):
             yield item
-            if os.getpid() != process:
-                raise EnvironmentProblem(
-                    "the process was forked while these complex events were being read, and the new process "
-                    "cannot read on: ask the answer again there, or read it after the fork"
-                )
+            refuse_forked(process)
         if item is not None:
             raise item
     finally:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from threading import Condition
 from typing import Generic, TypeVar
+
+from estero.events.fetching import refuse_forked
 
 _CAPACITY = 8
 """Items that wait in a channel, at most; a table has up to 65,536 rows."""
@@ -17,10 +20,12 @@ T = TypeVar("T")
 class Channel(Generic[T]):
     """A bounded queue between a thread that puts items and one that iterates over them, once.
 
-    What the thread raises is raised where its items are read, behind the items before it.
+    What the thread raises is raised where its items are read, behind the items before it. A forked process
+    has not the thread: to read on there raises `EnvironmentProblem`.
     """
 
     def __init__(self) -> None:
+        self._process = os.getpid()
         self._changed = Condition()
         self._items: deque[T] = deque()
         self._ended = self._closed = False
@@ -50,6 +55,7 @@ class Channel(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         while True:
+            refuse_forked(self._process)
             with self._changed:
                 self._changed.wait_for(lambda: self._items or self._ended)
                 if not self._items:
@@ -73,13 +79,15 @@ class Channels(Generic[T]):
 
     def __init__(self) -> None:
         self._open: list[Channel[T]] = []
+        self._process = os.getpid()
 
     def __enter__(self) -> Channels[T]:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for channel in self._open:
-            channel.close()
+        if os.getpid() == self._process:  # the locks of a forked process may be held by threads that it lacks
+            for channel in self._open:
+                channel.close()
 
     def begin(self, executor: Executor, items: Callable[[], Iterable[T]]) -> Channel[T]:
         """A channel that a thread of the executor fills."""

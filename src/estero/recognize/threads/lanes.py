@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -71,9 +72,16 @@ def one_after_the_other(parts: Sequence[Iterator[T]]) -> Iterator[T]:
         yield from part
 
 
-def started(threads: int) -> ThreadPoolExecutor:
-    """Threads that end with the block in which they are started."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="estero-recognize")
+@contextmanager
+def started(threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads that end with the block, but not in a forked process, which has none of them."""
+    process = os.getpid()
+    workers = ThreadPoolExecutor(threads, thread_name_prefix="estero-recognize")
+    try:
+        yield workers
+    finally:
+        if os.getpid() == process:
+            workers.shutdown()
 
 
 def rows_of_lanes(batch: pa.RecordBatch, lanes: int) -> Iterator[pa.RecordBatch]:
