@@ -40,8 +40,10 @@ def divided(shortest: int, batch: int) -> Iterator[None]:
     """Ranges may be as short as `shortest`, and batches have `batch` rows."""
     whole = Source.read
 
-    def in_pieces(source: Source, classification: Classification) -> Iterator[pa.RecordBatch]:
-        for rows in whole(source, classification):
+    def in_pieces(
+        source: Source, classification: Classification, threads: int = 1
+    ) -> Iterator[pa.RecordBatch]:
+        for rows in whole(source, classification, threads):
             yield from (rows.slice(first, batch) for first in range(0, rows.num_rows, batch))
 
     with patch.object(ranges, "SHORTEST", shortest), patch.object(Source, "read", in_pieces):
