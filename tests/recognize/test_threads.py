@@ -13,10 +13,16 @@ import pyarrow as pa
 import pytest
 
 import estero
+from estero.events.sources import open_source
+from estero.language.tree.schema import EventLayout
+from estero.plan.division import thread_division_of
+from estero.recognize.batch_columns import numbers_of
 from estero.recognize.recognition import Recognition
 from estero.recognize.threads import channels
 from estero.recognize.threads.channels import Channel
-from estero.recognize.threads.divided import Divided
+from estero.recognize.threads.divided import Divided, _Idle
+from estero.recognize.threads.questions import Count
+from estero.recognize.threads.ranges import RangeCutter
 
 NUMBER = 300_000
 RANGES = "SELECT * WHERE A AS a ; B AS b WITHIN 5 EVENTS"
@@ -135,3 +141,25 @@ def test_ten_users_ask_at_once(events: estero.Scan) -> None:
     with ThreadPoolExecutor(len(texts)) as users:
         counted = users.map(lambda text: estero.query(text).run(events, threads=2).count(), texts)
         assert list(counted) == expected
+
+
+def test_a_thread_that_was_overtaken_reads_all_of_its_range(events: estero.Scan) -> None:
+    """Its recognition must not be one that has read a later range."""
+    source = open_source(events.events, EventLayout.of(type="type"))
+    plan = estero.query(RANGES).plan(source.layout)
+    schema = source.classified_schema(plan.classification)
+    batches = list(source.read(plan.classification))
+    cutter = RangeCutter(batches[:3], 5, lambda batch: numbers_of(batch, "__position"))
+    first, second, *_ = cutter.cut(batches)
+    divided = Divided(
+        lambda: Recognition(plan, schema, counting=True),
+        iter(()),
+        thread_division_of(plan),
+        threads=2,
+        known=lambda: None,
+        read=lambda _: None,
+    )
+    idle = _Idle(divided.open)
+    in_order = [sum(divided._of_range(_Idle(divided.open), Count(), part)) for part in (first, second)]
+    overtaken = [sum(divided._of_range(idle, Count(), part)) for part in (second, first, second)]
+    assert overtaken == [in_order[1], in_order[0], in_order[1]]

@@ -116,9 +116,13 @@ class SourceRun(Reading):
         division = thread_division_of(plan)
         if not division.possible:
             return None
+        from estero.recognize.threads import ranges
+
+        size = self.source.size()
+        if size is not None and size <= ranges.SHORTEST:
+            return None
         from estero.recognize.threads.divided import Divided
 
-        size = None if self.progress is None else self.source.size()
         return Divided(
             open=partial(self._recognition, plan, counting=counting),
             batches=self.source.read(plan.classification, self.threads),

@@ -12,10 +12,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from threading import Lock
 from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from estero.classify.column_names import POSITION, TIME
 from estero.plan.division import ThreadDivision
@@ -66,7 +68,7 @@ class Divided:
             return along_lanes(lanes, batches, question.merged, self.read)
         return self._alone(question, batches)
 
-    def _stamps(self, batch: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def _stamps(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         window = self.division.window
         return numbers_of(batch, POSITION if window is None or window.in_positions else TIME)
 
@@ -80,7 +82,7 @@ class Divided:
     # --------------------------------------------------------------------------------- by ranges
 
     def _by_ranges(self, question: Question[T], stretches: Iterator[Range]) -> Iterator[T]:
-        idle: deque[_Reused] = deque()
+        idle = _Idle(self.open)
         begun: deque[tuple[Range, Channel[T]]] = deque()
         with ExitStack() as stack:
             workers = stack.enter_context(started(self.threads))
@@ -97,11 +99,8 @@ class Divided:
         yield from channels.read(channel)
         self.read(stretch.own[-1])
 
-    def _of_range(self, idle: deque[_Reused], question: Question[T], stretch: Range) -> Iterator[T]:
-        try:
-            reused = idle.popleft()
-        except IndexError:  # a thread's first range
-            reused = _Reused(self.open())
+    def _of_range(self, idle: _Idle, question: Question[T], stretch: Range) -> Iterator[T]:
+        reused = idle.taken_for(stretch)
         recognition = reused.recognition
         for batch in stretch.halo:
             for _ in recognition.recognize(reused.unread(batch)):
@@ -109,7 +108,7 @@ class Divided:
         for batch in stretch.own:
             yield from _asked(question, recognition.reader, recognition.recognize(reused.unread(batch)))
         yield from question.rest(recognition.reader)
-        idle.append(reused)
+        idle.put(reused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +145,29 @@ class _Reused:
         unread = batch.slice(int(np.searchsorted(positions, self.last, "right")))
         self.last = max(self.last, int(positions[-1]))
         return unread
+
+
+class _Idle:
+    """Recognitions that threads have done with, for their next ranges; `opened` makes a new one."""
+
+    def __init__(self, opened: Callable[[], Recognition]) -> None:
+        self._opened = opened
+        self._lock = Lock()
+        self._idle: list[_Reused] = []
+
+    def taken_for(self, stretch: Range) -> _Reused:
+        """One that has read nothing behind the begin of a range, as threads may overtake each other."""
+        begin = int(numbers_of(stretch.own[0], POSITION)[0])
+        with self._lock:
+            for place, reused in enumerate(self._idle):
+                if reused.last < begin:
+                    return self._idle.pop(place)
+        return _Reused(self._opened())
+
+    def put(self, reused: _Reused) -> None:
+        """Takes one back."""
+        with self._lock:
+            self._idle.append(reused)
 
 
 def _at_least(
