@@ -6,13 +6,15 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty, Queue
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
 from estero.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 AHEAD = 2
 """Batches that wait, at most: enough that neither side idles, and few enough to bound the memory."""
@@ -30,6 +32,8 @@ S = TypeVar("S")
 
 def mapped(function: Callable[[S], T], items: Iterable[S], threads: int) -> Iterator[T]:
     """What a function makes of items, in their order and by so many threads, some items ahead."""
+    from concurrent.futures import ThreadPoolExecutor  # 15 ms, which one thread can do without
+
     with ThreadPoolExecutor(threads, thread_name_prefix="estero-classify") as workers:
         ahead: deque[Future[T]] = deque()
         try:
