@@ -88,7 +88,9 @@ def _tables_of(given: Sequence[str]) -> dict[str, object]:
     for entry in given:
         name, equals, file = entry.partition("=")
         if not (name and equals and file):
-            raise click.BadParameter(f"{entry!r} is no name and file: write NAME=FILE", param_hint="--table")
+            raise click.BadParameter(
+                f"{entry!r} does not name a table and its file: write NAME=FILE", param_hint="--table"
+            )
         tables[name] = file
     return tables
 

@@ -56,7 +56,7 @@ class Candidates(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Candidates, how many of which are gone, and by row the stamp of its start and the first end from it on.
+    """Candidates, the number of them that are gone, and for each row its start's stamp and the first end from there.
 
     Both ascend.
     """
@@ -81,7 +81,7 @@ class _Part(NamedTuple):
         return self.candidates.matches.start[self.gone : max(self.gone, rows)]
 
     def of_starts(self, starts: Integers) -> Matches:
-        """Those of these ascending starts, none of which is gone."""
+        """The candidates of some ascending starts that are still there."""
         matches = self.candidates.matches
         low = int(np.searchsorted(matches.start, starts[0]))
         high = int(np.searchsorted(matches.start, starts[-1], "right"))

@@ -20,7 +20,7 @@ DAY: Final = 86_400 * 10**6
 
 
 class OddValueError(Exception):
-    """A value, among the rows of a batch, of which only DuckDB says what it means."""
+    """A batch has a value that only DuckDB can interpret."""
 
 
 class BatchColumns:

@@ -127,7 +127,7 @@ class _TextCondition(Condition):
 
     @abstractmethod
     def _of(self, texts: pa.Array) -> Mask:
-        """The strings of which it holds; it does not of NULL."""
+        """The strings that satisfy the condition; NULL never does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Some rows of a batch, also of those columns of which Arrow does not pick rows: views of strings."""
+"""Picks rows of a batch, views of strings included, which Arrow's `take` refuses."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class LevelRuns:
     # --------------------------------------------------------------------------------------- capacity
 
     def _ensure_capacity(self, events: int) -> None:
-        """Provides for that many events, each of which may start something and be a group of its own."""
+        """Provides for so many more events, even if each one is a start and a group of its own."""
         opened = int(self._starts.at[1] - self._starts.at[0])
         used = int(self._groups.next.size - self._groups.free[1])
         kept = new(Forest, 2 * (opened + used + events) + used, levels=self._levels)

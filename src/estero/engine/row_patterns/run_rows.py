@@ -44,7 +44,7 @@ class Partitions(NamedTuple):
 
 @pool
 class Moves(NamedTuple):
-    """The automaton with S states, of which 0 is the start.
+    """The automaton: S states, and state 0 is the start.
 
     variable int32[S]: the number of a state's variable or ANY_ROW. The moves of state s at a border of
     kind k are

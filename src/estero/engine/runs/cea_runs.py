@@ -222,7 +222,7 @@ class CeaRuns(NumberedEvents):
 
     @property
     def _ahead(self) -> int:
-        """The number of events to come of which each may need a place."""
+        """The number of coming events that may need a place."""
         return min(int(self._events.partition.size - self._cursor.at), MOST_AHEAD)
 
     def _keep_partitions(self, kept: NDArray[np.intp] | slice, capacity: int) -> None:
