@@ -1,4 +1,4 @@
-"""The columns of inputs and their types as DuckDB calls them, told without DuckDB where they are plain."""
+"""The columns of inputs and their types as DuckDB calls them, without DuckDB where they are plain."""
 
 from __future__ import annotations
 

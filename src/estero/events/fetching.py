@@ -31,7 +31,7 @@ S = TypeVar("S")
 
 
 def mapped(function: Callable[[S], T], items: Iterable[S], threads: int) -> Iterator[T]:
-    """What a function makes of items, in their order and by so many threads, some items ahead."""
+    """The results of a function over items, in order, computed by several threads some items ahead."""
     from concurrent.futures import ThreadPoolExecutor  # 15 ms, which one thread can do without
 
     with ThreadPoolExecutor(threads, thread_name_prefix="estero-classify") as workers:

@@ -1,4 +1,4 @@
-"""A first look at Arrow batches: which events can be relevant, told by their strings alone.
+"""A first look at Arrow batches: which events can be relevant, by their strings alone.
 
 Most predicates of selective queries ask for a type and for a name, ``type = 'SELL' AND name = 'INTC'``.
 The part of a predicate that says "this string column is one of these" is *screened* here by looking masks
@@ -143,7 +143,7 @@ def looked_at(batches: Iterable[pa.RecordBatch], screen: Screen | None) -> Itera
 
 
 def with_positions(batch: pa.RecordBatch, base: int) -> pa.RecordBatch:
-    """The batch with the positions of its events, the first of which is `base`."""
+    """The batch with the positions of its events, counted from `base`."""
     return batch.append_column(POSITION, array_of(np.arange(base, base + batch.num_rows)))
 
 

@@ -15,7 +15,7 @@ from estero.classify.column_names import POSITION
 from estero.engine.walk.matches import Matches, chosen, joined, new_matches, sliced
 
 _MANY = 1 << 12
-"""So many candidates are added at most before they make a part."""
+"""Candidates that are added before they make a part, at most."""
 _NONE = np.zeros(0, np.int64)
 
 Choice = Callable[[Matches], Matches]
@@ -56,9 +56,9 @@ class Candidates(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Candidates, the number of them that are gone, and for each row its start's stamp and the first end from there.
+    """Candidates, how many of them are gone, and two ascending columns.
 
-    Both ascend.
+    They are, for each row, the stamp of its start and the first end from there on.
     """
 
     candidates: Candidates

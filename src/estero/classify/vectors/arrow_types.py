@@ -1,4 +1,4 @@
-"""What DuckDB makes of Arrow's types, told without DuckDB for the types of plain columns."""
+"""The types that DuckDB gives to Arrow's columns, known without DuckDB where columns are plain."""
 
 from __future__ import annotations
 

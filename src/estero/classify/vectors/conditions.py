@@ -32,7 +32,7 @@ class Condition(ABC):
 
 
 def rows_of(condition: Condition, columns: BatchColumns) -> Mask:
-    """The rows in which a condition holds, which are told once for a batch; not to be changed."""
+    """The rows in which a condition holds, evaluated once for a batch; not to be changed."""
     mask = columns.masks.get(condition)
     if mask is None:
         mask = columns.masks[condition] = condition.rows(columns)

@@ -35,7 +35,7 @@ class OneLoaded:
 
     @classmethod
     def of(cls, values: int) -> OneLoaded:
-        """Allocates arrays for that many values."""
+        """Allocates the arrays of so many values."""
         event_class, partition = np.zeros(1, np.int32), np.zeros(1, np.int32)
         ordinal, oldest, key = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros((1, 2), np.uint64)
         numbers, valid = np.zeros((1, values), np.int64), np.zeros((1, values), np.bool_)

@@ -1,4 +1,4 @@
-"""A statement of SQL → where it has MATCH_RECOGNIZE, of which relations, and what these may name."""
+"""Finds the MATCH_RECOGNIZE clauses of an SQL statement, their relations, and the names in scope."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words of a statement with their places, as far as clauses are told apart by them."""
+"""The words of a statement that begin and end clauses, with their places."""
 
 from __future__ import annotations
 

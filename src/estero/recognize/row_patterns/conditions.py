@@ -17,7 +17,7 @@ from estero.recognize.row_patterns.ordered_rows import OrderedRows
 from estero.recognize.row_patterns.statements import Statements, alias, unique, written
 
 _ROWS = 1 << 20
-"""So many rows are classified at once."""
+"""Rows that are classified at once."""
 _BITS = 64
 
 

@@ -32,9 +32,9 @@ from estero.recognize.row_patterns.scalar_functions import ScalarFunction
 from estero.recognize.row_patterns.statements import Statements
 
 MOST_STEPS: Final = 1_000_000
-"""So many rows are tried from one start before the search gives up."""
+"""Rows that are tried from one start before the search gives up."""
 _UNREMEMBERED: Final = 500
-"""So many are tried before it is remembered what failed, where that takes more than a state and a row."""
+"""Rows that are tried before failures are remembered, where that takes more than a state and a row."""
 _MOST_REMEMBERED: Final = 1_000_000
 
 Live = Callable[[int, int], bool]

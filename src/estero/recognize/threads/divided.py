@@ -130,7 +130,7 @@ class _KeyLane(Generic[T]):
 
 @dataclass(slots=True)
 class _Reused:
-    """A recognition of one range after the other, some of which are another thread's.
+    """A recognition that reads one range after another, though not every range.
 
     What it has read of earlier ranges lies outside of all windows that end in the next one, or is the next
     one's halo, and is not read again: `last` is the position of the last event that it has read.
@@ -173,7 +173,7 @@ class _Idle:
 def _at_least(
     batches: Iterator[pa.RecordBatch], rows: int
 ) -> tuple[list[pa.RecordBatch] | None, Iterator[pa.RecordBatch]]:
-    """The first batches, with more than so many rows (None where the stream has no more), and all batches."""
+    """The first batches, of more than `rows` rows in all, and all batches; None for a shorter stream."""
     first: list[pa.RecordBatch] = []
     number = 0
     for batch in batches:

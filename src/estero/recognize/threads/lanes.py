@@ -42,7 +42,7 @@ def along_lanes(
     merged: Callable[[Sequence[Iterator[T]]], Iterator[T]],
     read: Callable[[pa.RecordBatch], None] | None = None,
 ) -> Iterator[T]:
-    """The items of all lanes, `merged` batch by batch; `read` is told of each batch that has been read."""
+    """The items of all lanes, `merged` batch by batch; `read` is called with each batch behind its items."""
     begun: deque[tuple[pa.RecordBatch, list[Channel[T]]]] = deque()
     with ExitStack() as stack:
         workers = [stack.enter_context(started(1)) for _ in lanes]
