@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 def sql(text: str, /, *, connection: Connection | None = None, **tables: object) -> SqlResult:
     """The lazy result of a statement, in which MATCH_RECOGNIZE may stand behind any table or subquery.
 
-    `tables` are the tables that it names, as events are given: frames, Arrow tables, paths; with
-    `connection` also
-    those of a connection of DuckDB. Raises `QueryError` with all that is wrong in MATCH_RECOGNIZE; what
-    else is wrong
-    is known when the result is asked for.
+    `tables` are the tables that it names, as events are given: frames, Arrow tables, paths; with `connection`
+    also those of a connection of DuckDB. Raises `QueryError` with all that is wrong in MATCH_RECOGNIZE; what
+    else is wrong is known when the result is asked for.
 
     >>> import estero
     >>> import pyarrow as pa

@@ -1,10 +1,8 @@
 """What MATCH_RECOGNIZE means, executable and slow: backtracking over the tree of the pattern.
 
 The first match in preference order from the leftmost start, tests with the row in it, the stopping rule of
-empty
-iterations, and where the search goes on. A variable's condition is a function of the partition's rows, the
-labels of
-the match so far with the tested row last, and where the match starts.
+empty iterations, and where the search goes on. A variable's condition is a function of the partition's rows,
+the labels of the match so far with the tested row last, and where the match starts.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
 """A row pattern as an automaton of positions whose moves are ordered by preference.
 
 A state is a place of a variable in the pattern, and how often each repetition around it has been gone
-through.
-It has read a row of its variable. Its moves are what can follow, the most preferred first: further states,
-or the end,
-on conditions about the partition's ends. States are made when they are asked for, so `(A{700}){700}` costs
-nothing until rows ask for it.
+through. It has read a row of its variable. Its moves are what can follow, the most preferred first: further
+states, or the end, on conditions about the partition's ends. States are made when they are asked for, so
+`(A{700}){700}` costs nothing until rows ask for it.
 
 An iteration that reads no row ends its repetition once the lower bound is reached (ISO 19075-5): it may be
-the
-last one, and no further one follows it.
+the last one, and no further one follows it.
 """
 
 from __future__ import annotations

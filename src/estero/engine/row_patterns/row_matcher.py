@@ -77,9 +77,8 @@ def find_matches(
 ) -> MatchTable:
     """All matches of partitions whose rows are variables[first[p] : first[p + 1]] uint64[rows, words].
 
-    `to` says where a search goes on (`run_rows.PAST_LAST`, …), `until` int64[rows] which border a match
-    from there may
-    reach. Raises `SkipFailure` and `LimitExceeded`.
+    `to` says where a search goes on (`run_rows.PAST_LAST`, …), `until` int64[rows] which border a match from
+    there may reach. Raises `SkipFailure` and `LimitExceeded`.
     """
     states = moves.variable.size
     longest = int(np.diff(first).max(initial=0))

@@ -1,10 +1,9 @@
 """Matches of a row pattern in ordered partitions, where a row alone tells which variables it can have.
 
-A pass backwards over a partition marks for each row which states can read it and still reach the end of
-the pattern;
-from each start a pass forwards takes the first move, in the order of preference, to a state that is
-marked. It never
-gives a row back, so a partition costs its rows times the moves, and what is found its length.
+A pass backwards over a partition marks for each row which states can read it and still reach the end of the
+pattern; from each start a pass forwards takes the first move, in the order of preference, to a state that is
+marked. It never gives a row back, so a partition costs its rows times the moves, and what is found its
+length.
 
 With a window the mark is the earliest end of a match, and a state counts if that end is early enough.
 """
@@ -46,13 +45,10 @@ class Partitions(NamedTuple):
 class Moves(NamedTuple):
     """The automaton: S states, and state 0 is the start.
 
-    variable int32[S]: the number of a state's variable or ANY_ROW. The moves of state s at a border of
-    kind k are
-    target[first[k * S + s] : first[k * S + s + 1]], the most preferred first; k has the bits AT_START and
-    AT_END.
-    masks uint64[2, S]: the targets as bits, inside and at the end, if S is at most 64. skipped bool[S]:
-    the states
-    to whose rows a search goes on.
+    variable int32[S]: the number of a state's variable or ANY_ROW. The moves of state s at a border of kind k
+    are target[first[k * S + s] : first[k * S + s + 1]], the most preferred first; k has the bits AT_START and
+    AT_END. masks uint64[2, S]: the targets as bits, inside and at the end, if S is at most 64. skipped
+    bool[S]: the states to whose rows a search goes on.
     """
 
     variable: NDArray[np.int32]

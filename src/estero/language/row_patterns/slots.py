@@ -73,8 +73,8 @@ class Count:
 class Aggregate:
     """An aggregate of SQL over these rows of the match.
 
-    In its text columns are c0, c1, …, `label` and `number`.
-    `ordered`: its value depends on the order of the rows, and it says none itself.
+    In its text columns are c0, c1, …, `label` and `number`. `ordered`: its value depends on the order of the
+    rows, and it says none itself.
     """
 
     call: str

@@ -39,8 +39,7 @@ class Placed:
     """A clause in its statement: the place of the relation it is applied to, and that of all of it.
 
     `relation` is the name by which expressions may call the relation, "" if it has none; `named` are the
-    places of
-    the common table expressions that it may name.
+    places of the common table expressions that it may name.
     """
 
     clause: RowPatternClause

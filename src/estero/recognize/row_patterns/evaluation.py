@@ -1,8 +1,7 @@
 """MATCH_RECOGNIZE over a relation of DuckDB → its table.
 
-The input is sorted once; what DEFINE asks of rows becomes bits, of which a kernel finds all matches;
-measures are read of
-the matches, as columns of numbers.
+The input is sorted once; what DEFINE asks of rows becomes bits, of which a kernel finds all matches; measures
+are read of the matches, as columns of numbers.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ from estero.recognize.row_patterns.search import (
 from estero.recognize.row_patterns.statements import Statements
 
 MOST_STATES: Final = 20_000
-"""Automata with more states are searched, not run: their marks would take too much room."""
+"""Automata with more states are searched, not run: their marks would take too much memory."""
 _SKIPS: Final = {
     "past last": run_rows.PAST_LAST,
     "next": run_rows.TO_NEXT,

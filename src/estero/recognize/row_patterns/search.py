@@ -1,10 +1,8 @@
 """Matches where DEFINE looks at the match so far: a search that gives rows back.
 
-Rows and states from which no match can end, whatever the rest of DEFINE says, are never entered. What
-failed is
-remembered: the state, the row, and all that DEFINE can still read of the rows so far, such as a sum or the
-last row
-of a variable. What agrees in that fails again.
+Rows and states from which no match can end, whatever the rest of DEFINE says, are never entered. What failed
+is remembered: the state, the row, and all that DEFINE can still read of the rows so far, such as a sum or the
+last row of a variable. What agrees in that fails again.
 """
 
 from __future__ import annotations
