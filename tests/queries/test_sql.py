@@ -456,3 +456,16 @@ def test_mistakes_in_the_statement(text: str, message: str) -> None:
         warnings.simplefilter("ignore", EsteroWarning)
         error = refused(text)
     assert message in str(error)
+
+
+def test_an_explanation_reads_no_rows() -> None:
+    """Some rows end in an error, which only an answer meets."""
+    rows = pa.table({"t": [1, 2], "v": ["1", "one"]})
+    result = estero.sql(
+        "SELECT * FROM q MATCH_RECOGNIZE "
+        "(ORDER BY t MEASURES A.t AS x PATTERN (A) DEFINE A AS CAST(v AS INT) > 0)",
+        q=rows,
+    )
+    assert result.explain().startswith("MATCH_RECOGNIZE 1: linear")
+    with pytest.raises(estero.EsteroError, match="one"):
+        result.to_arrow()

@@ -90,9 +90,9 @@ class SqlResult:
         return self._table.schema
 
     def explain(self) -> str:
-        """How each MATCH_RECOGNIZE is evaluated, in one line for each."""
+        """How each MATCH_RECOGNIZE is evaluated, one line for each; no row of the tables is read."""
         lines: list[str] = []
-        with self._named_tables(), self._evaluated(lines):
+        with self._named_tables(), self._evaluated(lines, rows=False):
             pass
         return "\n".join(lines) or "no MATCH_RECOGNIZE: the statement is DuckDB's"
 
@@ -109,17 +109,28 @@ class SqlResult:
             result = self._connection.sql(statement)
             return pa.table({}) if result is None else result.to_arrow_table()
 
+    @cached_property
+    def _aggregates(self) -> frozenset[str]:
+        """The names of DuckDB's aggregates."""
+        rows = self._connection.execute(
+            "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate'"
+        ).fetchall()
+        return frozenset(name for (name,) in rows)
+
     @contextmanager
-    def _evaluated(self, lines: list[str]) -> Iterator[str]:
-        """The statement with results in place of clauses, while these are registered; `lines` say how."""
+    def _evaluated(self, lines: list[str], *, rows: bool = True) -> Iterator[str]:
+        """The statement with results in place of clauses, while these are registered; `lines` say how.
+
+        Without `rows` the results have their columns only.
+        """
         results: list[str] = []
         pieces = _Pieces(self._text)
         try:
             for number, placed in enumerate(self._clauses, 1):
-                relation = Relation(pieces.text(placed.source), placed.relation, _with(pieces, placed))
-                evaluation = Evaluation(
-                    self._connection, placed.clause, relation, _aggregates(self._connection)
-                )
+                source = pieces.text(placed.source)
+                source = source if rows else f"(SELECT * FROM {source} LIMIT 0)"
+                relation = Relation(source, placed.relation, _with(pieces, placed))
+                evaluation = Evaluation(self._connection, placed.clause, relation, self._aggregates)
                 lines.append(f"MATCH_RECOGNIZE {number}: {evaluation.conditions.strategy}")
                 name = unique("result")
                 self._connection.register(name, evaluation.table())
@@ -190,16 +201,3 @@ def _with(pieces: _Pieces, placed: Placed) -> str:
         return ""
     definitions = ", ".join(map(pieces.text, placed.named))
     return f"WITH {'RECURSIVE ' if placed.recursive else ''}{definitions}"
-
-
-_known: dict[str, frozenset[str]] = {}
-
-
-def _aggregates(connection: Connection) -> frozenset[str]:
-    """The names of DuckDB's aggregates."""
-    if "duckdb" not in _known:
-        rows = connection.execute(
-            "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate'"
-        ).fetchall()
-        _known["duckdb"] = frozenset(name for (name,) in rows)
-    return _known["duckdb"]
