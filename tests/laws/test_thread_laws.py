@@ -17,6 +17,7 @@ from estero.events.sources import Source
 from estero.language.check.queries import check_query
 from estero.language.tree.query import QueryTree
 from estero.plan.plan import Classification
+from estero.plan.reach import Reach
 from estero.queries.texts import query
 from estero.recognize.in_process import InProcessRun
 from estero.recognize.threads import ranges
@@ -41,9 +42,9 @@ def divided(shortest: int, batch: int) -> Iterator[None]:
     whole = Source.read
 
     def in_pieces(
-        source: Source, classification: Classification, threads: int = 1
+        source: Source, classification: Classification, threads: int = 1, reach: Reach | None = None
     ) -> Iterator[pa.RecordBatch]:
-        for rows in whole(source, classification, threads):
+        for rows in whole(source, classification, threads, reach):
             yield from (rows.slice(first, batch) for first in range(0, rows.num_rows, batch))
 
     with patch.object(ranges, "SHORTEST", shortest), patch.object(Source, "read", in_pieces):

@@ -130,7 +130,7 @@ def test_a_predicate_of_ones_own_is_called_by_one_thread(events: estero.Scan) ->
 
 def test_explain_says_what_threads_share() -> None:
     said = str(estero.query(RANGES).explain())
-    assert "\n  in process: threads share ranges of events, each with the window before it\n" in said
+    assert "\n  in process: threads share ranges of events, each with the window before it; left" in said
     said = str(estero.query("SELECT * WHERE A ; B PARTITION BY [k]").explain())
     assert "\n  in process: threads share the partition keys\n" in said
 

@@ -91,7 +91,8 @@ class Execution:
             with reading(source.file):
                 self._cursor.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {source.query}")
         elif self._screen is not None:
-            passed = self._screen.passed(self._checked(_asked_by(self._screen, source)))
+            # What passes a screen is cut out of the batches once more.
+            passed = map(whole_batch, self._screen.passed(self._checked(_asked_by(self._screen, source))))
             self._cursor.register(name, self._watched(self._screen.schema, passed))
         elif source.stream is not None:
             stream = source.stream(self._named(source))

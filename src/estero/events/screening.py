@@ -10,8 +10,8 @@ Each column is looked at once, by kernels: texts are looked up among those that 
 looked up at once (engine/masks.py), and exactly those rows pass that have some bit.
 
 Measured (stock, a type and one of 100 names, nanoseconds of one core an event, classified): 21 for plain
-strings, 8 for dictionaries, 39 for views. To look a name up takes 3.3 of these, and a type, which the
-processor cannot foresee, 7.5.
+strings, 8 for dictionaries, 39 for views. To look a name up takes 3.2 of these, and so does a type, which the
+processor cannot foresee.
 
 Rejected: ``pyarrow.compute.index_in`` over all events (7 to 16 ns a column, by the number of names), encoding
 plain strings first (12 to 17 ns a column), and hashes of the first eight bytes by NumPy (5 ns for the first
@@ -34,10 +34,13 @@ from estero.classify.arrays import array_of, empty_batch, known_in, numbers_in
 from estero.classify.column_names import POSITION, WORD, bits_name, screen_name
 from estero.classify.splits import Split, columns_needed, split
 from estero.classify.vectors.arrow_types import value_type
+from estero.classify.vectors.batch_columns import BatchColumns, OddValueError
 from estero.classify.vectors.conditions import indices_of
 from estero.classify.vectors.taking import taken
+from estero.classify.vectors.within_reach import within_reach
 from estero.language.tree.expressions import Literal
 from estero.plan.plan import Classification
+from estero.plan.reach import Reach
 
 if TYPE_CHECKING:
     from estero.engine.texts import KnownTexts
@@ -53,9 +56,10 @@ class Screen:
     on, `schema` is that of what it gives, `selective` says that it asks for more
     than types, and `rests` are what is left of the predicates, in order. A relevant event has, for
     one of `pushed`, in each of its columns one of the strings; it is empty where that says nothing.
+    Events that are out of `reach` whatever is left of the predicates may be left out, too.
     """
 
-    def __init__(self, classification: Classification, events: pa.Schema) -> None:
+    def __init__(self, classification: Classification, events: pa.Schema, reach: Reach | None = None) -> None:
         strings = {field.name for field in events if _is_string(field.type)}
         splits = [self._split(predicate, classification, strings) for predicate in classification.predicates]
         asked = list(dict.fromkeys(name for division in splits for name in division.one_of))
@@ -70,6 +74,7 @@ class Screen:
         added = [pa.field(name, pa.int64()) for name in (POSITION, *self._words)]
         self.schema = pa.schema([*(events.field(name) for name in self._kept), *added])
         self._keep_all = classification.keep_all
+        self._reach, self._time = reach, classification.schema.time
         self._columns = [_ScreenedColumn(name, splits) for name in asked]
         self.pushed = () if classification.keep_all else _pushed(splits)
 
@@ -97,6 +102,9 @@ class Screen:
         looked = [column.codes_and_masks(batch.column(column.name)) for column in self._columns]
         codes, masks = zip(*looked, strict=True)
         rows, words = rows_with_bits(codes, masks, keep_all=self._keep_all)
+        near = self._within_reach(batch, rows, words, base)
+        if near is not None:
+            rows, words = rows[near], words[:, near]
         if not len(rows):
             return None
         kept = batch.select(self._kept)
@@ -104,6 +112,22 @@ class Screen:
             kept = taken(kept, rows)
         added = [_positions(batch, rows, base), *map(array_of, words)]
         return pa.RecordBatch.from_arrays([*kept.columns, *added], schema=self.schema)
+
+    def _within_reach(
+        self, batch: pa.RecordBatch, rows: NDArray[np.int64], words: NDArray[np.int64], base: int
+    ) -> NDArray[np.intp] | None:
+        """The places among these rows of a batch, which have the bits `words`, that matter; None for all."""
+        if self._reach is None:
+            return None
+        if self._reach.window.in_positions or self._time is None:
+            return within_reach(self._reach, numbers_in(_positions(batch, rows, base)), list(words))
+        columns = BatchColumns(batch.select([self._time]))
+        try:
+            if columns.known(self._time) is not None:
+                return None
+            return within_reach(self._reach, columns.ticks(self._time)[rows], list(words))
+        except OddValueError:  # the reading that follows says what such a time means
+            return None
 
 
 def _positions(batch: pa.RecordBatch, rows: NDArray[np.int64], base: int) -> pa.Array:

@@ -18,6 +18,7 @@ from estero.classify.columns import ColumnType
 from estero.classify.duckdb_types import duckdb_column
 from estero.classify.vectors.batch_columns import without_views
 from estero.classify.vectors.classifier import plain_classifier, plain_schema
+from estero.classify.vectors.within_reach import batch_within_reach
 from estero.errors import DataError
 from estero.events.database import LentDatabases, connect
 from estero.events.descriptions import described
@@ -35,6 +36,7 @@ from estero.events.tables.table_columns import TableColumn
 from estero.events.tables.whole_batches import whole_table
 from estero.language.tree.schema import EventLayout, Kind
 from estero.plan.plan import Classification, Layout
+from estero.plan.reach import Reach
 
 if TYPE_CHECKING:
     from estero.events.sql_reading import SqlReading
@@ -166,31 +168,48 @@ class Source:
                 with reading():
                     source.stream.run()
 
-    def read(self, classification: Classification, threads: int = 1) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, classification: Classification, threads: int = 1, reach: Reach | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """The classified table in stream order, batch by batch (`plan.Classification` says its columns).
 
         Sorts first where the stream is not sorted; ties keep `order`, then arrival. A stream that
         passes once is not sorted: an event before its predecessor is a `DataError`; but where it is one of
         several inputs, it is held in memory, so that all of them can be sorted. A malformed value of a text
         file is a `DataError` where its column is needed. What is plain is classified by so many `threads`.
+        Events that are out of `reach` may be missing.
         """
         if self.one_shot and len(self._inputs) > 1 and self._columns.order:
             self._hold()
         try:
-            batches = self._read(classification, threads)
+            batches = self._read(classification, threads, reach)
             yield from map(self._columns.shown, batches)
         except DataError as error:
             if not isinstance(error, TooLargeError) or self.one_shot:
                 raise
             raise self._sql.naming_the_predicate(classification, error) from error.__cause__
 
-    def _read(self, classification: Classification, threads: int) -> Iterator[pa.RecordBatch]:
+    def _read(
+        self, classification: Classification, threads: int, reach: Reach | None
+    ) -> Iterator[pa.RecordBatch]:
         """The classified table, columns as DuckDB hands them back; no batch is empty."""
         table = self._small_table()
-        screen, plain = self._ways(classification)
+        screen, plain = self._ways(classification, reach)
         if plain is not None:
             yield from plain.here(table) if table is not None else plain.ahead(self._started(), threads)
-        elif table is not None:
+            return
+        for batch in self._read_by_sql(classification, table, screen):
+            near = (
+                batch if reach is None else batch_within_reach(reach, batch, len(classification.predicates))
+            )
+            if near.num_rows:
+                yield near
+
+    def _read_by_sql(
+        self, classification: Classification, table: pa.Table | None, screen: Screen | None
+    ) -> Iterator[pa.RecordBatch]:
+        """The same by DuckDB."""
+        if table is not None:
             statement = self._sql.statement(classification, ordered=self.is_sorted(), in_memory=True)
             relevant = self._sql.classified_at_once(table, statement)
             if relevant.num_rows:
@@ -204,24 +223,28 @@ class Source:
                 if relevant.num_rows:
                     yield relevant
 
-    def _ways(self, classification: Classification) -> tuple[Screen | None, PlainReading | None]:
+    def _ways(
+        self, classification: Classification, reach: Reach | None = None
+    ) -> tuple[Screen | None, PlainReading | None]:
         """What the events are screened by, and the way without DuckDB; None where there is no such thing.
 
         This is where it is decided how events are classified.
         """
-        screen = None if self._small_table() is not None else self._screen(classification)
-        plain = self._plain(classification, screen)
+        screen = None if self._small_table() is not None else self._screen(classification, reach)
+        plain = self._plain(classification, screen, reach)
         if plain is None and any(source.query is not None for source in self._inputs.values()):
             return None, None  # files that DuckDB reads itself
         return screen, plain
 
-    def _plain(self, classification: Classification, screen: Screen | None) -> PlainReading | None:
+    def _plain(
+        self, classification: Classification, screen: Screen | None, reach: Reach | None
+    ) -> PlainReading | None:
         """The way without DuckDB, where all that is asked is plain and the events are Arrow's in order."""
         (source, *_) = self._inputs.values()
         if self.view is not None or source.arrow_schema is None:
             return None
         rests = None if screen is None else screen.rests
-        classifier = plain_classifier(classification, self.column_types, source.arrow_schema, rests)
+        classifier = plain_classifier(classification, self.column_types, source.arrow_schema, rests, reach)
         if classifier is None or not self.is_sorted():
             return None
         by_sql = functools.partial(self._by_sql, classification)
@@ -372,13 +395,13 @@ class Source:
         table = next(iter(self._inputs.values())).table
         return table if self.view is None and table is not None and is_small(table) else None
 
-    def _screen(self, classification: Classification) -> Screen | None:
+    def _screen(self, classification: Classification, reach: Reach | None) -> Screen | None:
         """The screen of the events, where they are one Arrow table or stream in order."""
         (source, *_) = self._inputs.values()
         schema = source.schema if source.arrow_schema is None else source.arrow_schema
         if self.view is not None or schema is None or not self.is_sorted():
             return None
-        screen = Screen(classification, schema)
+        screen = Screen(classification, schema, reach)
         return screen if screen.useful else None
 
     def _refuse_nat(self) -> None:

@@ -11,6 +11,7 @@ from estero.language.check.notes import notes
 from estero.language.tree.query import Consume, SelectExpression
 from estero.plan.division import division_in_words, threads_in_words
 from estero.plan.plan import Plan
+from estero.plan.reach import reach_in_words
 from estero.queries.automaton_value import Automaton
 from estero.queries.candidates import many_candidates
 
@@ -105,7 +106,8 @@ def plan_lines(plan: Plan, tasks: str | None = None) -> Iterator[str]:
     values = [str(item) for item in plan.tree.select or () if isinstance(item, SelectExpression)]
     if values:
         yield f"values: {', '.join(values)}; computed of complex events as they are listed, many at once"
-    yield f"in process: {threads_in_words(plan)}"
+    left_out = reach_in_words(plan)
+    yield f"in process: {threads_in_words(plan)}{'; ' if left_out else ''}{left_out}"
     yield f"on Spark: {tasks or division_in_words(plan)}"
 
 

@@ -16,6 +16,7 @@ from estero.events.sources import Source
 from estero.language.tree.schema import Kind
 from estero.plan.division import thread_division_of
 from estero.plan.plan import Plan
+from estero.plan.reach import reach_of
 from estero.recognize.attribute_values import attribute_values
 from estero.recognize.budget import Budget
 from estero.recognize.reading import Reading
@@ -26,6 +27,9 @@ from estero.recognize.until import AFTER_ALL, check_until
 
 if TYPE_CHECKING:
     from estero.recognize.threads.divided import Divided
+
+_MANY = 1 << 15
+"""Events from which on it pays to ask which of them can lie in a complex event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +129,18 @@ class SourceRun(Reading):
 
         return Divided(
             open=partial(self._recognition, plan, counting=counting),
-            batches=self.source.read(plan.classification, self.threads),
+            batches=self._batches(plan),
             division=division,
             threads=self.threads,
             known=self._known,
             read=partial(self._tell, size),
         )
+
+    def _batches(self, plan: Plan) -> Iterator[pa.RecordBatch]:
+        """The classified events; where there are many, those that do not matter to the plan may be missing."""
+        size = self.source.size()
+        reach = None if size is not None and size < _MANY else reach_of(plan)
+        return self.source.read(plan.classification, self.threads, reach)
 
     def _tell(self, size: int | None, batch: pa.RecordBatch | None) -> None:
         """Tells how many of `size` events have been read: up to the end of a batch, or all (None)."""
@@ -165,7 +175,7 @@ class SourceRun(Reading):
         if self.budget is not None:
             reader.limit_time(self.budget.check)
         size = None if self.progress is None else self.source.size()
-        for batch in self.source.read(plan.classification, self.threads):
+        for batch in self._batches(plan):
             for ended in recognition.recognize(batch):
                 yield reader, ended
             self._tell(size, batch)

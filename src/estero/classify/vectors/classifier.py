@@ -26,9 +26,11 @@ from estero.classify.vectors.batch_columns import BatchColumns, Mask, OddValueEr
 from estero.classify.vectors.compile import NotPlainError, PlainColumns, joined
 from estero.classify.vectors.conditions import Condition, Constant, TextList, rows_of
 from estero.classify.vectors.taking import taken
+from estero.classify.vectors.within_reach import within_reach
 from estero.language.tree.expressions import Attribute, Node
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
+from estero.plan.reach import Reach
 
 _ITSELF: Final = frozenset({Kind.INT, Kind.BOOL, Kind.TIMESTAMP})
 """Kinds whose single key is the value itself."""
@@ -40,14 +42,15 @@ def plain_classifier(
     columns: Mapping[str, ColumnType],
     events: pa.Schema,
     screened: Sequence[Node | None] | None = None,
+    reach: Reach | None = None,
 ) -> PlainClassifier | None:
     """The classifier of batches with this schema; None where something that is asked is not plain.
 
     `columns` is as in `classify_sql`, and so is `screened`: what is left of the predicates where batches come
-    with the bits of a screen.
+    with the bits of a screen. Events out of `reach` are left out.
     """
     try:
-        return PlainClassifier(classification, PlainColumns(columns, events), screened)
+        return PlainClassifier(classification, PlainColumns(columns, events), screened, reach)
     except NotPlainError:
         return None
 
@@ -71,9 +74,14 @@ class PlainClassifier:
     """
 
     def __init__(
-        self, classification: Classification, columns: PlainColumns, screened: Sequence[Node | None] | None
+        self,
+        classification: Classification,
+        columns: PlainColumns,
+        screened: Sequence[Node | None] | None,
+        reach: Reach | None = None,
     ) -> None:
         self._classification = classification
+        self._reach = None if screened is not None and not any(screened) else reach
         self._columns = columns
         self._is_screened = screened is not None
         rests = [None] * len(classification.predicates) if screened is None else screened
@@ -162,11 +170,16 @@ class PlainClassifier:
         words = self._bits(columns)
         rows = self._relevant(columns, words)
         if rows is not None:
+            words = [word.take(rows) for word in words]
+        kept = self._within_reach(columns, words, rows)
+        if kept is not None:
+            rows = kept if rows is None else rows[kept]
+            words = [word[kept] for word in words]
+        if rows is not None:
             if not rows.size:
                 return None
             batch = taken(batch, rows)
             columns = BatchColumns(batch)
-            words = [word.take(rows) for word in words]
         return pa.RecordBatch.from_arrays(list(self._outputs(columns, words)), schema=self.schema)
 
     def _bits(self, columns: BatchColumns) -> list[NDArray[np.int64]]:
@@ -194,6 +207,20 @@ class PlainClassifier:
         if self._key is not None and (known := columns.known(self._key)) is not None:
             keep = known if keep is None else keep & known
         return None if keep is None or keep.all() else np.flatnonzero(keep)
+
+    def _within_reach(
+        self, columns: BatchColumns, words: Sequence[NDArray[np.int64]], rows: NDArray[np.int64] | None
+    ) -> NDArray[np.intp] | None:
+        """The places among these rows, which have the bits `words`, that matter; None where all may."""
+        if self._reach is None:
+            return None
+        if self._reach.window.in_positions or self._time is None:
+            stamps = numbers_in(columns.batch.column(POSITION))
+        elif columns.known(self._time) is not None:
+            raise OddValueError
+        else:
+            stamps = columns.ticks(self._time)
+        return within_reach(self._reach, stamps if rows is None else stamps[rows], words)
 
     def _outputs(self, columns: BatchColumns, words: Sequence[NDArray[np.int64]]) -> Iterator[pa.Array]:
         """The columns of `schema`."""

@@ -1,0 +1,91 @@
+"""Leaves out classified events that no complex event can span (`plan.Reach`), batch by batch.
+
+A batch is looked at alone: what is within the window of its ends is kept, as what comes before and behind is
+not known. So nothing waits, and the answer is the same, whatever the batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.automata.needs import Bits, Need
+from estero.classify.arrays import numbers_in
+from estero.classify.column_names import POSITION, TIME, WORD, word_names
+from estero.classify.vectors.taking import taken
+from estero.engine.int64 import GREATEST, LEAST
+from estero.engine.near import near_marked
+from estero.plan.reach import Reach
+
+_RARE: Final = 0.75
+"""The share of the stream that windows around rare events may take at most: others would leave little out."""
+_SAMPLE: Final = 1 << 12
+"""Events that are looked at to see how rare they are."""
+
+Stamps = NDArray[np.int64]
+
+
+def within_reach(reach: Reach, stamps: Stamps, words: Sequence[NDArray[np.int64]]) -> NDArray[np.intp] | None:
+    """The ascending places of the events that matter, of n that are relevant; None where all of them may.
+
+    stamps int64[n] are positions or times, as the window's, and words int64[n] the bits.
+    """
+    if not stamps.size:
+        return None
+    length, first, last = reach.window.length, int(stamps[0]), int(stamps[-1])
+    span = last - first + 1
+    if 2 * length >= span or first - length < LEAST or last + length > GREATEST:
+        return None
+    needs = [need for need in reach.needs if _is_rare(need, words, length, span)]
+    if not needs or bool((stamps[1:] < stamps[:-1]).any()):
+        return None
+    kept: NDArray[np.intp] | None = None
+    for need in needs:
+        marked = _any_kind(need.kinds, words)
+        near = near_marked(stamps, marked, length, before=not need.last, behind=not need.first)
+        places = np.flatnonzero(near)
+        kept = places if kept is None else kept[places]
+        stamps, words = stamps[places], [word[places] for word in words]
+        if not places.size:
+            break
+    return kept
+
+
+def _is_rare(need: Need, words: Sequence[NDArray[np.int64]], length: int, span: int) -> bool:
+    """Whether windows around such events would take little of the stream, as far as a sample tells."""
+    step = max(1, words[0].size // _SAMPLE)
+    number = np.count_nonzero(_any_kind(need.kinds, [word[::step] for word in words])) * step
+    sides = 1 if need.first or need.last else 2
+    return bool(number * sides * length < _RARE * span)
+
+
+def batch_within_reach(reach: Reach, batch: pa.RecordBatch, predicates: int) -> pa.RecordBatch:
+    """The events of a classified batch that matter."""
+    stamps = numbers_in(batch.column(POSITION if reach.window.in_positions else TIME))
+    kept = within_reach(reach, stamps, [numbers_in(batch.column(name)) for name in word_names(predicates)])
+    return batch if kept is None else taken(batch, kept)
+
+
+def _any_kind(kinds: frozenset[Bits], words: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
+    """Which events have all bits of one of the kinds."""
+    if all(len(kind) == 1 for kind in kinds):
+        masks = _masks(frozenset().union(*kinds))
+        return np.logical_or.reduce([(words[word] & mask) != 0 for word, mask in masks.items()])
+    return np.logical_or.reduce(
+        [
+            np.logical_and.reduce([(words[word] & mask) == mask for word, mask in _masks(kind).items()])
+            for kind in kinds
+        ]
+    )
+
+
+def _masks(bits: Bits) -> dict[int, np.int64]:
+    """Bits by the word that they are in."""
+    masks: dict[int, int] = {}
+    for bit in bits:
+        masks[bit // WORD] = masks.get(bit // WORD, 0) | 1 << bit % WORD
+    return {word: np.int64(mask) for word, mask in masks.items()}

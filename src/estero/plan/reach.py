@@ -1,0 +1,58 @@
+"""Events that are too far from what every complex event has to lie in one, and need not be recognized."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from estero.automata.needs import Need, needs
+
+if TYPE_CHECKING:
+    from estero.plan.plan import Plan, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """An event matters if no further than the window from it there is one for each of `needs`.
+
+    That is at or before it for the first event of a complex event, at or after it for the last one.
+    """
+
+    needs: tuple[Need, ...]
+    window: Window
+
+
+def reach_of(plan: Plan) -> Reach | None:
+    """Which events of a whole stream matter to the answer of a plan; None where all may.
+
+    They matter to partial matches and open runs all the same.
+    """
+    if plan.window is None or _asks_others(plan):
+        return None
+    needed = needs(plan.machine)
+    return Reach(needed, plan.window) if needed else None
+
+
+def reach_in_words(plan: Plan) -> str:
+    """What `explain` says of the events that may be left out; empty where all matter."""
+    reach = reach_of(plan)
+    if reach is None:
+        return ""
+    needs = ", or ".join(f"{_kinds(plan, need)} {_where(need)}" for need in reach.needs)
+    return f"left out, where that is most of the events: those with no {needs}"
+
+
+def _where(need: Need) -> str:
+    return "in the window before" if need.first else "in the window after" if need.last else "near"
+
+
+def _kinds(plan: Plan, need: Need) -> str:
+    """The kinds of events that serve a need, as predicates."""
+    predicates = plan.classification.predicates
+    kinds = {" and ".join(str(predicates[bit]) for bit in sorted(kind)) for kind in need.kinds}
+    return " or ".join(sorted(kinds))
+
+
+def _asks_others(plan: Plan) -> bool:
+    """Whether the answer depends on events outside of all complex events, or on how many there are."""
+    return bool(plan.deadlines) or plan.classification.keep_all or plan.from_first
