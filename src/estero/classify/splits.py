@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from estero.automata.cea import EventPredicate
-from estero.language.tree.expressions import And, Attribute, Comparison, In, Literal, Node
+from estero.language.tree.expressions import And, Attribute, Comparison, In, Literal, Node, Or
 from estero.language.tree.paths import column_of
 from estero.plan.plan import Classification
 
@@ -62,7 +62,20 @@ def _attributes_needed(classification: Classification, rests: Iterable[Node | No
 
 
 def _one_of(condition: Node) -> tuple[str, frozenset[str]] | None:
+    """The column and its strings, if that is all that a condition says.
+
+    >>> from estero.language.syntax.parser import parse_condition
+    >>> name, texts = _one_of(parse_condition("s = 'a' OR s IN ('b', 'c')"))
+    >>> name, sorted(texts)
+    ('s', ['a', 'b', 'c'])
+    """
     match condition:
+        case Or(parts):
+            known = [_one_of(part) for part in parts]
+            names = {name for name, _ in filter(None, known)}
+            if None in known or len(names) > 1:
+                return None
+            return names.pop(), frozenset().union(*(texts for _, texts in filter(None, known)))
         case Comparison("=", Attribute(name, None), Literal(str() as text)) | Comparison(
             "=", Literal(str() as text), Attribute(name, None)
         ):

@@ -199,9 +199,8 @@ class Source:
             yield from plain.here(table) if table is not None else plain.ahead(self._started(), threads)
             return
         for batch in self._read_by_sql(classification, table, screen):
-            near = (
-                batch if reach is None else batch_within_reach(reach, batch, len(classification.predicates))
-            )
+            number = len(classification.predicates)
+            near = batch if reach is None else batch_within_reach(reach, batch, number)
             if near.num_rows:
                 yield near
 
@@ -395,7 +394,7 @@ class Source:
         table = next(iter(self._inputs.values())).table
         return table if self.view is None and table is not None and is_small(table) else None
 
-    def _screen(self, classification: Classification, reach: Reach | None) -> Screen | None:
+    def _screen(self, classification: Classification, reach: Reach | None = None) -> Screen | None:
         """The screen of the events, where they are one Arrow table or stream in order."""
         (source, *_) = self._inputs.values()
         schema = source.schema if source.arrow_schema is None else source.arrow_schema

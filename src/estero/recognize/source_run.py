@@ -137,7 +137,7 @@ class SourceRun(Reading):
         )
 
     def _batches(self, plan: Plan) -> Iterator[pa.RecordBatch]:
-        """The classified events; where there are many, those that do not matter to the plan may be missing."""
+        """The classified events; where there are many, those that do not matter to it may be missing."""
         size = self.source.size()
         reach = None if size is not None and size < _MANY else reach_of(plan)
         return self.source.read(plan.classification, self.threads, reach)
