@@ -35,7 +35,7 @@ def main() -> None:
         events, path = line.split()
         begun = time.perf_counter(), time.process_time()
         tables = list(engine.tables(int(events)))
-        answers, total = sum(table.num_rows for table in tables), sum(map(_sum, tables))
+        answers, total = sum(table.num_rows for table in tables), sum(map(sum_of, tables))
         wall, cpu = time.perf_counter() - begun[0], time.process_time() - begun[1]
         if path != "-":
             lines = (" ".join(map(str, row)) + "\n" for table in tables for row in positions(table))
@@ -43,12 +43,14 @@ def main() -> None:
         print(json.dumps({"wall": wall, "cpu": cpu, "answers": answers, "sum": total}), file=replies)
 
 
-def _flat(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def flat(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The positions of a column, of all its lists."""
     return pc.list_flatten(column) if pa.types.is_nested(column.type) else column
 
 
-def _sum(table: pa.Table) -> int:
-    return sum(pc.sum(_flat(column)).as_py() or 0 for column in table.columns)
+def sum_of(table: pa.Table) -> int:
+    """The sum of all positions."""
+    return sum(pc.sum(flat(column)).as_py() or 0 for column in table.columns)
 
 
 def positions(table: pa.Table) -> Iterator[list[int]]:

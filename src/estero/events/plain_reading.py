@@ -135,7 +135,7 @@ def _until(stopped: threading.Event, batches: Iterable[pa.RecordBatch]) -> Itera
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same events, small neighbours in one batch: each batch takes about 0.1 ms, whatever is in it."""
-    return _in_parts(batches, ROWS // 4)
+    return _in_parts(batches, _LEAST)
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
