@@ -74,7 +74,7 @@ def test_there_are_pushes_that_are_divided(events: list[Event]) -> None:
     whole_sets = PushedRanges._bounds  # what is divided, seen from outside
 
     def bounds(self: PushedRanges, relevant: object) -> list[int]:
-        asked.append(whole_sets(self, relevant))  # type: ignore[arg-type]
+        asked.append(whole_sets(self, relevant))
         return asked[-1]
 
     with patch.object(ranges, "SHORTEST", 1), patch.object(PushedRanges, "_bounds", bounds):

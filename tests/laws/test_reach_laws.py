@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from estero.answers.answer import Answer
 from estero.classify.vectors import within_reach
 from estero.events import screening, sources
+from estero.events.small_tables import is_small
 from estero.language.check.queries import check_query
 from estero.language.tree.query import QueryTree
 from estero.plan.reach import reach_of
@@ -34,7 +35,7 @@ ROWS = st.integers(1, 6)
 @contextmanager
 def left_out(rows: int, *, screened: bool) -> Iterator[None]:
     """Events are left out of any stream, however many there are and however little that saves."""
-    small = (lambda _: False) if screened else sources.is_small
+    small = (lambda _: False) if screened else is_small
     with (
         patch.object(source_run, "_MANY", 0),
         patch.object(within_reach, "_RARE", 10**9),

@@ -63,13 +63,13 @@ def needs(machine: CEA | Chain | PCEA) -> tuple[Need, ...]:
     rules = _rules(machine)
     first = (rule.bits for rule in rules.rules if rules.initial.issuperset(rule.sources))
     last = (rule.bits for rule in rules.rules if rule.target in rules.final)
-    found = [Need(frozenset(first), first=True), Need(frozenset(last), last=True)]
-    ends = {bit for need in found if len(need.kinds) == 1 for kind in need.kinds for bit in kind}
+    known = [Need(frozenset(first), first=True), Need(frozenset(last), last=True)]
+    ends = {bit for need in known if len(need.kinds) == 1 for kind in need.kinds for bit in kind}
     asked = {bit for rule in rules.rules for bit in rule.bits}
-    found += [
+    known += [
         Need(frozenset({frozenset({bit})})) for bit in sorted(asked - ends) if not rules.accept_without(bit)
     ]
-    return tuple(need for need in found if need.kinds and all(need.kinds))
+    return tuple(need for need in known if need.kinds and all(need.kinds))
 
 
 @singledispatch

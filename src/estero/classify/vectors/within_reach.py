@@ -6,7 +6,9 @@ not known. So nothing waits, and the answer is the same, whatever the batches.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -74,13 +76,12 @@ def _any_kind(kinds: frozenset[Bits], words: Sequence[NDArray[np.int64]]) -> NDA
     """Which events have all bits of one of the kinds."""
     if all(len(kind) == 1 for kind in kinds):
         masks = _masks(frozenset().union(*kinds))
-        return np.logical_or.reduce([(words[word] & mask) != 0 for word, mask in masks.items()])
-    return np.logical_or.reduce(
-        [
-            np.logical_and.reduce([(words[word] & mask) == mask for word, mask in _masks(kind).items()])
-            for kind in kinds
-        ]
-    )
+        return reduce(operator.or_, [(words[word] & mask) != 0 for word, mask in masks.items()])
+    return reduce(operator.or_, (_of_kind(kind, words) for kind in kinds))
+
+
+def _of_kind(kind: Bits, words: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
+    return reduce(operator.and_, [(words[word] & mask) == mask for word, mask in _masks(kind).items()])
 
 
 def _masks(bits: Bits) -> dict[int, np.int64]:
