@@ -73,7 +73,7 @@ class CeaRuns(NumberedEvents):
         self._one: OneLoaded | None = None
         self._cursor = self.cursor_kind()
         self.counter = PathCounter(choices=settings.chooses)
-        self.tally = Tally(self._builder) if settings.tallied else None
+        self.tally = Tally(self._builder, windowed=self.window is not None) if settings.tallied else None
 
     # --------------------------------------------------------------- what depends on how runs are told apart
 

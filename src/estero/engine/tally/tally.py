@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.runs.tables import TableBuilder
+from estero.engine.tally.forward_count import ForwardCounts
 from estero.engine.tally.long_counts import LongCounts
 from estero.engine.tally.sliding_count import Line, count_ends, new_window
 from estero.engine.walk.counter import FITS
@@ -33,6 +34,10 @@ class Stretch(NamedTuple):
     event_class: NDArray[np.int32]
     partition: NDArray[np.uint64]
     oldest: NDArray[np.int64]
+
+    def part(self, rows: slice) -> Stretch:
+        """Some of the events."""
+        return Stretch(self.event_class[rows], self.partition[rows], self.oldest[rows])
 
 
 class _Laid(NamedTuple):
@@ -61,8 +66,11 @@ class _Counted(NamedTuple):
 class Tally:
     """Exact counts of the complex events that end at the events of one stream, batch after batch."""
 
-    def __init__(self, builder: TableBuilder) -> None:
+    def __init__(self, builder: TableBuilder, *, windowed: bool = True) -> None:
         self._builder = builder
+        self._forward = None if windowed else ForwardCounts(builder)
+        self._ahead: list[Stretch] = []
+        """What is still to be counted forward."""
         self.scattered = False
         """Whether partitions have few events in a window, so that the compact set is read sooner."""
         self._base = 0
@@ -79,6 +87,8 @@ class Tally:
         There are so many partitions, 0 without keys.
         """
         self._stretches.append(stretch)
+        if self._forward is not None:
+            self._ahead.append(stretch)
         self._size += stretch.oldest.size
         if stretch.oldest.size:
             reach = self._base + self._size - int(stretch.oldest[-1])
@@ -149,6 +159,8 @@ class Tally:
 
         Without keys, what was long last is expected to be long again, and words are not tried.
         """
+        if (forward := self._counted_forward(first, last)) is not None:
+            return _Counted(forward, [])
         laid = self._laid_out(first)
         low, high = (laid.places(number - self._base) for number in (first, last))
         low, high = low[low < high], high[low < high]
@@ -166,6 +178,31 @@ class Tally:
         short = np.logical_and.reduceat(rough < FITS, offsets_of(high - low)[:-1])
         counted[laid.numbers(places) + self._base - first] = exact * np.repeat(short, high - low)
         return _Counted(counted, list(zip(low[~short].tolist(), high[~short].tolist(), strict=True)))
+
+    def _counted_forward(self, first: int, last: int) -> NDArray[np.uint64] | None:
+        """The ends first … last - 1, where there is no window and words are long enough; else None."""
+        forward = self._forward
+        if forward is not None and first >= forward.first:
+            if last > forward.next:
+                forward.push(*self._taken_ahead(last - forward.next))
+            if first >= forward.first:
+                exact, rough = forward.between(first, last)
+                if bool((rough < FITS).all()):
+                    return exact
+        self._forward, self._ahead = None, []
+        return None
+
+    def _taken_ahead(self, events: int) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+        """Classes and partitions of the next events to be counted forward: recognition has passed them."""
+        lacking, pieces = events, []
+        while lacking:
+            stretch = self._ahead.pop(0)
+            pieces.append(stretch.part(slice(lacking)))
+            if stretch.oldest.size > lacking:
+                self._ahead.insert(0, stretch.part(slice(lacking, None)))
+            lacking -= pieces[-1].oldest.size
+        classes = np.concatenate([piece.event_class for piece in pieces])
+        return classes, np.concatenate([piece.partition for piece in pieces])
 
     def _long_total(self, places: tuple[int, int], last: int) -> int:
         """The ends before event number `last` at these places of the line, which are of one partition."""
