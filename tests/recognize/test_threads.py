@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -195,6 +196,6 @@ def test_a_thread_that_fails_fails_the_push(events: estero.Scan, monkeypatch: py
 
 
 @pytest.mark.parametrize(("threads", "error"), [(0, ValueError), (-1, ValueError), ("a", TypeError)])
-def test_a_recognizer_refuses_wrong_numbers_of_threads(threads: object, error: type[Exception]) -> None:
+def test_a_recognizer_refuses_wrong_numbers_of_threads(threads: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="threads"):
-        estero.query(RANGES).recognizer(pa.schema([("type", pa.string())]), type="type", threads=threads)  # type: ignore[arg-type]
+        estero.query(RANGES).recognizer(pa.schema([("type", pa.string())]), type="type", threads=threads)

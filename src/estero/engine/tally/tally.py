@@ -19,11 +19,14 @@ from estero.engine.runs.tables import TableBuilder
 from estero.engine.tally.forward_count import ForwardCounts
 from estero.engine.tally.long_counts import LongCounts
 from estero.engine.tally.sliding_count import Line, count_ends, new_window
+from estero.engine.tally.sliding_sums import count_by_sums, order_of
 from estero.engine.walk.counter import FITS
 from estero.engine.walk.matches import offsets_of, places_of
 
 _FEWEST = 1 << 16
 """So many events are counted at once, or as many as the window has before them."""
+_LONGEST = 1 << 18
+"""Events of a window for which sums are kept at most."""
 _FEW = 32
 """Events of a partition in the window: measured with 10 of them, a tally took 300 ns an event more."""
 
@@ -170,14 +173,29 @@ class Tally:
             )
         places = places_of(low, high - low)
         oldest = laid.line.oldest
+        counted = np.zeros(last - first, np.uint64)
+        if self._counted_by_sums(laid, low, high, exact := np.zeros(places.size, np.uint64)):
+            counted[laid.numbers(places) + self._base - first] = exact
+            return _Counted(counted, [])
         rows = min(int((places - oldest[places]).max()), int((oldest[high - 1] - oldest[low]).max()) + 1)
         window = new_window(max(rows, 1), 1, self._builder.states)
-        exact, rough = np.zeros(places.size, np.uint64), np.zeros(places.size)
+        rough = np.zeros(places.size)
         count_ends(self._builder.tables, laid.line, low, high, 0, window, exact, rough)
-        counted = np.zeros(last - first, np.uint64)
         short = np.logical_and.reduceat(rough < FITS, offsets_of(high - low)[:-1])
         counted[laid.numbers(places) + self._base - first] = exact * np.repeat(short, high - low)
         return _Counted(counted, list(zip(low[~short].tolist(), high[~short].tolist(), strict=True)))
+
+    def _counted_by_sums(
+        self, laid: _Laid, low: NDArray[np.int64], high: NDArray[np.int64], exact: NDArray[np.uint64]
+    ) -> bool:
+        """Fills `exact` for these ranges of the line, if sums serve and words are long enough."""
+        places = places_of(low, high - low)
+        rows = int((places - laid.line.oldest[places]).max(initial=0)) + 1
+        order = order_of(self._builder.tables, self._builder.states) if rows <= _LONGEST else None
+        if order is None or not order.fits(rows):
+            return False
+        count_by_sums(self._builder.tables, order, laid.line, low, high, rows, exact)
+        return True
 
     def _counted_forward(self, first: int, last: int) -> NDArray[np.uint64] | None:
         """The ends first … last - 1, where there is no window and words are long enough; else None."""
@@ -221,6 +239,10 @@ class Tally:
         if self._laid is None:
             event_class, partition, oldest = self._join(end)
             count = event_class.size
+            if not self._partitioned:
+                line = Line(event_class, np.maximum(oldest - self._base, 0))
+                self._laid = _Laid(line, np.arange(count), 1)
+                return self._laid
             order = np.lexsort(partition.T)
             partition = partition[order]
             section = np.concatenate(([0], np.cumsum((partition[1:] != partition[:-1]).any(axis=1))))
