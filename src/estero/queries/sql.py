@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from estero.arguments import checked, shown
+from estero.classify.sql_texts import quoted
 from estero.errors import QueryError, Span
 from estero.events.database import Connection, lent_to
 from estero.events.inputs import open_input
 from estero.language.row_patterns.statements import Placed, placed_clauses
 from estero.language.row_patterns.words import words_of
 from estero.recognize.row_patterns.evaluation import Evaluation
-from estero.recognize.row_patterns.ordered_rows import Relation
+from estero.recognize.row_patterns.selection import Relation
 from estero.recognize.row_patterns.statements import in_words_of, unique
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ class SqlResult:
     ) -> None:
         self._text, self._clauses = text, clauses
         self._tables = tables
+        self._is_own = connection is None
         self._connection = lent_to(self).cursor() if connection is None else connection
+        self._given: dict[str, pa.Table] = {}
 
     def to_arrow(self) -> pa.Table:
         """The rows as a table of Arrow."""
@@ -129,8 +132,12 @@ class SqlResult:
             for number, placed in enumerate(self._clauses, 1):
                 source = pieces.text(placed.source)
                 source = source if rows else f"(SELECT * FROM {source} LIMIT 0)"
-                relation = Relation(source, placed.relation, _with(pieces, placed))
-                evaluation = Evaluation(self._connection, placed.clause, relation, self._aggregates)
+                before = _with(pieces, placed)
+                given = None if before or not rows else self._given.get(_name_in(source))
+                relation = Relation(source, placed.relation, before, given)
+                evaluation = Evaluation(
+                    self._connection, placed.clause, relation, self._aggregates, apart=self._is_own
+                )
                 lines.append(f"MATCH_RECOGNIZE {number}: {evaluation.conditions.strategy}")
                 name = unique("result")
                 self._connection.register(name, evaluation.table())
@@ -146,30 +153,51 @@ class SqlResult:
         """Registers the tables that the statement names, as long as it is evaluated."""
         words = {word.name.casefold() for word in words_of(self._text) if word.is_name}
         registered: list[str] = []
+        viewed: list[str] = []
         try:
             for name, table in self._tables.items():
-                if name.casefold() in words:
-                    self._connection.register(name, _arrow(table, self._connection))
+                if name.casefold() not in words:
+                    continue
+                opened = _arrow(table)
+                if isinstance(opened, str):
+                    with in_words_of("a table of the statement"):
+                        self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS {opened}")
+                    viewed.append(name)
+                else:
+                    self._connection.register(name, opened)
                     registered.append(name)
+                    self._given[name.casefold()] = opened
             yield
         finally:
+            self._given.clear()
             for name in registered:
                 self._connection.unregister(name)
+            for name in viewed:
+                self._connection.execute(f"DROP VIEW IF EXISTS temp.{quoted(name)}")
 
 
-def _arrow(table: object, connection: Connection) -> pa.Table:
-    """A table of Arrow with the rows of whatever can be events."""
+def _arrow(table: object) -> pa.Table | str:
+    """A table of Arrow with the rows of whatever can be events, or the query that reads files."""
     if isinstance(table, pa.Table):
         return table
     opened = open_input(table)
     if opened.table is not None:
         return opened.table
     if opened.query is not None:
-        with in_words_of("a table of the statement"):
-            return connection.sql(opened.query).to_arrow_table()
+        return opened.query
     if opened.stream is None:
         raise QueryError("a table of the statement has no rows that can be read")
     return opened.stream(None).read_all()
+
+
+def _name_in(source: str) -> str:
+    """The name of the one table that a relation is, as names are compared; "" if it is anything else."""
+    words = words_of(source)
+    is_one = all(word.is_name or word.upper == "AS" for word in words) and len(words) <= _WITH_ALIAS
+    return words[0].name.casefold() if words and is_one else ""
+
+
+_WITH_ALIAS: Final = 3
 
 
 class _Pieces:

@@ -1,8 +1,7 @@
-"""The input of MATCH_RECOGNIZE: the columns that are needed, by partition and in order."""
+"""The rows of MATCH_RECOGNIZE by partition and in order, as columns."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -11,38 +10,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 from numpy.typing import NDArray
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
-from estero.classify.sql_texts import quoted
-from estero.errors import QueryError, warn
-from estero.language.row_patterns.expressions import Names
-from estero.language.row_patterns.scalars import FUNCTIONS
-from estero.language.row_patterns.tree import Scalar
-from estero.language.row_patterns.words import words_of
-from estero.recognize.row_patterns.statements import PREFIX, Statements, alias
-
-
-@dataclass(frozen=True)
-class Relation:
-    """What MATCH_RECOGNIZE is applied to, as the statement has it; `before` is the WITH that it may name."""
-
-    sql: str
-    name: str = ""
-    before: str = ""
-
-
-@dataclass(frozen=True)
-class Key:
-    """An entry of PARTITION BY or ORDER BY: the number of its column, or None for an expression."""
-
-    scalar: Scalar
-    column: int | None
-    descending: bool = False
-    name: str = ""
-    sql: str = ""
+from estero.recognize.row_patterns.selection import DEADLINE, TIME, Selection
 
 
 @dataclass(frozen=True)
@@ -79,147 +49,25 @@ class OrderedRows:
         return values
 
 
-_DIRECTION: Final = re.compile(r"(?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?\s*$", re.IGNORECASE)
-_NULLS: Final = re.compile(r"NULLS\s+(?:FIRST|LAST)\s*$", re.IGNORECASE)
-
-
-def keys_of(scalars: Sequence[Scalar], names: Names, part: str) -> list[Key]:
-    """The entries of PARTITION BY or ORDER BY."""
-    keys = []
-    for scalar in scalars:
-        try:
-            select = sqlglot.parse_one(f"SELECT 1 ORDER BY {scalar.text}", dialect=names.dialect)
-            (ordered,) = select.args["order"].expressions
-        except (SqlglotError, ValueError, KeyError) as error:
-            raise QueryError(f"{part} cannot be read", text=names.clause.text, span=scalar.span) from error
-        node = ordered.this
-        _check_key(node, scalar, names, part)
-        column = _column(scalar, names, part)
-        descending = bool(ordered.args.get("desc"))
-        if column is None:
-            keys.append(Key(scalar, None, descending, node.sql(names.dialect), scalar.text))
-            continue
-        nulls = _NULLS.search(scalar.text)
-        own = quoted(names.columns[column])
-        sql = f"{own}{' DESC' if descending else ''}{' ' + nulls[0] if nulls else ''}"
-        keys.append(Key(scalar, column, descending, own, sql))
-    return keys
-
-
-def _column(scalar: Scalar, names: Names, part: str) -> int | None:
-    """The number of the column that an entry names; None where it is an expression."""
-    words = words_of(_DIRECTION.sub("", scalar.text))
-    path = [word.name.casefold() for word in words]
-    if (
-        len(path) == 3
-        and path[0] == names.relation.casefold()
-        and path[1] == "."
-        and path[2] in names.numbers
-    ):
-        return names.numbers[path[2]]
-    if len(words) != 1 or not words[0].is_name:
-        return None
-    if path[0] not in names.numbers:
-        raise QueryError(
-            f'{part}: there is no column {words[0].name!r} in the input: "{words[0].name}" not found',
-            text=names.clause.text,
-            span=scalar.span,
-            found=scalar.text,
-            hint=f"its columns are {', '.join(names.columns)}",
-        )
-    return names.numbers[path[0]]
-
-
-def _check_key(node: exp.Expr, scalar: Scalar, names: Names, part: str) -> None:
-    """Raises `QueryError` for functions of matches, which are not known before the rows are in order."""
-    for inner in node.walk():
-        called = str(inner.this).upper() if isinstance(inner, exp.Anonymous) else ""
-        if names.aggregate(inner) or called in FUNCTIONS or isinstance(inner, exp.Window):
-            raise QueryError(
-                f"{called or inner.key.upper()} reads a row of the match and cannot be part of {part}",
-                text=names.clause.text,
-                span=scalar.span,
-                found=scalar.text,
-                hint="order and partition by columns of the input",
-            )
-
-
-def ordered_rows(
-    statements: Statements, relation: Relation, names: Names, needed: Sequence[int], types: Sequence[str]
-) -> OrderedRows:
-    """The needed columns of a relation, sorted."""
-    clause = names.clause
-    partition = keys_of(clause.partition_by, names, "PARTITION BY")
-    order = keys_of(clause.order_by, names, "ORDER BY")
-    prefix = _prefix(names.columns)
-    columns = sorted({*needed, *(key.column for key in partition if key.column is not None)})
-    selected = [alias(quoted(names.columns[number]), f"{prefix}c{number}") for number in columns]
-    selected += [
-        alias(f"({key.scalar.text})", f"{prefix}p{place}")
-        for place, key in enumerate(partition)
-        if key.column is None
-    ]
-    sort = [key.sql for key in partition]
-    hashed = any(key.column is None or types[key.column] not in _COMPARED for key in partition)
-    if hashed:
-        selected.append(alias(f"hash({', '.join(sort)})", f"{prefix}hash"))
-    if clause.within is not None:
-        selected += _window(clause.within, order, names, prefix)
-    sort += [key.sql for key in order]
-    if not order:
-        warn("MATCH_RECOGNIZE without ORDER BY takes the rows in the order in which the table gives them")
-        selected.append(alias("row_number() OVER ()", f"{prefix}arrival"))
-        sort.append(quoted(f"{prefix}arrival"))
-    if not selected:
-        selected = ["1"]
-    sql = f"{relation.before} SELECT {', '.join(selected)} FROM {relation.sql} ORDER BY {', '.join(sort)}"
-    table = statements.table(sql, "the input of MATCH_RECOGNIZE")
-    size = table.num_rows
-    arrays = {number: _whole(table.column(f"{prefix}c{number}")) for number in columns}
-    keys = [
-        _whole(table.column(f"{prefix}p{place}")) if key.column is None else arrays[key.column]
-        for place, key in enumerate(partition)
-    ]
-    compared = [_whole(table.column(f"{prefix}hash"))] if hashed else keys
-    first = _first_rows(compared, size)
+def ordered_rows(table: pa.Table, selection: Selection, first: NDArray[np.int64]) -> OrderedRows:
+    """The rows of a table that are in order, whose columns are those of a selection."""
+    arrays = {number: whole(table.column(name)) for number, name in selection.columns.items()}
     until = None
-    if clause.within is not None:
-        time, deadline = table.column(f"{prefix}time"), table.column(f"{prefix}deadline")
-        until = _until(time, deadline, first, descending=order[0].descending)
-    return OrderedRows(arrays, {number: types[number] for number in columns}, keys, first, size, until)
+    if selection.is_limited:
+        time, deadline = whole(table.column(TIME)), whole(table.column(DEADLINE))
+        until = _until(time, deadline, first, descending=selection.order[0].descending)
+    keys = [whole(table.column(name)) for name in selection.keys]
+    return OrderedRows(arrays, selection.types, keys, first, table.num_rows, until)
 
 
-_COMPARED: Final = frozenset(
-    {
-        "TINYINT",
-        "SMALLINT",
-        "INTEGER",
-        "BIGINT",
-        "UTINYINT",
-        "USMALLINT",
-        "UINTEGER",
-        "UBIGINT",
-        "DATE",
-        "TIMESTAMP",
-    }
-)
-"""Types of keys that are compared themselves, and not by their hashes."""
-
-
-def _prefix(columns: Sequence[str]) -> str:
-    prefix = PREFIX
-    while any(name.casefold().startswith(prefix) for name in columns):
-        prefix += "_"
-    return prefix
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
     if column.num_chunks == 1:
         return column.chunk(0)
     return column.combine_chunks() if column.num_chunks else pa.array([], column.type)
 
 
-def _first_rows(keys: Sequence[pa.Array], size: int) -> NDArray[np.int64]:
+def first_rows(keys: Sequence[pa.Array], size: int) -> NDArray[np.int64]:
     """The first rows of the partitions, and the end."""
     if not size:
         return np.zeros(1, np.int64)
@@ -241,27 +89,8 @@ def _nothing(kind: pa.DataType) -> pa.Scalar:
     return pa.scalar(0, _INTEGERS[kind.bit_width]).cast(kind)
 
 
-def _window(within: Scalar, order: Sequence[Key], names: Names, prefix: str) -> list[str]:
-    """The time of each row and the latest time of a match from there, both of one type."""
-    if not order:
-        raise QueryError(
-            "WITHIN needs ORDER BY a time",
-            text=names.clause.text,
-            span=within.span,
-            found=within.text,
-            hint="add ORDER BY with the column of the time",
-        )
-    time = order[0].name
-    sign = "-" if order[0].descending else "+"
-    deadline = f"({time}) {sign} ({within.text})"
-    return [
-        alias(f"CASE WHEN TRUE THEN ({time}) ELSE {deadline} END", f"{prefix}time"),
-        alias(deadline, f"{prefix}deadline"),
-    ]
-
-
 def _until(
-    time: pa.ChunkedArray, deadline: pa.ChunkedArray, first: NDArray[np.int64], *, descending: bool
+    time: pa.Array, deadline: pa.Array, first: NDArray[np.int64], *, descending: bool
 ) -> NDArray[np.int64]:
     times, deadlines = (_ticks(column, deadline.type) for column in (time, deadline))
     if descending:
@@ -272,8 +101,7 @@ def _until(
     return until
 
 
-def _ticks(column: pa.ChunkedArray, kind: pa.DataType) -> NDArray[Any]:
-    values = _whole(column)
+def _ticks(values: pa.Array, kind: pa.DataType) -> NDArray[Any]:
     if pa.types.is_temporal(kind):
         values = pc.cast(pc.cast(values, kind), pa.int64())
     else:
