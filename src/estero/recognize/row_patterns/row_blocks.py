@@ -133,6 +133,8 @@ def _dealt(table: pa.Table, selection: Selection, codes: Codes, counts: NDArray[
     for begin, end in pairwise(borders):
         first_row = int(ends[begin - 1]) if begin else 0
         own = slice(first_row, int(ends[end - 1]))
+        if own.start == own.stop:  # these codes do not occur
+            continue
         mine = counts[begin:end]
         first = np.concatenate([[0], np.cumsum(mine[mine > 0])]).astype(np.int64)
         rows = None if order is None else order[own]
