@@ -1,8 +1,8 @@
 """MATCH_RECOGNIZE in process: rows a second, and memory beside that of the sorted input.
 
 ``python -m benchmarks.row_patterns``: V shapes over ten million rows of ten thousand partitions, in order of
-time (as streams are), in order of partitions, and in no order; and ``A+ B`` and ``(A+)+ B``, which never match,
-over a million rows of one partition. Results are checked before they are timed. ``--rows`` for fewer;
+time (as streams are), in order of partitions, and in no order; and ``A+ B`` and ``(A+)+ B``, which match
+nothing, over a million rows of one partition. Results are checked before they are timed. ``--rows`` for fewer;
 ``--memory`` measures the resident memory of one evaluation (Linux).
 """
 

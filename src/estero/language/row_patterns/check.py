@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from sqlglot import exp
+
 from estero.errors import QueryError, Span
 from estero.language.row_patterns.clauses import raise_all
 from estero.language.row_patterns.expressions import Names, Reader
 from estero.language.row_patterns.slots import Expression
-from estero.language.row_patterns.tree import Excluded, Named, RowPatternClause, Scalar, nodes_of
+from estero.language.row_patterns.tree import Excluded, Named, RowPatternClause, nodes_of
 
 
 def check_clause(clause: RowPatternClause) -> None:
@@ -37,13 +39,14 @@ def read_expressions(names: Names) -> tuple[dict[str, Expression], dict[str, Exp
             )
         except QueryError as error:
             errors.append(error)
-    earlier: dict[str, Scalar] = {}
+    earlier: dict[str, exp.Expr] = {}
     for entry in clause.measures:
+        reader = Reader(names, "MEASURES")
         try:
-            measures[entry.name] = Reader(names, "MEASURES").read(entry.expression, earlier)
+            measures[entry.name] = reader.read(entry.expression, earlier)
+            earlier[entry.name] = reader.tree
         except QueryError as error:
             errors.append(error)
-        earlier[entry.name] = entry.expression
     raise_all(errors)
     return conditions, measures
 

@@ -93,14 +93,16 @@ class Reader:
         self._earlier: dict[str, exp.Expr] = {}
         self._parsed: ParsedScalar
 
-    def read(self, scalar: Scalar, earlier: Mapping[str, Scalar] | None = None) -> Expression:
-        """The expression; raises `QueryError`. A measure may name earlier ones."""
+    @property
+    def tree(self) -> exp.Expr:
+        """The tree of the expression that was read last, as it is written."""
+        return self._parsed.tree
+
+    def read(self, scalar: Scalar, earlier: Mapping[str, exp.Expr] | None = None) -> Expression:
+        """The expression; raises `QueryError`. A measure may name earlier ones, by their trees."""
         text = self._names.clause.text
         self._slots = {}
-        self._earlier = {
-            name.casefold(): ParsedScalar(measure, text, self._names.dialect).tree
-            for name, measure in (earlier or {}).items()
-        }
+        self._earlier = {name.casefold(): tree for name, tree in (earlier or {}).items()}
         self._parsed = ParsedScalar(scalar, text, self._names.dialect)
         tree = self._parsed.tree.transform(self._outside)
         return Expression(tree, tuple(self._slots))
