@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.row_patterns``: V shapes over ten million rows of ten thousand partitions, in order of
 time (as streams are), in order of partitions, and in no order; and ``A+ B`` and ``(A+)+ B``, which match
-nothing, over a million rows of one partition. Results are checked before they are timed. ``--rows`` for fewer;
-``--memory`` measures the resident memory of one evaluation (Linux).
+nothing, over a million rows of one partition. Results are checked before they are timed. ``--rows`` sets how
+many; ``--memory`` measures the resident memory of one evaluation (Linux).
 """
 
 from __future__ import annotations
