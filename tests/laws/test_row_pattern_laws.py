@@ -35,6 +35,8 @@ from strategies.row_patterns import (
     skips,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:the alternative")  # patterns are drawn
+
 EVERYONE = {name.lower(): frozenset([name.lower()]) for name in NAMES}
 SCHEMA = pa.schema([("g", pa.int64()), ("i", pa.int64()), ("v", pa.int64()), ("w", pa.int64())])
 

@@ -37,6 +37,8 @@ from strategies.row_patterns import (
     skips,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:the alternative")  # patterns are drawn
+
 GROUPS = {name.lower(): frozenset([name.lower()]) for name in NAMES} | {"u": frozenset("ab")}
 MODES = {
     "one": "ONE ROW PER MATCH",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from estero.arguments import checked, shown
+from estero.automata.row_patterns.shadowed import warn_of_alternatives
 from estero.classify.sql_texts import quoted
 from estero.errors import QueryError, Span
 from estero.events.database import Connection, lent_to, own
@@ -32,7 +33,7 @@ def sql(text: str, /, *, connection: Connection | None = None, **tables: object)
 
     `tables` are the tables that it names, as events are given: frames, Arrow tables, paths; with `connection`
     also those of a connection of DuckDB. Raises `QueryError` with all that is wrong in MATCH_RECOGNIZE; what
-    else is wrong is known when the result is asked for.
+    else is wrong is known when the result is asked for. Warns of alternatives that are never taken.
 
     >>> import estero
     >>> import pyarrow as pa
@@ -50,7 +51,10 @@ def sql(text: str, /, *, connection: Connection | None = None, **tables: object)
 
     if connection is not None and not isinstance(connection, duckdb.DuckDBPyConnection):
         raise TypeError(f"sql() takes a connection of DuckDB as connection, not {shown(connection)}")
-    return SqlResult(text, placed_clauses(text), connection, tables)
+    clauses = placed_clauses(text)
+    for placed in clauses:
+        warn_of_alternatives(placed.clause)
+    return SqlResult(text, clauses, connection, tables)
 
 
 class SqlResult:
