@@ -90,7 +90,6 @@ def without(pattern: RowPattern, left_out: Sequence[RowPattern]) -> RowPattern:
             return Excluded(parts[0])
         case Repetition(_, least, most, greedy):
             return Repetition(parts[0], least, most, greedy)
-    return pattern
 
 
 @given(

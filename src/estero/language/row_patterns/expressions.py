@@ -216,16 +216,39 @@ class Reader:
         )
 
     def _subquery(self, node: exp.Expr) -> exp.Expr:
+        """A subquery with slots for what it reads of the match: functions of rows, and names of variables.
+
+        Other names and aggregates are its own, and so are names of variables that its tables have.
+        """
         if self._clause == "DEFINE":
             raise self._wrong("a subquery cannot stand in DEFINE", node, "join its table to the input")
+        own = {
+            inner.alias_or_name.casefold()
+            for inner in node.find_all(exp.Table, exp.Subquery, exp.CTE)
+            if inner.alias_or_name
+        }
+
+        def is_of_match(column: exp.Column) -> bool:
+            qualifier = column.parts[0].name
+            return (
+                len(column.parts) > 1
+                and qualifier.casefold() not in own
+                and self._names.rows(qualifier) is not None
+            )
 
         def named(inner: exp.Expr) -> exp.Expr:
-            if (
-                isinstance(inner, exp.Column)
-                and len(inner.parts) > 1
-                and self._names.rows(inner.parts[0].name)
+            call, _ = self._unwrapped(inner)
+            columns = list(call.find_all(exp.Column))
+            if function_of(call) or (
+                self._names.aggregate(call) and columns and all(map(is_of_match, columns))
             ):
+                return self._outside(inner)
+            if not isinstance(inner, exp.Column):
+                return inner
+            if is_of_match(inner):
                 return self._column(inner, HERE)
+            if len(inner.parts) == 1 and isinstance(inner.this, exp.Identifier):
+                return exp.column(inner.this.name, quoted=True)  # or it would be taken for a slot
             return inner
 
         copy: exp.Expr = node.copy().transform(named)
