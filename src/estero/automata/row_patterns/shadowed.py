@@ -47,10 +47,10 @@ def warn_of_alternatives(clause: RowPatternClause) -> None:
         spans = [node.span for node in nodes_of(alternative) if isinstance(node, Variable)]
         span = clause.pattern_span
         if spans:
-            span = Span(min(piece.start for piece in spans), max(piece.end for piece in spans))
-        found = clause.text[span.start : span.end]
+            span = Span(min(part.start for part in spans), max(part.end for part in spans))
+        piece = clause.text[span.start : span.end]
         message = f"the alternative {alternative} of PATTERN is never taken: it is {reason}"
-        warn(str(QueryError(message, text=clause.text, span=span, found=found, hint=hint)))
+        warn(str(QueryError(message, text=clause.text, span=span, found=piece, hint=hint)))
 
 
 def shadowed(pattern: RowPattern, *, always_ends: bool = True) -> Iterator[Shadowed]:
