@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from estero.arguments import checked, shown
-from estero.errors import QueryError, Span
+from estero.errors import QueryError
 from estero.events.database import Connection, lent_to
 from estero.events.inputs import open_input
+from estero.language.row_patterns.pieces import Pieces
 from estero.language.row_patterns.statements import Placed, placed_clauses
 from estero.language.row_patterns.words import words_of
 from estero.recognize.row_patterns.evaluation import Evaluation
 from estero.recognize.row_patterns.ordered_rows import Relation
-from estero.recognize.row_patterns.statements import in_words_of, unique
+from estero.recognize.row_patterns.statements import Statements, in_words_of, unique
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,6 +65,7 @@ class SqlResult:
         self._text, self._clauses = text, clauses
         self._tables = tables
         self._connection = lent_to(self).cursor() if connection is None else connection
+        self._statements = Statements(self._connection)
 
     def to_arrow(self) -> pa.Table:
         """The rows as a table of Arrow."""
@@ -109,14 +111,6 @@ class SqlResult:
             result = self._connection.sql(statement)
             return pa.table({}) if result is None else result.to_arrow_table()
 
-    @cached_property
-    def _aggregates(self) -> frozenset[str]:
-        """The names of DuckDB's aggregates."""
-        rows = self._connection.execute(
-            "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate'"
-        ).fetchall()
-        return frozenset(name for (name,) in rows)
-
     @contextmanager
     def _evaluated(self, lines: list[str], *, rows: bool = True) -> Iterator[str]:
         """The statement with results in place of clauses, while these are registered; `lines` say how.
@@ -124,19 +118,23 @@ class SqlResult:
         Without `rows` the results have their columns only.
         """
         results: list[str] = []
-        pieces = _Pieces(self._text)
+        pieces = Pieces(self._text)
         try:
             for number, placed in enumerate(self._clauses, 1):
                 source = pieces.text(placed.source)
                 source = source if rows else f"(SELECT * FROM {source} LIMIT 0)"
-                relation = Relation(source, placed.relation, _with(pieces, placed))
-                evaluation = Evaluation(self._connection, placed.clause, relation, self._aggregates)
+                relation = Relation(source, placed.relation, pieces.definitions(placed))
+                columns = self._statements.types(
+                    f"{relation.before} SELECT * FROM {source}", "the input of MATCH_RECOGNIZE"
+                )
+                evaluation = Evaluation(self._statements, placed.clause, columns, relation.name)
+                evaluation.check()
                 lines.append(f"MATCH_RECOGNIZE {number}: {evaluation.conditions.strategy}")
                 name = unique("result")
-                self._connection.register(name, evaluation.table())
+                self._connection.register(name, evaluation.table(relation))
                 results.append(name)
                 pieces.replace(placed.whole, name)
-            yield pieces.text(Span(0, len(self._text)))
+            yield pieces.text()
         finally:
             for name in results:
                 self._connection.unregister(name)
@@ -149,7 +147,7 @@ class SqlResult:
         try:
             for name, table in self._tables.items():
                 if name.casefold() in words:
-                    self._connection.register(name, _arrow(table, self._connection))
+                    self._connection.register(name, arrow_table(table, self._connection))
                     registered.append(name)
             yield
         finally:
@@ -157,7 +155,7 @@ class SqlResult:
                 self._connection.unregister(name)
 
 
-def _arrow(table: object, connection: Connection) -> pa.Table:
+def arrow_table(table: object, connection: Connection) -> pa.Table:
     """A table of Arrow with the rows of whatever can be events."""
     if isinstance(table, pa.Table):
         return table
@@ -170,34 +168,3 @@ def _arrow(table: object, connection: Connection) -> pa.Table:
     if opened.stream is None:
         raise QueryError("a table of the statement has no rows that can be read")
     return opened.stream(None).read_all()
-
-
-class _Pieces:
-    """A text in which parts are replaced, by their places in the first text."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._replaced: list[tuple[Span, str]] = []
-
-    def replace(self, span: Span, piece: str) -> None:
-        """Puts a piece in place of a part, with all pieces in it."""
-        inside = [entry for entry in self._replaced if not span.start <= entry[0].start < span.end]
-        self._replaced = sorted([*inside, (span, piece)], key=lambda entry: entry[0].start)
-
-    def text(self, span: Span) -> str:
-        """The text of a part as it is now."""
-        parts = []
-        at = span.start
-        for replaced, piece in self._replaced:
-            if at <= replaced.start and replaced.end <= span.end:
-                parts += [self._text[at : replaced.start], piece]
-                at = replaced.end
-        return "".join([*parts, self._text[at : span.end]])
-
-
-def _with(pieces: _Pieces, placed: Placed) -> str:
-    """The WITH before the relation of a clause."""
-    if not placed.named:
-        return ""
-    definitions = ", ".join(map(pieces.text, placed.named))
-    return f"WITH {'RECURSIVE ' if placed.recursive else ''}{definitions}"

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -36,7 +35,7 @@ from estero.recognize.row_patterns.computed_values import Computed, with_compute
 from estero.recognize.row_patterns.conditions import check_types, divided, row_bits
 from estero.recognize.row_patterns.matches import Matches, shown_rows
 from estero.recognize.row_patterns.measures import shown_table, taken
-from estero.recognize.row_patterns.ordered_rows import Key, OrderedRows, Relation, keys_of, ordered_rows
+from estero.recognize.row_patterns.ordered_rows import OrderedRows, Relation, keys_of, ordered_rows
 from estero.recognize.row_patterns.scalar_functions import ScalarFunction
 from estero.recognize.row_patterns.search import (
     MOST_STEPS,
@@ -91,43 +90,45 @@ def conditions_of(conditions: Mapping[str, Expression]) -> Conditions:
 
 
 class Evaluation:
-    """One clause over one relation."""
+    """One clause over columns with these names and types of DuckDB; raises `QueryError` for what is wrong.
+
+    `relation` is the name that expressions may call the input by.
+    """
 
     def __init__(
         self,
-        connection: duckdb.DuckDBPyConnection,
+        statements: Statements,
         clause: RowPatternClause,
-        relation: Relation,
-        aggregates: frozenset[str],
+        columns: Sequence[tuple[str, str]],
+        relation: str,
     ) -> None:
-        self._statements = Statements(connection)
-        self._clause, self._relation = clause, relation
-        described = self._statements.types(
-            f"{relation.before} SELECT * FROM {relation.sql}", "the input of MATCH_RECOGNIZE"
-        )
-        self._types = [kind for _, kind in described]
-        self._names = Names(clause, [name for name, _ in described], relation.name, aggregates)
+        self._statements = statements
+        self._clause = clause
+        self._types = [kind for _, kind in columns]
+        self._names = Names(clause, [name for name, _ in columns], relation, statements.aggregates)
         self._defined, self._measures = read_expressions(self._names)
         self.conditions = conditions_of(self._defined)
+        self.partition = keys_of(clause.partition_by, self._names, "PARTITION BY")
+        self.order = keys_of(clause.order_by, self._names, "ORDER BY")
 
-    def table(self) -> pa.Table:
-        """The result."""
-        clause, names = self._clause, self._names
-        partition = keys_of(clause.partition_by, names, "PARTITION BY")
-        order = keys_of(clause.order_by, names, "ORDER BY")
-        self._check_ambiguous(partition)
-        check_types(self._statements, clause, self._defined, self._slot_types(self._defined))
-        rows = ordered_rows(self._statements, self._relation, names, self._needed(), self._types)
+    def check(self) -> None:
+        """Raises `QueryError` for what is wrong with names and types of the result."""
+        self._check_ambiguous()
+        check_types(self._statements, self._clause, self._defined, self._slot_types(self._defined))
+
+    def table(self, relation: Relation) -> pa.Table:
+        """The result for the rows of a relation that has the columns."""
+        rows = ordered_rows(self._statements, relation, self._names, self.needed(), self._types)
         matches = self._matches(rows)
-        shown = shown_rows(clause, matches, rows)
-        before, behind = self._beside(partition, order, rows, shown.row)
+        shown = shown_rows(self._clause, matches, rows)
+        before, behind = self._beside(rows, shown.row)
         return shown_table(
-            self._statements, shown, self._measures, before, behind, one_row=clause.rows == "one"
+            self._statements, shown, self._measures, before, behind, one_row=self._clause.rows == "one"
         )
 
-    def _check_ambiguous(self, partition: Sequence[Key]) -> None:
+    def _check_ambiguous(self) -> None:
         """Raises `QueryError` for measures that are called as columns of PARTITION BY."""
-        keys = {self._names.columns[key.column].casefold() for key in partition if key.column is not None}
+        keys = {key.name.casefold() for key in self.partition if key.column is not None}
         for measure in self._clause.measures:
             if measure.name.casefold() in keys and self._clause.rows == "one":
                 raise QueryError(
@@ -138,7 +139,7 @@ class Evaluation:
                     hint="give the measure another name",
                 )
 
-    def _needed(self) -> list[int]:
+    def needed(self) -> list[int]:
         """The numbers of the columns that are read."""
         if self._clause.rows != "one":
             return list(range(len(self._types)))
@@ -153,22 +154,22 @@ class Evaluation:
         return sorted(numbers)
 
     def _beside(
-        self, partition: Sequence[Key], order: Sequence[Key], rows: OrderedRows, row: NDArray[np.int64]
+        self, rows: OrderedRows, row: NDArray[np.int64]
     ) -> tuple[list[tuple[str, pa.Array]], list[tuple[str, pa.Array]]]:
         """The columns before the measures and behind them."""
         there = np.ones(row.size, np.bool_)
         columns = self._names.columns
         before = [
-            (columns[key.column] if key.column is not None else key.name, taken(values, row, there))
-            for key, values in zip(partition, rows.keys, strict=True)
+            (key.name, taken(values, row, there))
+            for key, values in zip(self.partition, rows.keys, strict=True)
         ]
         if self._clause.rows == "one":
             return before, []
-        given = {key.column for key in partition if key.column is not None}
-        for key in order:
+        given = {key.column for key in self.partition if key.column is not None}
+        for key in self.order:
             if key.column is not None and key.column not in given:
                 given.add(key.column)
-                before.append((columns[key.column], taken(rows.columns[key.column], row, there)))
+                before.append((key.name, taken(rows.columns[key.column], row, there)))
         behind = [
             (name, taken(rows.columns[number], row, there))
             for number, name in enumerate(columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -18,8 +18,9 @@ from sqlglot.errors import SqlglotError
 
 from estero.classify.sql_texts import quoted
 from estero.errors import QueryError, warn
-from estero.language.row_patterns.expressions import Names
-from estero.language.row_patterns.scalars import FUNCTIONS
+from estero.language.row_patterns.expressions import EVALUATED, Names
+from estero.language.row_patterns.scalars import FUNCTIONS, ParsedScalar
+from estero.language.row_patterns.slots import column_name
 from estero.language.row_patterns.tree import Scalar
 from estero.language.row_patterns.words import words_of
 from estero.recognize.row_patterns.statements import PREFIX, Statements, alias
@@ -27,22 +28,46 @@ from estero.recognize.row_patterns.statements import PREFIX, Statements, alias
 
 @dataclass(frozen=True)
 class Relation:
-    """What MATCH_RECOGNIZE is applied to, as the statement has it; `before` is the WITH that it may name."""
+    """What MATCH_RECOGNIZE is applied to, as the statement has it; `before` is the WITH that it may name.
+
+    A `sorted` one comes from elsewhere: its rows are in order, its columns are c0, c1, …, and where
+    PARTITION BY or ORDER BY has an expression p0, p1, … or o0, o1, …
+    """
 
     sql: str
     name: str = ""
     before: str = ""
+    sorted: bool = False
+
+    def own(self, name: str, number: int) -> str:
+        """The SQL that reads a column."""
+        return quoted(column_name(number) if self.sorted else name)
 
 
 @dataclass(frozen=True)
 class Key:
-    """An entry of PARTITION BY or ORDER BY: the number of its column, or None for an expression."""
+    """An entry of PARTITION BY or ORDER BY: the number of its column, or None for an expression.
+
+    `name` is that of its column in results, `value` the SQL of it, and `direction` what the entry says of
+    NULL.
+    """
 
     scalar: Scalar
     column: int | None
-    descending: bool = False
-    name: str = ""
-    sql: str = ""
+    descending: bool
+    name: str
+    value: str
+    direction: str = ""
+
+    @property
+    def sort(self) -> str:
+        """The SQL of the entry in ORDER BY."""
+        return f"{self.value}{' DESC' if self.descending else ''}{self.direction and ' '}{self.direction}"
+
+    @property
+    def nulls_first(self) -> bool:
+        """Whether NULL comes before all values."""
+        return self.direction.upper().endswith("FIRST")
 
 
 @dataclass(frozen=True)
@@ -79,6 +104,7 @@ class OrderedRows:
         return values
 
 
+NO_ORDER: Final = "MATCH_RECOGNIZE without ORDER BY takes the rows in the order in which the table gives them"
 _DIRECTION: Final = re.compile(r"(?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?\s*$", re.IGNORECASE)
 _NULLS: Final = re.compile(r"NULLS\s+(?:FIRST|LAST)\s*$", re.IGNORECASE)
 
@@ -95,20 +121,18 @@ def keys_of(scalars: Sequence[Scalar], names: Names, part: str) -> list[Key]:
         node = ordered.this
         _check_key(node, scalar, names, part)
         column = _column(scalar, names, part)
-        descending = bool(ordered.args.get("desc"))
-        if column is None:
-            keys.append(Key(scalar, None, descending, node.sql(names.dialect), scalar.text))
-            continue
         nulls = _NULLS.search(scalar.text)
-        own = quoted(names.columns[column])
-        sql = f"{own}{' DESC' if descending else ''}{' ' + nulls[0] if nulls else ''}"
-        keys.append(Key(scalar, column, descending, own, sql))
+        text = node.sql(names.dialect)
+        value = f"({_DIRECTION.sub('', scalar.text)})" if column is None else quoted(names.columns[column])
+        name = text if column is None else names.columns[column]
+        direction = nulls[0] if nulls else ""
+        keys.append(Key(scalar, column, bool(ordered.args.get("desc")), name, value, direction))
     return keys
 
 
 def _column(scalar: Scalar, names: Names, part: str) -> int | None:
     """The number of the column that an entry names; None where it is an expression."""
-    words = words_of(_DIRECTION.sub("", scalar.text))
+    words = words_of(_DIRECTION.sub("", scalar.text), dialect=names.dialect)
     path = [word.name.casefold() for word in words]
     if (
         len(path) == 3
@@ -149,30 +173,31 @@ def ordered_rows(
 ) -> OrderedRows:
     """The needed columns of a relation, sorted."""
     clause = names.clause
-    partition = keys_of(clause.partition_by, names, "PARTITION BY")
-    order = keys_of(clause.order_by, names, "ORDER BY")
+    partition = _read_from(relation, keys_of(clause.partition_by, names, "PARTITION BY"), "p")
+    order = _read_from(relation, keys_of(clause.order_by, names, "ORDER BY"), "o")
     prefix = _prefix(names.columns)
     columns = sorted({*needed, *(key.column for key in partition if key.column is not None)})
-    selected = [alias(quoted(names.columns[number]), f"{prefix}c{number}") for number in columns]
-    selected += [
-        alias(f"({key.scalar.text})", f"{prefix}p{place}")
-        for place, key in enumerate(partition)
-        if key.column is None
+    selected = [
+        alias(relation.own(names.columns[number], number), f"{prefix}c{number}") for number in columns
     ]
-    sort = [key.sql for key in partition]
+    selected += [
+        alias(key.value, f"{prefix}p{place}") for place, key in enumerate(partition) if key.column is None
+    ]
     hashed = any(key.column is None or types[key.column] not in _COMPARED for key in partition)
     if hashed:
-        selected.append(alias(f"hash({', '.join(sort)})", f"{prefix}hash"))
+        selected.append(alias(f"hash({', '.join(key.value for key in partition)})", f"{prefix}hash"))
     if clause.within is not None:
         selected += _window(clause.within, order, names, prefix)
-    sort += [key.sql for key in order]
-    if not order:
-        warn("MATCH_RECOGNIZE without ORDER BY takes the rows in the order in which the table gives them")
+    sort = [key.sort for key in (*partition, *order)]
+    if not (order or relation.sorted):
+        warn(NO_ORDER)
         selected.append(alias("row_number() OVER ()", f"{prefix}arrival"))
         sort.append(quoted(f"{prefix}arrival"))
     if not selected:
         selected = ["1"]
-    sql = f"{relation.before} SELECT {', '.join(selected)} FROM {relation.sql} ORDER BY {', '.join(sort)}"
+    sql = f"{relation.before} SELECT {', '.join(selected)} FROM {relation.sql}"
+    if not relation.sorted:
+        sql += f" ORDER BY {', '.join(sort)}"
     table = statements.table(sql, "the input of MATCH_RECOGNIZE")
     size = table.num_rows
     arrays = {number: _whole(table.column(f"{prefix}c{number}")) for number in columns}
@@ -187,6 +212,16 @@ def ordered_rows(
         time, deadline = table.column(f"{prefix}time"), table.column(f"{prefix}deadline")
         until = _until(time, deadline, first, descending=order[0].descending)
     return OrderedRows(arrays, {number: types[number] for number in columns}, keys, first, size, until)
+
+
+def _read_from(relation: Relation, keys: Sequence[Key], kind: str) -> list[Key]:
+    """The keys as a relation that is sorted already has them."""
+    if not relation.sorted:
+        return list(keys)
+    return [
+        replace(key, value=f"{kind}{place}" if key.column is None else relation.own(key.name, key.column))
+        for place, key in enumerate(keys)
+    ]
 
 
 _COMPARED: Final = frozenset(
@@ -251,9 +286,10 @@ def _window(within: Scalar, order: Sequence[Key], names: Names, prefix: str) -> 
             found=within.text,
             hint="add ORDER BY with the column of the time",
         )
-    time = order[0].name
+    time = order[0].value
     sign = "-" if order[0].descending else "+"
-    deadline = f"({time}) {sign} ({within.text})"
+    length = ParsedScalar(within, names.clause.text, names.dialect).tree.sql(EVALUATED)
+    deadline = f"({time}) {sign} ({length if names.dialect != EVALUATED else within.text})"
     return [
         alias(f"CASE WHEN TRUE THEN ({time}) ELSE {deadline} END", f"{prefix}time"),
         alias(deadline, f"{prefix}deadline"),
