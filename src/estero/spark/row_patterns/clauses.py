@@ -134,7 +134,7 @@ class MatchedClause:
                     f"values of type {fields[name].dataType.simpleString()} cannot be keys of MATCH_RECOGNIZE"
                 )
             columns.setdefault(name, kind)
-        crossing = pa.schema(list(columns.items()))
+        crossing = pa.schema(list(columns.items()) or [(ARRIVAL, pa.int64())])  # rows are counted at least
         empty, name = crossing.empty_table(), unique("crossed")
         with self._statements.registered({name: empty}):
             result = self._evaluation.table(Relation(name, self._relation, sorted=True)).schema

@@ -28,7 +28,7 @@ _ACTIONS: Final = (
 
 
 def readable_frame(df: DataFrame) -> DataFrame:
-    """The same frame, whose actions say what is wrong with rows in Estero's words; frames of it are Spark's."""
+    """The same frame, whose actions raise Estero's errors for rows; frames made of it are Spark's."""
     df.__class__ = _readable(type(df))
     return df
 

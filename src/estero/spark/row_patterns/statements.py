@@ -142,10 +142,13 @@ def _frame(spark: SparkSession, table: object) -> DataFrame:
     """A DataFrame with the rows of whatever can be a table."""
     if hasattr(table, "isStreaming") and hasattr(table, "createOrReplaceTempView"):
         return table  # type: ignore[return-value]
+    from pyspark.sql.pandas.types import from_arrow_schema
+
     statements = StatementsInZone("UTC")
     rows = arrow_table(table, statements.connection)
+    schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
     with jobs():
-        return spark.createDataFrame(rows)
+        return spark.createDataFrame(rows, schema)
 
 
 @contextmanager
