@@ -234,7 +234,10 @@ def test_mistakes_in_the_clause_have_a_caret(spark: SparkSession) -> None:
         (f"SELECT nothing FROM tide {LOWS}", "the statement around MATCH_RECOGNIZE: A column"),
         (f"SELEC n FROM tide {LOWS}", "tables can be given to a query only"),
         (f"SELECT * FROM nowhere {LOWS}", "the input of MATCH_RECOGNIZE: The table or view `nowhere`"),
-        (f"SELECT * FROM tide {LOWS} WHERE )", "the statement around MATCH_RECOGNIZE: Syntax error at or near"),
+        (
+            f"SELECT * FROM tide {LOWS} WHERE )",
+            "the statement around MATCH_RECOGNIZE: Syntax error at or near",
+        ),
         (f"CREATE TEMP VIEW v AS SELECT * FROM tide {LOWS}", "a view of SQL cannot have MATCH_RECOGNIZE"),
         ("SELECT nothing FROM tide", "the statement: A column"),
         (

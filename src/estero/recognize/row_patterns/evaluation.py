@@ -7,7 +7,7 @@ are read of the matches, as columns of numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from estero.automata.row_patterns.positions import ACCEPT, PositionAutomaton
 from estero.engine.row_patterns import run_rows
-from estero.engine.row_patterns.row_matcher import MatchTable, RowMarks, SkipFailure, find_matches, moves_of
+from estero.engine.row_patterns.row_matcher import (
+    Extent,
+    MatchTable,
+    RowMarks,
+    SkipFailure,
+    find_matches,
+    moves_of,
+    no_matches,
+)
 from estero.errors import DataError, QueryError
 from estero.language.row_patterns.check import read_expressions
 from estero.language.row_patterns.expressions import Names
@@ -32,18 +40,20 @@ from estero.language.row_patterns.slots import (
 )
 from estero.language.row_patterns.tree import RowPatternClause
 from estero.recognize.row_patterns.computed_values import Computed, with_computed
-from estero.recognize.row_patterns.conditions import check_types, divided, row_bits
+from estero.recognize.row_patterns.conditions import check_types, row_bits
+from estero.recognize.row_patterns.divided_conditions import conditions_of
+from estero.recognize.row_patterns.keys import keys_of
 from estero.recognize.row_patterns.matches import Matches, shown_rows
 from estero.recognize.row_patterns.measures import shown_table, taken
-from estero.recognize.row_patterns.ordered_rows import OrderedRows, Relation, keys_of, ordered_rows
+from estero.recognize.row_patterns.ordered_rows import OrderedRows, Relation, ordered_rows
+from estero.recognize.row_patterns.resumption import Reach, extent_of, reach_of, remaining
 from estero.recognize.row_patterns.scalar_functions import ScalarFunction
 from estero.recognize.row_patterns.search import (
-    MOST_STEPS,
+    Bounds,
     FarCondition,
     MatchSoFar,
     Search,
     depends_on_start,
-    remembers_pairs,
 )
 from estero.recognize.row_patterns.statements import Statements
 
@@ -55,38 +65,6 @@ _SKIPS: Final = {
     "first": run_rows.TO_FIRST,
     "last": run_rows.TO_LAST,
 }
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """What DEFINE asks: of rows, by variable, and of the match so far."""
-
-    near: Mapping[str, Expression]
-    far: Mapping[str, Expression]
-
-    @property
-    def strategy(self) -> str:
-        """Which of the three ways finds the matches, and at what cost."""
-        if not self.far:
-            return (
-                "linear: a pass backwards marks what can still match, a pass forwards takes what is preferred"
-            )
-        if remembers_pairs(self.far.values()):
-            return "a search that remembers which states failed at which rows: rows × states for each start"
-        return (
-            "a search that gives rows back, because DEFINE looks at the match so far: it remembers "
-            "what failed, and "
-            f"ends with an error behind {MOST_STEPS:,} steps from one start"
-        )
-
-
-def conditions_of(conditions: Mapping[str, Expression]) -> Conditions:
-    """The conditions in their two parts."""
-    parts = {variable: divided(condition) for variable, condition in conditions.items()}
-    return Conditions(
-        {variable: part.near for variable, part in parts.items() if part.near is not None},
-        {variable: part.far for variable, part in parts.items() if part.far is not None},
-    )
 
 
 class Evaluation:
@@ -118,8 +96,22 @@ class Evaluation:
 
     def table(self, relation: Relation) -> pa.Table:
         """The result for the rows of a relation that has the columns."""
+        return self._shown(*self._matched(relation))
+
+    def table_and_rest(self, relation: Relation, table: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """The same for a relation in pieces, and the rows of `table` that its next piece begins with."""
+        rows, matches = self._matched(relation)
+        return self._shown(rows, matches), remaining(table, rows, matches, self._reach)
+
+    @cached_property
+    def _reach(self) -> Reach:
+        return reach_of(self._clause, [*self._defined.values(), *self._measures.values()])
+
+    def _matched(self, relation: Relation) -> tuple[OrderedRows, Matches]:
         rows = ordered_rows(self._statements, relation, self._names, self.needed(), self._types)
-        matches = self._matches(rows)
+        return rows, self._matches(rows)
+
+    def _shown(self, rows: OrderedRows, matches: Matches) -> pa.Table:
         shown = shown_rows(self._clause, matches, rows)
         before, behind = self._beside(rows, shown.row)
         return shown_table(
@@ -183,19 +175,22 @@ class Evaluation:
         longest = int(np.diff(rows.first).max(initial=0))
         automaton = PositionAutomaton(self._clause.pattern, longest)
         if automaton.never or not rows.size:
-            empty = np.zeros(0, np.int64)
-            return self._named(MatchTable(empty, empty, empty, np.zeros(0, np.int32)), automaton)
+            return self._named(no_matches(extent_of(rows, self._reach), rows.first), automaton, rows)
         variables = list(self.conditions.near)
         bits = row_bits(self._statements, rows, [self.conditions.near[key] for key in variables])
         explored = automaton.explore(MOST_STATES)
         if not self.conditions.far and explored:
             moves = self._moves(automaton, variables)
             try:
-                table = find_matches(bits, rows.first, moves, _SKIPS[self._clause.skip.to], rows.until)
+                extent = extent_of(rows, self._reach)
+                to = _SKIPS[self._clause.skip.to]
+                table = find_matches(bits, rows.first, moves, to, rows.until, extent)
             except SkipFailure as failure:
                 raise self._cannot_skip(failure, rows) from None
-            return self._named(table, automaton)
-        return self._named(self._searched(rows, automaton, bits, variables, explored=explored), automaton)
+            return self._named(table, automaton, rows)
+        return self._named(
+            self._searched(rows, automaton, bits, variables, explored=explored), automaton, rows
+        )
 
     def _moves(self, automaton: PositionAutomaton, variables: Sequence[str]) -> run_rows.Moves:
         wanted = self._skipped()
@@ -221,6 +216,8 @@ class Evaluation:
         key = ", ".join(str(column[failure.start].as_py()) for column in rows.keys)
         where = f" of the partition {key}" if key else ""
         place = int(failure.start - rows.first[failure.partition]) + 1
+        if rows.progress is not None:
+            place += int(rows.progress.dropped[failure.partition])
         if failure.no_row:
             return DataError(
                 f"AFTER MATCH SKIP TO {variable}: found a match with no row matched to {variable}, "
@@ -235,7 +232,7 @@ class Evaluation:
             hint="skip to a variable that is not the first row, or SKIP TO NEXT ROW",
         )
 
-    def _named(self, table: MatchTable, automaton: PositionAutomaton) -> Matches:
+    def _named(self, table: MatchTable, automaton: PositionAutomaton, rows: OrderedRows) -> Matches:
         keys = tuple(self._clause.variables)
         numbers = {key: number for number, key in enumerate(keys)}
         of_state = np.array([numbers.get(state.variable, 0) for state in automaton.states], np.int32)
@@ -248,6 +245,8 @@ class Evaluation:
             excluded[table.states],
             keys,
             tuple(variable.name for variable in self._clause.variables.values()),
+            table.resume,
+            np.zeros(rows.first.size - 1, np.int64) if rows.progress is None else rows.progress.number,
         )
 
     # ---------------------------------------- search
@@ -299,6 +298,8 @@ class Evaluation:
         self, search: Search, automaton: PositionAutomaton, rows: OrderedRows, marks: RowMarks | None
     ) -> MatchTable:
         skip, wanted = self._clause.skip, self._skipped()
+        extent = extent_of(rows, self._reach) or Extent.whole(rows.first)
+        resume = extent.begin.copy()
         starts: list[int] = []
         lengths: list[int] = []
         partitions: list[int] = []
@@ -307,10 +308,13 @@ class Evaluation:
             begin, end = int(rows.first[partition]), int(rows.first[partition + 1])
             if marks is not None:
                 marks.go_to(partition)
-            start, number = begin, 1
-            while start < end:
+            start, number = int(extent.begin[partition]), 1
+            if rows.progress is not None:
+                number += int(rows.progress.number[partition])
+            origin = int(extent.origin[partition])
+            while start < extent.stop[partition]:
                 until = end if rows.until is None else int(rows.until[start])
-                path = search.from_start(start, begin, end, until, number)
+                path = search.from_start(start, Bounds(origin, begin, end, until), number)
                 if path is None:
                     start += 1
                     continue
@@ -333,11 +337,13 @@ class Evaluation:
                     if place <= 0:
                         raise self._cannot_skip(SkipFailure(0, start, partition, no_row=place < 0), rows)
                     start += place
+            resume[partition] = start
         return MatchTable(
             np.array(starts, np.int64),
             np.array(lengths, np.int64),
             np.array(partitions, np.int64),
             np.array(states, np.int32),
+            resume,
         )
 
     def _slot_types(self, expressions: Mapping[str, Expression]) -> dict[Slot, str]:

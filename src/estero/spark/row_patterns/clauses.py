@@ -16,7 +16,9 @@ from estero.errors import DataError, warn
 from estero.language.row_patterns.slots import column_name
 from estero.language.row_patterns.tree import RowPatternClause
 from estero.recognize.row_patterns.evaluation import Evaluation
-from estero.recognize.row_patterns.ordered_rows import NO_ORDER, Key, Relation
+from estero.recognize.row_patterns.keys import Key
+from estero.recognize.row_patterns.ordered_rows import NO_ORDER, Relation
+from estero.recognize.row_patterns.resumption import ends_with_partition
 from estero.recognize.row_patterns.statements import unique
 from estero.spark.row_patterns.types import crossing_type, result_type
 from estero.spark.row_patterns.work import GROUP, RowPatternWork, StatementsInZone, check_zone
@@ -143,7 +145,14 @@ class MatchedClause:
             [(f"r{place}", result_type(field.type, field.name)) for place, field in enumerate(result)]
         )
         return RowPatternWork(
-            self._clause, self.input.columns, self._relation, self.input.zone, crossing, result
+            self._clause,
+            self.input.columns,
+            self._relation,
+            self.input.zone,
+            crossing,
+            result,
+            self._statements.aggregates,
+            in_pieces=self._clause.within is not None and not ends_with_partition(self._clause),
         )
 
 
