@@ -7,7 +7,7 @@ Only columns that the clause reads cross to Python, where the rows are evaluated
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from estero.recognize.row_patterns.keys import Key
 from estero.recognize.row_patterns.ordered_rows import NO_ORDER, Relation
 from estero.recognize.row_patterns.resumption import ends_with_partition
 from estero.recognize.row_patterns.statements import unique
+from estero.spark.row_patterns.streams import check_stream, stream_frame
 from estero.spark.row_patterns.types import crossing_type, result_type
 from estero.spark.row_patterns.work import GROUP, RowPatternWork, StatementsInZone, check_zone
 from estero.spark.work import spark_schema
@@ -74,17 +75,22 @@ class Input:
 
 
 class MatchedClause:
-    """A clause over the DataFrame that `selected` gives; raises `QueryError` for what is wrong with it."""
+    """A clause, the `number`th of its statement, over the DataFrame that `selected` gives.
 
-    def __init__(self, clause: RowPatternClause, relation: str, selected: Selected) -> None:
-        self._clause, self._relation = clause, relation
+    Raises `QueryError` for what is wrong with it.
+    """
+
+    def __init__(self, clause: RowPatternClause, relation: str, selected: Selected, number: int = 1) -> None:
+        self._clause, self._relation, self._number = clause, relation, number
         df = selected(())
         self.input = Input.of(df)
         self._statements = StatementsInZone(self.input.zone)
         self._evaluation = Evaluation(self._statements, clause, self.input.columns, relation)
         self._evaluation.check()
         self.partition, self.order = self._evaluation.partition, self._evaluation.order
-        if not self.order:
+        if df.isStreaming:
+            check_stream(clause, df, self.order)
+        elif not self.order:
             warn(NO_ORDER)
         computed = {
             f"{kind}{place}": key
@@ -99,6 +105,16 @@ class MatchedClause:
 
     def frame(self) -> DataFrame:
         """The rows of the result."""
+        matched = self._of_stream() if self.df.isStreaming else self._of_batch()
+        return matched.toDF(*self.names)
+
+    def _of_stream(self) -> DataFrame:
+        keys = [self._without_signs(_column(key, "p", place)) for place, key in enumerate(self.partition)]
+        time, *order = [_column(key, "o", place) for place, key in enumerate(self.order)]
+        further = [replace(key, value=name).sort for key, name in zip(self.order[1:], order, strict=True)]
+        return stream_frame(self.df, self.work, time, keys, further, self._number)
+
+    def _of_batch(self) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
         keys = [_column(key, "p", place) for place, key in enumerate(self.partition)]
@@ -111,8 +127,7 @@ class MatchedClause:
             names = [GROUP, *names]
         else:
             rows = rows.repartition(1).sortWithinPartitions(*order, ARRIVAL)
-        matched = rows.select(*names).mapInArrow(self.work.on_batches(), spark_schema(self.work.result))
-        return matched.toDF(*self.names)
+        return rows.select(*names).mapInArrow(self.work.on_batches(), spark_schema(self.work.result))
 
     def _without_signs(self, name: str) -> Column:
         """A key whose zeros hash alike."""

@@ -67,9 +67,10 @@ class _Statement:
 
     def frame_of(self, placed: Sequence[Placed]) -> DataFrame:
         """The frame of the whole statement."""
-        for clause in placed:
+        for number, clause in enumerate(placed, 1):
             with jobs():
-                matched = MatchedClause(clause.clause, clause.relation, _Source(self, clause)).frame()
+                source = _Source(self, clause)
+                matched = MatchedClause(clause.clause, clause.relation, source, number).frame()
             self._pieces.replace(clause.whole, self._named(matched))
         around = "the statement around MATCH_RECOGNIZE" if placed else "the statement"
         return readable_frame(self._frame(self._with_tables(), around))

@@ -72,8 +72,8 @@ class Evaluated:
 
     def __init__(self, work: RowPatternWork) -> None:
         self._work = work
-        self._statements = StatementsInZone(work.zone, work.aggregates, in_worker=True)
-        self._evaluation = Evaluation(self._statements, work.clause, work.columns, work.relation)
+        self.statements = StatementsInZone(work.zone, work.aggregates, in_worker=True)
+        self._evaluation = Evaluation(self.statements, work.clause, work.columns, work.relation)
         self._rest: pa.Table | None = None
 
     def batches(self, rows: pa.Table) -> Batches:
@@ -97,13 +97,13 @@ class Evaluated:
         """The result for rows with their progress, and the rows that the next ones follow (`Relation`)."""
         name = unique("crossed")
         relation = Relation(name, self._work.relation, sorted=True, pieces=True, known=known)
-        with self._statements.registered({name: rows}):
+        with self.statements.registered({name: rows}):
             return self._evaluation.table_and_rest(relation, rows)
 
     def _table(self, rows: pa.Table, *, pieces: bool = False, last: bool = False) -> pa.Table:
         name = unique("crossed")
         relation = Relation(name, self._work.relation, sorted=True, pieces=pieces, last=last)
-        with self._statements.registered({name: rows}):
+        with self.statements.registered({name: rows}):
             return self._evaluation.table(relation)
 
     def _going_back(self, table: pa.Table) -> Batches:
