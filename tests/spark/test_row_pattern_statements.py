@@ -23,6 +23,8 @@ from strategies.row_patterns import NAMES, Condition, Row, conditions, partition
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.spark
+
 TIDE = pa.table(
     {
         "gauge": ["north"] * 6 + ["south"] * 4,
@@ -291,6 +293,7 @@ def test_only_a_session_takes_statements() -> None:
 # ------------------------------------------------------------------------------- the law
 
 
+@pytest.mark.slow
 @settings(max_examples=20, phases=(Phase.generate,))  # a job for each step of shrinking would take minutes
 @given(
     row_patterns,

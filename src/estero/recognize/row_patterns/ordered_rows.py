@@ -161,8 +161,10 @@ def _progress(table: pa.Table, first: NDArray[np.int64], prefix: str, relation: 
         over = pc.fill_null(whole(table.column(f"{prefix}over")), False).to_numpy(zero_copy_only=False)
     elif not relation.last:
         ended[-1:] = False
-    numbers = [whole(table.column(f"{prefix}{name}")).to_numpy()[first[:-1]] for name in PROGRESS]
-    return Progress(*numbers, ended, over)
+    dropped, begin, number, covered = (
+        whole(table.column(f"{prefix}{name}")).to_numpy()[first[:-1]] for name in PROGRESS
+    )
+    return Progress(dropped, begin, number, covered, ended, over)
 
 
 def _read_from(relation: Relation, keys: Sequence[Key], kind: str) -> list[Key]:

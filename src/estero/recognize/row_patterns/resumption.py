@@ -92,4 +92,5 @@ def remaining(table: pa.Table, rows: OrderedRows, matches: Matches, reach: Reach
 def ranges(first: Ints, size: Ints) -> Ints:
     """The numbers from each first on, so many of each."""
     before = np.concatenate([[0], np.cumsum(size)[:-1]]) if size.size else size
-    return np.arange(int(size.sum()), dtype=np.int64) + np.repeat(first - before, size)
+    numbers: Ints = np.arange(int(size.sum()), dtype=np.int64) + np.repeat(first - before, size)
+    return numbers

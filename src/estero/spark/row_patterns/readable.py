@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,12 +29,13 @@ _ACTIONS: Final = (
 
 def readable_frame(df: DataFrame) -> DataFrame:
     """The same frame, whose actions raise Estero's errors for rows; frames made of it are Spark's."""
-    df.__class__ = _readable(type(df))
+    kind: Hashable = type(df)
+    df.__class__ = _readable(kind)
     return df
 
 
 @cache
-def _readable(kind: type[DataFrame]) -> type[DataFrame]:
+def _readable(kind: Any) -> Any:
     actions = {name: _in_words(getattr(kind, name)) for name in _ACTIONS if hasattr(kind, name)}
     return type(kind.__name__, (kind,), actions | {"__doc__": kind.__doc__, "__module__": kind.__module__})
 

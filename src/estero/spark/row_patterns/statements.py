@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from estero.arguments import checked, shown
 from estero.errors import QueryError
@@ -90,7 +90,9 @@ class _Statement:
 
     def _frame(self, text: str, purpose: str) -> DataFrame:
         """The frame of a statement that names others; PySpark makes views of these while Spark reads it."""
-        used = {name: df for name, df in self._frames.items() if re.search(rf"\b{name}\b", text)}
+        used: dict[str, Any] = {
+            name: df for name, df in self._frames.items() if re.search(rf"\b{name}\b", text)
+        }
         if used:
             text = text.replace("{", "{{").replace("}", "}}")
             text = re.sub(rf"\b({'|'.join(used)})\b", r"{\1}", text)
