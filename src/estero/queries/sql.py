@@ -13,14 +13,15 @@ import pyarrow as pa
 from estero.arguments import checked, shown
 from estero.automata.row_patterns.shadowed import warn_of_alternatives
 from estero.classify.sql_texts import quoted
-from estero.errors import QueryError, Span
+from estero.errors import QueryError
 from estero.events.database import Connection, lent_to, own
 from estero.events.inputs import open_input
+from estero.language.row_patterns.pieces import Pieces
 from estero.language.row_patterns.statements import Placed, placed_clauses
 from estero.language.row_patterns.words import words_of
 from estero.recognize.row_patterns.evaluation import Evaluation
-from estero.recognize.row_patterns.selection import Relation
-from estero.recognize.row_patterns.statements import in_words_of, unique
+from estero.recognize.row_patterns.ordered_rows import Relation
+from estero.recognize.row_patterns.statements import Statements, in_words_of, unique
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,6 +73,8 @@ class SqlResult:
         self._is_own = connection is None
         self._connection = lent_to(self).cursor() if connection is None else connection
         self._given: dict[str, pa.Table] = {}
+        aggregates = _built_in_aggregates() if self._is_own and clauses else None
+        self._statements = Statements(self._connection, aggregates)
 
     def to_arrow(self) -> pa.Table:
         """The rows as a table of Arrow."""
@@ -117,11 +120,6 @@ class SqlResult:
             result = self._connection.sql(statement)
             return pa.table({}) if result is None else result.to_arrow_table()
 
-    @cached_property
-    def _aggregates(self) -> frozenset[str]:
-        """The names of DuckDB's aggregates; a connection of the user may have loaded further ones."""
-        return _built_in_aggregates() if self._is_own else _aggregates_of(self._connection)
-
     @contextmanager
     def _evaluated(self, lines: list[str], *, rows: bool = True) -> Iterator[str]:
         """The statement with results in place of clauses, while these are registered; `lines` say how.
@@ -129,23 +127,25 @@ class SqlResult:
         Without `rows` the results have their columns only.
         """
         results: list[str] = []
-        pieces = _Pieces(self._text)
+        pieces = Pieces(self._text)
         try:
             for number, placed in enumerate(self._clauses, 1):
                 source = pieces.text(placed.source)
                 source = source if rows else f"(SELECT * FROM {source} LIMIT 0)"
-                before = _with(pieces, placed)
+                before = pieces.definitions(placed)
                 given = None if before or not rows else self._given.get(_name_in(source))
-                relation = Relation(source, placed.relation, before, given)
-                evaluation = Evaluation(
-                    self._connection, placed.clause, relation, self._aggregates, apart=self._is_own
+                relation = Relation(source, placed.relation, before, table=given)
+                columns = self._statements.types(
+                    f"{relation.before} SELECT * FROM {source}", "the input of MATCH_RECOGNIZE"
                 )
+                evaluation = Evaluation(self._statements, placed.clause, columns, relation.name)
+                evaluation.check()
                 lines.append(f"MATCH_RECOGNIZE {number}: {evaluation.conditions.strategy}")
                 name = unique("result")
-                self._connection.register(name, evaluation.table())
+                self._connection.register(name, evaluation.table(relation, apart=self._is_own))
                 results.append(name)
                 pieces.replace(placed.whole, name)
-            yield pieces.text(Span(0, len(self._text)))
+            yield pieces.text()
         finally:
             for name in results:
                 self._connection.unregister(name)
@@ -192,17 +192,19 @@ def _arrow(table: object) -> pa.Table | str:
     return opened.stream(None).read_all()
 
 
-def _aggregates_of(connection: Connection) -> frozenset[str]:
-    rows = connection.execute(
-        "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate'"
-    ).fetchall()
-    return frozenset(name for (name,) in rows)
+def arrow_table(table: object, connection: Connection) -> pa.Table:
+    """A table of Arrow with the rows of whatever can be events, files among them."""
+    opened = _arrow(table)
+    if not isinstance(opened, str):
+        return opened
+    with in_words_of("a table of the statement"):
+        return connection.sql(opened).to_arrow_table()
 
 
 @cache
 def _built_in_aggregates() -> frozenset[str]:
     """Those of DuckDB itself, which takes 20 ms to list them."""
-    return _aggregates_of(own(os.getpid()).cursor())
+    return Statements(own(os.getpid()).cursor()).aggregates
 
 
 def _name_in(source: str) -> str:
@@ -213,34 +215,3 @@ def _name_in(source: str) -> str:
 
 
 _WITH_ALIAS: Final = 3
-
-
-class _Pieces:
-    """A text in which parts are replaced, by their places in the first text."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._replaced: list[tuple[Span, str]] = []
-
-    def replace(self, span: Span, piece: str) -> None:
-        """Puts a piece in place of a part, with all pieces in it."""
-        inside = [entry for entry in self._replaced if not span.start <= entry[0].start < span.end]
-        self._replaced = sorted([*inside, (span, piece)], key=lambda entry: entry[0].start)
-
-    def text(self, span: Span) -> str:
-        """The text of a part as it is now."""
-        parts = []
-        at = span.start
-        for replaced, piece in self._replaced:
-            if at <= replaced.start and replaced.end <= span.end:
-                parts += [self._text[at : replaced.start], piece]
-                at = replaced.end
-        return "".join([*parts, self._text[at : span.end]])
-
-
-def _with(pieces: _Pieces, placed: Placed) -> str:
-    """The WITH before the relation of a clause."""
-    if not placed.named:
-        return ""
-    definitions = ", ".join(map(pieces.text, placed.named))
-    return f"WITH {'RECURSIVE ' if placed.recursive else ''}{definitions}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
+import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.simplify import simplify
 
@@ -27,8 +28,11 @@ from estero.language.row_patterns.slots import (
     slot_name,
 )
 from estero.language.row_patterns.tree import RowPatternClause, Scalar
+from estero.language.row_patterns.words import Dialect
 
 MOST_ROWS: Final = 2**31 - 1
+EVALUATED: Final = "duckdb"
+"""The SQL that evaluates expressions, whatever they are written in."""
 _OF_ORDER: Final = (exp.ArrayAgg, exp.GroupConcat, exp.AnyValue)
 _ORDERED: Final = frozenset(
     {
@@ -52,7 +56,6 @@ class Names:
     columns: Sequence[str]
     relation: str = ""
     aggregates: frozenset[str] = frozenset()
-    dialect: str = "duckdb"
     numbers: Mapping[str, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -60,6 +63,11 @@ class Names:
         for number, name in enumerate(self.columns):
             numbers.setdefault(name.casefold(), number)
         object.__setattr__(self, "numbers", numbers)
+
+    @property
+    def dialect(self) -> Dialect:
+        """The SQL in which expressions are written; they are evaluated in DuckDB's."""
+        return self.clause.dialect
 
     def rows(self, name: str) -> Rows:
         """The variables of a variable or subset; None if there is none of this name."""
@@ -452,16 +460,24 @@ class Reader:
                 return self._column(inner, None)
             return inner
 
-        built = node.copy().transform(read)
-        condition = ""
-        if isinstance(built, exp.Filter):
-            condition = built.expression.this.sql(self._names.dialect)
-            built = built.this
-            while function_of(built) in MODES:
-                built = built.expressions[0]
+        condition, built = self._filtered(node.copy().transform(read))
         ordered = (isinstance(call, _OF_ORDER) or name.lower() in _ORDERED) and not call.find(exp.Order)
-        text = built.sql(self._names.dialect)
-        return self._slot(Aggregate(text, condition, rows, final, tuple(dict.fromkeys(columns)), ordered))
+        return self._slot(
+            Aggregate(built.sql(EVALUATED), condition, rows, final, tuple(dict.fromkeys(columns)), ordered)
+        )
+
+    def _filtered(self, tree: exp.Expr) -> tuple[str, exp.Expr]:
+        """The condition of an aggregate's FILTER, and the call in it, as DuckDB has them."""
+        while function_of(tree) in MODES:
+            tree = tree.expressions[0]
+        if self._names.dialect != EVALUATED:  # some aggregates become others, with a FILTER
+            tree = sqlglot.parse_one(tree.sql(EVALUATED), dialect=EVALUATED)
+        if not isinstance(tree, exp.Filter):
+            return "", tree
+        call = tree.this
+        while function_of(call) in MODES:
+            call = call.expressions[0]
+        return tree.expression.this.sql(EVALUATED), call
 
     def _starred(self, star: exp.Column) -> Rows:
         if len(star.parts) != 2:

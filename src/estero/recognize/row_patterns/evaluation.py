@@ -7,8 +7,8 @@ becomes bits, of which a kernel finds all matches; measures are read of the matc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -29,74 +29,98 @@ from estero.language.row_patterns.slots import (
 )
 from estero.language.row_patterns.tree import RowPatternClause
 from estero.recognize.row_patterns.conditions import check_types
+from estero.recognize.row_patterns.divided_conditions import conditions_of
 from estero.recognize.row_patterns.in_threads import in_threads
-from estero.recognize.row_patterns.keys import Key
-from estero.recognize.row_patterns.match_finder import MatchFinder, conditions_of
-from estero.recognize.row_patterns.matches import shown_rows
+from estero.recognize.row_patterns.keys import keys_of
+from estero.recognize.row_patterns.match_finder import MatchFinder
+from estero.recognize.row_patterns.matches import Matches, shown_rows
 from estero.recognize.row_patterns.measures import shown_table, taken
-from estero.recognize.row_patterns.ordered_rows import OrderedRows
+from estero.recognize.row_patterns.ordered_rows import OrderedRows, Relation, ordered_rows
+from estero.recognize.row_patterns.resumption import Reach, reach_of, remaining
 from estero.recognize.row_patterns.row_blocks import Block, blocks_of
-from estero.recognize.row_patterns.selection import Relation, Selection, selection
+from estero.recognize.row_patterns.selection import selection
 from estero.recognize.row_patterns.statements import Statements
 from estero.system.cores import threads_to_use
 
 
 class Evaluation:
-    """One clause over one relation.
+    """One clause over columns with these names and types of DuckDB; raises `QueryError` for what is wrong.
 
-    `apart`: other connections to the same database know all functions that this one knows.
+    `relation` is the name that expressions may call the input by.
     """
 
     def __init__(
         self,
-        connection: duckdb.DuckDBPyConnection,
+        statements: Statements,
         clause: RowPatternClause,
-        relation: Relation,
-        aggregates: frozenset[str],
-        *,
-        apart: bool = False,
+        columns: Sequence[tuple[str, str]],
+        relation: str,
     ) -> None:
-        self._statements, self._apart = Statements(connection), apart
-        self._clause, self._relation = clause, relation
-        described = self._statements.types(
-            f"{relation.before} SELECT * FROM {relation.sql}", "the input of MATCH_RECOGNIZE"
-        )
-        self._types = [kind for _, kind in described]
-        self._names = Names(clause, [name for name, _ in described], relation.name, aggregates)
+        self._statements = statements
+        self._clause = clause
+        self._types = [kind for _, kind in columns]
+        self._names = Names(clause, [name for name, _ in columns], relation, statements.aggregates)
         self._defined, self._measures = read_expressions(self._names)
         self.conditions = conditions_of(self._defined)
+        self.partition = keys_of(clause.partition_by, self._names, "PARTITION BY")
+        self.order = keys_of(clause.order_by, self._names, "ORDER BY")
 
-    def table(self) -> pa.Table:
-        """The result."""
-        chosen = selection(self._relation, self._names, self._needed(), self._types)
-        self._check_ambiguous(chosen.partition)
+    def check(self) -> None:
+        """Raises `QueryError` for what is wrong with names and types of the result."""
+        self._check_ambiguous()
         check_types(self._statements, self._clause, self._defined, self._slot_types(self._defined))
-        apart = self._apart and not any(part.tree.find(exp.Query) for part in self._measures.values())
+
+    def table(self, relation: Relation, *, apart: bool = False) -> pa.Table:
+        """The result for the rows of a relation that has the columns.
+
+        `apart`: other connections to the same database know all functions that this one knows.
+        """
+        if relation.sorted:
+            return self._shown(*self._matched(relation), self._statements)
+        chosen = selection(relation, self._names, self.needed(), self._types)
+        apart = apart and not any(part.tree.find(exp.Query) for part in self._measures.values())
         blocks, longest = blocks_of(self._statements, chosen, self._names, streamed=apart)
-        finder = MatchFinder(self._clause, self.conditions, self._slot_types(self.conditions.far), longest)
+        finder = self._finder(longest)
 
         def part(block: Block) -> pa.Table:
             statements = self._statements.aside() if apart else self._statements
-            return self._shown(block(), chosen, finder, statements)
+            rows = block()
+            return self._shown(rows, finder.matches(rows, statements), statements)
 
         threads = threads_to_use() if apart and not self.conditions.far else 1
-        parts = in_threads(part, blocks, threads)
-        return pa.concat_tables(parts)
+        return pa.concat_tables(in_threads(part, blocks, threads))
 
-    def _shown(
-        self, rows: OrderedRows, chosen: Selection, finder: MatchFinder, statements: Statements
-    ) -> pa.Table:
-        """What is shown of the matches in a block."""
-        matches = finder.matches(rows, statements)
+    def table_and_rest(self, relation: Relation, table: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """The same for a relation in pieces, and the rows of `table` that its next piece begins with."""
+        rows, matches = self._matched(relation)
+        return self._shown(rows, matches, self._statements), remaining(table, rows, matches, self._reach)
+
+    @cached_property
+    def _reach(self) -> Reach:
+        return reach_of(self._clause, [*self._defined.values(), *self._measures.values()])
+
+    def _finder(self, longest: int | None) -> MatchFinder:
+        types = self._slot_types(self.conditions.far)
+        return MatchFinder(self._clause, self.conditions, types, self._reach, longest)
+
+    @cached_property
+    def _finder_in_pieces(self) -> MatchFinder:
+        return self._finder(None)
+
+    def _matched(self, relation: Relation) -> tuple[OrderedRows, Matches]:
+        rows = ordered_rows(self._statements, relation, self._names, self.needed(), self._types)
+        return rows, self._finder_in_pieces.matches(rows, self._statements)
+
+    def _shown(self, rows: OrderedRows, matches: Matches, statements: Statements) -> pa.Table:
         shown = shown_rows(self._clause, matches, rows)
-        before, behind = self._beside(chosen, rows, shown.row)
+        before, behind = self._beside(rows, shown.row)
         return shown_table(
             statements, shown, self._measures, before, behind, one_row=self._clause.rows == "one"
         )
 
-    def _check_ambiguous(self, partition: Sequence[Key]) -> None:
+    def _check_ambiguous(self) -> None:
         """Raises `QueryError` for measures that are called as columns of PARTITION BY."""
-        keys = {self._names.columns[key.column].casefold() for key in partition if key.column is not None}
+        keys = {key.name.casefold() for key in self.partition if key.column is not None}
         for measure in self._clause.measures:
             if measure.name.casefold() in keys and self._clause.rows == "one":
                 raise QueryError(
@@ -107,7 +131,7 @@ class Evaluation:
                     hint="give the measure another name",
                 )
 
-    def _needed(self) -> list[int]:
+    def needed(self) -> list[int]:
         """The numbers of the columns that are read."""
         if self._clause.rows != "one":
             return list(range(len(self._types)))
@@ -122,22 +146,22 @@ class Evaluation:
         return sorted(numbers)
 
     def _beside(
-        self, chosen: Selection, rows: OrderedRows, row: NDArray[np.int64]
+        self, rows: OrderedRows, row: NDArray[np.int64]
     ) -> tuple[list[tuple[str, pa.Array]], list[tuple[str, pa.Array]]]:
         """The columns before the measures and behind them."""
         there = np.ones(row.size, np.bool_)
         columns = self._names.columns
         before = [
-            (columns[key.column] if key.column is not None else key.name, taken(values, row, there))
-            for key, values in zip(chosen.partition, rows.keys, strict=True)
+            (key.name, taken(values, row, there))
+            for key, values in zip(self.partition, rows.keys, strict=True)
         ]
         if self._clause.rows == "one":
             return before, []
-        given = {key.column for key in chosen.partition if key.column is not None}
-        for key in chosen.order:
+        given = {key.column for key in self.partition if key.column is not None}
+        for key in self.order:
             if key.column is not None and key.column not in given:
                 given.add(key.column)
-                before.append((columns[key.column], taken(rows.columns[key.column], row, there)))
+                before.append((key.name, taken(rows.columns[key.column], row, there)))
         behind = [
             (name, taken(rows.columns[number], row, there))
             for number, name in enumerate(columns)

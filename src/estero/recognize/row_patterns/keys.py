@@ -1,4 +1,4 @@
-"""The entries of PARTITION BY and ORDER BY."""
+"""The entries of PARTITION BY and ORDER BY: columns, or expressions that are computed first."""
 
 from __future__ import annotations
 
@@ -18,25 +18,34 @@ from estero.language.row_patterns.scalars import FUNCTIONS
 from estero.language.row_patterns.tree import Scalar
 from estero.language.row_patterns.words import words_of
 
+_DIRECTION: Final = re.compile(r"(?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?\s*$", re.IGNORECASE)
+_NULLS: Final = re.compile(r"NULLS\s+(?:FIRST|LAST)\s*$", re.IGNORECASE)
+
 
 @dataclass(frozen=True)
 class Key:
     """An entry of PARTITION BY or ORDER BY: the number of its column, or None for an expression.
 
-    `name` is the SQL of what is compared, `sql` with its direction; `nulls_first` is None where nothing says
-    it.
+    `name` is that of its column in results, `value` the SQL of it, and `direction` what the entry says of
+    NULL.
     """
 
     scalar: Scalar
     column: int | None
-    descending: bool = False
-    name: str = ""
-    sql: str = ""
-    nulls_first: bool | None = None
+    descending: bool
+    name: str
+    value: str
+    direction: str = ""
 
+    @property
+    def sort(self) -> str:
+        """The SQL of the entry in ORDER BY."""
+        return f"{self.value}{' DESC' if self.descending else ''}{self.direction and ' '}{self.direction}"
 
-_DIRECTION: Final = re.compile(r"(?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?\s*$", re.IGNORECASE)
-_NULLS: Final = re.compile(r"NULLS\s+(?:FIRST|LAST)\s*$", re.IGNORECASE)
+    @property
+    def nulls_first(self) -> bool:
+        """Whether NULL comes before all values."""
+        return self.direction.upper().endswith("FIRST")
 
 
 def keys_of(scalars: Sequence[Scalar], names: Names, part: str) -> list[Key]:
@@ -51,27 +60,18 @@ def keys_of(scalars: Sequence[Scalar], names: Names, part: str) -> list[Key]:
         node = ordered.this
         _check_key(node, scalar, names, part)
         column = _column(scalar, names, part)
-        descending = bool(ordered.args.get("desc"))
-        if column is None:
-            keys.append(
-                Key(scalar, None, descending, node.sql(names.dialect), scalar.text, _nulls_first(scalar))
-            )
-            continue
         nulls = _NULLS.search(scalar.text)
-        own = quoted(names.columns[column])
-        sql = f"{own}{' DESC' if descending else ''}{' ' + nulls[0] if nulls else ''}"
-        keys.append(Key(scalar, column, descending, own, sql, _nulls_first(scalar)))
+        text = node.sql(names.dialect)
+        value = f"({_DIRECTION.sub('', scalar.text)})" if column is None else quoted(names.columns[column])
+        name = text if column is None else names.columns[column]
+        direction = nulls[0] if nulls else ""
+        keys.append(Key(scalar, column, bool(ordered.args.get("desc")), name, value, direction))
     return keys
-
-
-def _nulls_first(scalar: Scalar) -> bool | None:
-    nulls = _NULLS.search(scalar.text)
-    return None if nulls is None else nulls[0].upper().endswith("FIRST")
 
 
 def _column(scalar: Scalar, names: Names, part: str) -> int | None:
     """The number of the column that an entry names; None where it is an expression."""
-    words = words_of(_DIRECTION.sub("", scalar.text))
+    words = words_of(_DIRECTION.sub("", scalar.text), dialect=names.dialect)
     path = [word.name.casefold() for word in words]
     if (
         len(path) == 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -12,22 +11,31 @@ from numpy.typing import NDArray
 
 from estero.automata.row_patterns.positions import ACCEPT, PositionAutomaton
 from estero.engine.row_patterns import run_rows
-from estero.engine.row_patterns.row_matcher import MatchTable, RowMarks, SkipFailure, find_matches, moves_of
+from estero.engine.row_patterns.row_matcher import (
+    Extent,
+    MatchTable,
+    RowMarks,
+    SkipFailure,
+    find_matches,
+    moves_of,
+    no_matches,
+)
 from estero.errors import DataError
-from estero.language.row_patterns.slots import Expression, Slot
+from estero.language.row_patterns.slots import Slot
 from estero.language.row_patterns.tree import RowPatternClause
 from estero.recognize.row_patterns.computed_values import Computed, with_computed
-from estero.recognize.row_patterns.conditions import divided, row_bits
+from estero.recognize.row_patterns.conditions import row_bits
+from estero.recognize.row_patterns.divided_conditions import Conditions
 from estero.recognize.row_patterns.matches import Matches
 from estero.recognize.row_patterns.ordered_rows import OrderedRows
+from estero.recognize.row_patterns.resumption import Reach, extent_of
 from estero.recognize.row_patterns.scalar_functions import ScalarFunction
 from estero.recognize.row_patterns.search import (
-    MOST_STEPS,
+    Bounds,
     FarCondition,
     MatchSoFar,
     Search,
     depends_on_start,
-    remembers_pairs,
 )
 from estero.recognize.row_patterns.statements import Statements
 
@@ -41,38 +49,6 @@ _SKIPS: Final = {
 }
 
 
-@dataclass(frozen=True)
-class Conditions:
-    """What DEFINE asks: of rows, by variable, and of the match so far."""
-
-    near: Mapping[str, Expression]
-    far: Mapping[str, Expression]
-
-    @property
-    def strategy(self) -> str:
-        """Which of the three ways finds the matches, and at what cost."""
-        if not self.far:
-            return (
-                "linear: a pass backwards marks what can still match, a pass forwards takes what is preferred"
-            )
-        if remembers_pairs(self.far.values()):
-            return "a search that remembers which states failed at which rows: rows × states for each start"
-        return (
-            "a search that gives rows back, because DEFINE looks at the match so far: it remembers "
-            "what failed, and "
-            f"ends with an error behind {MOST_STEPS:,} steps from one start"
-        )
-
-
-def conditions_of(conditions: Mapping[str, Expression]) -> Conditions:
-    """The conditions in their two parts."""
-    parts = {variable: divided(condition) for variable, condition in conditions.items()}
-    return Conditions(
-        {variable: part.near for variable, part in parts.items() if part.near is not None},
-        {variable: part.far for variable, part in parts.items() if part.far is not None},
-    )
-
-
 class _Automaton(NamedTuple):
     """An automaton, and its moves if they are not too many."""
 
@@ -83,8 +59,8 @@ class _Automaton(NamedTuple):
 class MatchFinder:
     """Finds matches in one block of rows after the other, in several threads where a kernel finds them.
 
-    `types` are DuckDB's types of what DEFINE reads of the match so far, `longest` the rows of the longest
-    partition of all blocks, if that is known.
+    `types` are DuckDB's types of what DEFINE reads of the match so far, `reach` says what is read beside a
+    match, and `longest` is the rows of the longest partition of all blocks, if that is known.
     """
 
     def __init__(
@@ -92,9 +68,11 @@ class MatchFinder:
         clause: RowPatternClause,
         conditions: Conditions,
         types: Mapping[Slot, str],
-        longest: int | None,
+        reach: Reach,
+        longest: int | None = None,
     ) -> None:
-        self._clause, self.conditions, self._types, self._longest = clause, conditions, types, longest
+        self._clause, self.conditions, self._types = clause, conditions, types
+        self._reach, self._longest = reach, longest
         self._variables = list(conditions.near)
         self._automata: dict[int, _Automaton] = {}
         self._lock = Lock()
@@ -103,18 +81,19 @@ class MatchFinder:
         """All matches of a block; raises `DataError` where the search cannot go on behind one."""
         automaton, moves = self._automaton(int(np.diff(rows.first).max(initial=0)))
         if automaton.never or not rows.size:
-            empty = np.zeros(0, np.int64)
-            return self._named(MatchTable(empty, empty, empty, np.zeros(0, np.int32)), automaton)
+            return self._named(no_matches(extent_of(rows, self._reach), rows.first), automaton, rows)
         bits = row_bits(statements, rows, [self.conditions.near[key] for key in self._variables])
         if not self.conditions.far and moves is not None:
             try:
-                table = find_matches(bits, rows.first, moves, _SKIPS[self._clause.skip.to], rows.until)
+                extent = extent_of(rows, self._reach)
+                to = _SKIPS[self._clause.skip.to]
+                table = find_matches(bits, rows.first, moves, to, rows.until, extent)
             except SkipFailure as failure:
                 raise self._cannot_skip(failure, rows) from None
-            return self._named(table, automaton)
+            return self._named(table, automaton, rows)
         with self._lock:  # the automaton gets further states
             table = self._searched(rows, statements, automaton, bits, moves)
-            return self._named(table, automaton)
+            return self._named(table, automaton, rows)
 
     def _automaton(self, longest: int) -> _Automaton:
         """The automaton for partitions of so many rows, and its moves."""
@@ -151,6 +130,8 @@ class MatchFinder:
         key = ", ".join(str(column[failure.start].as_py()) for column in rows.keys)
         where = f" of the partition {key}" if key else ""
         place = int(failure.start - rows.first[failure.partition]) + 1
+        if rows.progress is not None:
+            place += int(rows.progress.dropped[failure.partition])
         if failure.no_row:
             return DataError(
                 f"AFTER MATCH SKIP TO {variable}: found a match with no row matched to {variable}, "
@@ -165,7 +146,7 @@ class MatchFinder:
             hint="skip to a variable that is not the first row, or SKIP TO NEXT ROW",
         )
 
-    def _named(self, table: MatchTable, automaton: PositionAutomaton) -> Matches:
+    def _named(self, table: MatchTable, automaton: PositionAutomaton, rows: OrderedRows) -> Matches:
         keys = tuple(self._clause.variables)
         numbers = {key: number for number, key in enumerate(keys)}
         of_state = np.array([numbers.get(state.variable, 0) for state in automaton.states], np.int32)
@@ -178,6 +159,8 @@ class MatchFinder:
             excluded[table.states],
             keys,
             tuple(variable.name for variable in self._clause.variables.values()),
+            table.resume,
+            np.zeros(rows.first.size - 1, np.int64) if rows.progress is None else rows.progress.number,
         )
 
     # ---------------------------------------- search
@@ -228,6 +211,8 @@ class MatchFinder:
         self, search: Search, automaton: PositionAutomaton, rows: OrderedRows, marks: RowMarks | None
     ) -> MatchTable:
         skip, wanted = self._clause.skip, self._skipped()
+        extent = extent_of(rows, self._reach) or Extent.whole(rows.first)
+        resume = extent.begin.copy()
         starts: list[int] = []
         lengths: list[int] = []
         partitions: list[int] = []
@@ -236,10 +221,13 @@ class MatchFinder:
             begin, end = int(rows.first[partition]), int(rows.first[partition + 1])
             if marks is not None:
                 marks.go_to(partition)
-            start, number = begin, 1
-            while start < end:
+            start, number = int(extent.begin[partition]), 1
+            if rows.progress is not None:
+                number += int(rows.progress.number[partition])
+            origin = int(extent.origin[partition])
+            while start < extent.stop[partition]:
                 until = end if rows.until is None else int(rows.until[start])
-                path = search.from_start(start, begin, end, until, number)
+                path = search.from_start(start, Bounds(origin, begin, end, until), number)
                 if path is None:
                     start += 1
                     continue
@@ -262,9 +250,11 @@ class MatchFinder:
                     if place <= 0:
                         raise self._cannot_skip(SkipFailure(0, start, partition, no_row=place < 0), rows)
                     start += place
+            resume[partition] = start
         return MatchTable(
             np.array(starts, np.int64),
             np.array(lengths, np.int64),
             np.array(partitions, np.int64),
             np.array(states, np.int32),
+            resume,
         )

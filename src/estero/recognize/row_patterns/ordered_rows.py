@@ -1,10 +1,9 @@
-"""The rows of MATCH_RECOGNIZE by partition and in order, as columns."""
+"""The input of MATCH_RECOGNIZE: the columns that are needed, by partition and in order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +11,59 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.recognize.row_patterns.selection import DEADLINE, TIME, Selection
+from estero.classify.sql_texts import quoted
+from estero.errors import warn
+from estero.language.row_patterns.expressions import Names
+from estero.language.row_patterns.slots import column_name
+from estero.recognize.row_patterns.keys import Key, keys_of
+from estero.recognize.row_patterns.statements import PREFIX, Statements, alias
+from estero.recognize.row_patterns.time_windows import until_of, window_columns
+
+
+@dataclass(frozen=True)
+class Relation:
+    """What MATCH_RECOGNIZE is applied to, as the statement has it; `before` is the WITH that it may name.
+
+    A `sorted` one comes from elsewhere: its rows are in order, its columns are c0, c1, …, and where
+    PARTITION BY or ORDER BY has an expression p0, p1, … or o0, o1, … If its partitions come in `pieces`, it
+    has the columns `PROGRESS`, too, of which the first row of a partition counts. All partitions have ended
+    in the `last` piece, and in others all but the last one; but if `known` is given, none has, and all rows
+    up to this time (SQL) are there. `table` is it as a table in memory, if it is one.
+    """
+
+    sql: str
+    name: str = ""
+    before: str = ""
+    sorted: bool = False
+    pieces: bool = False
+    last: bool = False
+    known: str = ""
+    table: pa.Table | None = None
+
+    def own(self, name: str, number: int) -> str:
+        """The SQL that reads a column."""
+        return quoted(column_name(number) if self.sorted else name)
+
+
+PROGRESS: Final = ("dropped", "begin", "number", "covered")
+"""The columns in which a relation says how far its partitions have come; see `Progress`."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far partitions have come whose rows come in pieces, int64 for each of them.
+
+    `dropped` rows are no longer here; matches start at the row `begin` of those here, or behind it; `number`
+    matches have been given, and the rows here before `covered` are in them. `ended` says of partitions that
+    no more rows come, `over` of rows that no more come in the window from there.
+    """
+
+    dropped: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    number: NDArray[np.int64]
+    covered: NDArray[np.int64]
+    ended: NDArray[np.bool_]
+    over: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -20,7 +71,7 @@ class OrderedRows:
     """Rows by partition and in order; `columns` are Arrow arrays by number, `first` where partitions begin.
 
     `keys` are the values of PARTITION BY. `until` says of each row, where there is WITHIN, the end of the
-    rows that may belong to a match from there.
+    rows that may belong to a match from there. `progress` is None if all rows are here.
     """
 
     columns: dict[int, pa.Array]
@@ -29,6 +80,7 @@ class OrderedRows:
     first: NDArray[np.int64]
     size: int
     until: NDArray[np.int64] | None = None
+    progress: Progress | None = None
     lists: dict[int, list[Any]] = field(default_factory=dict)
 
     def places(self, start: int, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -49,19 +101,110 @@ class OrderedRows:
         return values
 
 
-def ordered_rows(table: pa.Table, selection: Selection, first: NDArray[np.int64]) -> OrderedRows:
-    """The rows of a table that are in order, whose columns are those of a selection."""
-    arrays = {number: whole(table.column(name)) for number, name in selection.columns.items()}
+NO_ORDER: Final = "MATCH_RECOGNIZE without ORDER BY takes the rows in the order in which the table gives them"
+
+
+def ordered_rows(
+    statements: Statements, relation: Relation, names: Names, needed: Sequence[int], types: Sequence[str]
+) -> OrderedRows:
+    """The needed columns of a relation, sorted."""
+    clause = names.clause
+    partition = _read_from(relation, keys_of(clause.partition_by, names, "PARTITION BY"), "p")
+    order = _read_from(relation, keys_of(clause.order_by, names, "ORDER BY"), "o")
+    prefix = prefix_for(names.columns)
+    columns = sorted({*needed, *(key.column for key in partition if key.column is not None)})
+    selected = [
+        alias(relation.own(names.columns[number], number), f"{prefix}c{number}") for number in columns
+    ]
+    selected += [
+        alias(key.value, f"{prefix}p{place}") for place, key in enumerate(partition) if key.column is None
+    ]
+    hashed = any(key.column is None or types[key.column] not in COMPARED for key in partition)
+    if hashed:
+        selected.append(alias(f"hash({', '.join(key.value for key in partition)})", f"{prefix}hash"))
+    selected += window_columns(names, order, prefix, relation.known)
+    sort = [key.sort for key in (*partition, *order)]
+    if not (order or relation.sorted):
+        warn(NO_ORDER)
+        selected.append(alias("row_number() OVER ()", f"{prefix}arrival"))
+        sort.append(quoted(f"{prefix}arrival"))
+    if relation.pieces:
+        selected += [alias(name, f"{prefix}{name}") for name in PROGRESS]
+    if not selected:
+        selected = ["1"]
+    sql = f"{relation.before} SELECT {', '.join(selected)} FROM {relation.sql}"
+    if not relation.sorted:
+        sql += f" ORDER BY {', '.join(sort)}"
+    table = statements.table(sql, "the input of MATCH_RECOGNIZE")
+    size = table.num_rows
+    arrays = {number: whole(table.column(f"{prefix}c{number}")) for number in columns}
+    keys = [
+        whole(table.column(f"{prefix}p{place}")) if key.column is None else arrays[key.column]
+        for place, key in enumerate(partition)
+    ]
+    compared = [whole(table.column(f"{prefix}hash"))] if hashed else keys
+    first = first_rows(compared, size)
     until = None
-    if selection.is_limited:
-        time, deadline = whole(table.column(TIME)), whole(table.column(DEADLINE))
-        until = _until(time, deadline, first, descending=selection.order[0].descending)
-    keys = [whole(table.column(name)) for name in selection.keys]
-    return OrderedRows(arrays, selection.types, keys, first, table.num_rows, until)
+    if clause.within is not None:
+        time, deadline = table.column(f"{prefix}time"), table.column(f"{prefix}deadline")
+        until = until_of(whole(time), whole(deadline), first, order[0])
+    progress = _progress(table, first, prefix, relation) if relation.pieces else None
+    return OrderedRows(
+        arrays, {number: types[number] for number in columns}, keys, first, size, until, progress
+    )
+
+
+def _progress(table: pa.Table, first: NDArray[np.int64], prefix: str, relation: Relation) -> Progress:
+    ended = np.ones(first.size - 1, np.bool_)
+    over = np.zeros(table.num_rows, np.bool_)
+    if relation.known:
+        ended[:] = False
+        over = pc.fill_null(whole(table.column(f"{prefix}over")), False).to_numpy(zero_copy_only=False)
+    elif not relation.last:
+        ended[-1:] = False
+    dropped, begin, number, covered = (
+        whole(table.column(f"{prefix}{name}")).to_numpy()[first[:-1]] for name in PROGRESS
+    )
+    return Progress(dropped, begin, number, covered, ended, over)
+
+
+def _read_from(relation: Relation, keys: Sequence[Key], kind: str) -> list[Key]:
+    """The keys as a relation that is sorted already has them."""
+    if not relation.sorted:
+        return list(keys)
+    return [
+        replace(key, value=f"{kind}{place}" if key.column is None else relation.own(key.name, key.column))
+        for place, key in enumerate(keys)
+    ]
+
+
+COMPARED: Final = frozenset(
+    {
+        "TINYINT",
+        "SMALLINT",
+        "INTEGER",
+        "BIGINT",
+        "UTINYINT",
+        "USMALLINT",
+        "UINTEGER",
+        "UBIGINT",
+        "DATE",
+        "TIMESTAMP",
+    }
+)
+"""Types of keys that are compared themselves, and not by their hashes."""
+
+
+def prefix_for(columns: Sequence[str]) -> str:
+    """What no name of a column begins with."""
+    prefix = PREFIX
+    while any(name.casefold().startswith(prefix) for name in columns):
+        prefix += "_"
+    return prefix
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+    """A column as one array."""
     if column.num_chunks == 1:
         return column.chunk(0)
     return column.combine_chunks() if column.num_chunks else pa.array([], column.type)
@@ -87,29 +230,3 @@ _INTEGERS: Final = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()
 
 def _nothing(kind: pa.DataType) -> pa.Scalar:
     return pa.scalar(0, _INTEGERS[kind.bit_width]).cast(kind)
-
-
-def _until(
-    time: pa.Array, deadline: pa.Array, first: NDArray[np.int64], *, descending: bool
-) -> NDArray[np.int64]:
-    times, deadlines = (_ticks(column, deadline.type) for column in (time, deadline))
-    if descending:
-        times, deadlines = -times, -deadlines
-    until = np.empty(times.size, np.int64)
-    for begin, end in pairwise(first.tolist()):
-        until[begin:end] = begin + np.searchsorted(times[begin:end], deadlines[begin:end], "right")
-    return until
-
-
-def _ticks(values: pa.Array, kind: pa.DataType) -> NDArray[Any]:
-    if pa.types.is_temporal(kind):
-        values = pc.cast(pc.cast(values, kind), pa.int64())
-    else:
-        values = pc.cast(values, pa.float64())
-    ticks: NDArray[Any] = pc.fill_null(values, _latest(values.type)).to_numpy(zero_copy_only=False)
-    return ticks
-
-
-def _latest(kind: pa.DataType) -> Any:
-    """What stands for a time that is NULL, which is after all others."""
-    return 2**62 if pa.types.is_integer(kind) else float("inf")

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from estero.engine.row_patterns.row_order import Order, is_ordered, lexicographic_order, order_by
 from estero.language.row_patterns.expressions import Names
-from estero.recognize.row_patterns.ordered_rows import OrderedRows, first_rows, ordered_rows, whole
+from estero.recognize.row_patterns.ordered_rows import OrderedRows, first_rows, whole
 from estero.recognize.row_patterns.ranks import Codes, codes_of, has_codes, has_ranks, ranks
 from estero.recognize.row_patterns.selection import HASH, Selection
 from estero.recognize.row_patterns.statements import Statements
+from estero.recognize.row_patterns.time_windows import until_of
 
 ROWS: Final = 1 << 19
 """Rows of a block, unless one partition has more."""
@@ -44,7 +45,7 @@ def blocks_of(statements: Statements, selection: Selection, names: Names, *, str
     Where `streamed`, blocks may be evaluated while a statement is still read.
     """
     if statements.sorts_as_usual() and not any(
-        key.descending or key.nulls_first is not None for key in selection.partition
+        key.descending or key.direction for key in selection.partition
     ):
         table = _given(selection, names)
         if table is None:
@@ -58,6 +59,17 @@ def blocks_of(statements: Statements, selection: Selection, names: Names, *, str
     return Blocks(
         _cut(statements.batches(selection.ordered(), "the input of MATCH_RECOGNIZE"), selection), None
     )
+
+
+def _ordered(table: pa.Table, selection: Selection, first: NDArray[np.int64]) -> OrderedRows:
+    """The rows of a table that are in order, whose columns are those of a selection."""
+    arrays = {number: whole(table.column(name)) for number, name in selection.columns.items()}
+    until = None
+    if selection.is_limited:
+        time, deadline = (whole(table.column(name)) for name in selection.within_columns)
+        until = until_of(time, deadline, first, selection.order[0])
+    keys = [whole(table.column(name)) for name in selection.keys]
+    return OrderedRows(arrays, selection.types, keys, first, table.num_rows, until)
 
 
 # ------------------------------------------------------------------------------- rows that are in memory
@@ -159,12 +171,12 @@ class _Rows:
         keys = [] if self.codes is None else [(self.codes - self.codes.min()).astype(np.uint64)]
         for key, name in zip(self.selection.order, self.selection.order_columns, strict=True):
             column = whole(table.column(name))
-            keys.append(ranks(column, descending=key.descending, nulls_first=bool(key.nulls_first)))
+            keys.append(ranks(column, descending=key.descending, nulls_first=key.nulls_first))
         order = lexicographic_order(keys)
         if order is not None:
             read = [*self.selection.columns.values(), *self.selection.keys, *self.selection.within_columns]
             table = _taken(table.select(dict.fromkeys(read)), order)
-        return ordered_rows(table, self.selection, self.first)
+        return _ordered(table, self.selection, self.first)
 
 
 def _taken(table: pa.Table, rows: Order) -> pa.Table:
@@ -203,4 +215,4 @@ def _borders(rows: pa.Table, selection: Selection) -> NDArray[np.int64]:
 
 
 def _block(rows: pa.Table, selection: Selection, first: NDArray[np.int64]) -> Block:
-    return lambda: ordered_rows(rows, selection, first)
+    return lambda: _ordered(rows, selection, first)
