@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import estero
 from estero import DataError, QueryError
+from estero.language.row_patterns.statements import placed_clauses
 from estero.language.row_patterns.tree import (
     Choice,
     Excluded,
@@ -102,6 +103,15 @@ def can_be_said(pattern: RowPattern, define: Mapping[str, Condition], skip: Skip
         for name in condition.names
     }
     return bool(names) and read <= names and (skip.variable is None or skip.variable.key in names)
+
+
+def is_accepted(text: str) -> bool:
+    """Whether a statement is not refused, as one is whose SKIP never advances."""
+    try:
+        placed_clauses(text)
+    except QueryError:
+        return False
+    return True
 
 
 ONE = """
