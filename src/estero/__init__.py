@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from estero.language.builder.queries import absent, event
     from estero.queries.automaton_query import automaton
     from estero.queries.equivalence import difference, equivalent, includes, missing
+    from estero.queries.match_recognize_query import from_match_recognize
     from estero.queries.predicates import predicate
     from estero.queries.query import Query
     from estero.queries.selected import select
@@ -76,6 +77,7 @@ __all__ = [
     "difference",
     "equivalent",
     "event",
+    "from_match_recognize",
     "holds",
     "includes",
     "increasing",
@@ -115,6 +117,7 @@ _HOMES = {
     "difference": "estero.queries.equivalence",
     "equivalent": "estero.queries.equivalence",
     "event": "estero.language.builder.queries",
+    "from_match_recognize": "estero.queries.match_recognize_query",
     "holds": "estero.language.builder.functions",
     "includes": "estero.queries.equivalence",
     "increasing": "estero.language.builder.functions",

@@ -105,6 +105,11 @@ FILE = Path(tempfile.gettempdir()) / "never.csv"
 
 CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "sql": (lambda: estero.sql, ("SELECT 1",), {"connection": None}),
+    "from_match_recognize": (
+        lambda: estero.from_match_recognize,
+        ("SELECT * FROM t MATCH_RECOGNIZE (ORDER BY i MEASURES i AS i PATTERN (a) DEFINE a AS i > 1)",),
+        {},
+    ),
     "absent": (lambda: estero.absent, ("A",), {}),
     "absent.within": (lambda: estero.absent("A").within, ("1 hour",), {"ticks": None, "attribute": None}),
     "absence.then": (lambda: estero.absent("A").within("1 hour").then, (event("B"), event("A")), {}),

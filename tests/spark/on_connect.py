@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import estero
+import estero.spark
 from estero.errors import DataError
 from estero.spark import collect, count, recognize, register
 from estero.spark.sessions.java import find_java_home
@@ -30,6 +31,8 @@ TASKS = [
     (f"{AFTER} WITHIN 9 EVENTS", 3),
 ]
 """Queries whose work is shared among tasks in different ways, and among how many."""
+ROW_PATTERN = """SELECT k, n FROM events MATCH_RECOGNIZE (PARTITION BY k ORDER BY t, type
+    MEASURES count(*) AS n PATTERN (a b) DEFINE a AS type = 'A', b AS type = 'B') ORDER BY k, n"""
 
 
 def main() -> None:
@@ -56,6 +59,7 @@ def main() -> None:
     register(spark)
     call = f"recognize(TABLE(events), '{TASKS[1][0]}', type => 'type', time => 't')"
     sql = spark.sql(f"SELECT * FROM {call}").count()
+    matched = estero.spark.sql(spark, ROW_PATTERN).toArrow().to_pylist()
     timeless = spark.createDataFrame([("A", None)], "type string, t bigint")
     try:
         count(timeless, AFTER, **HOW)
@@ -64,6 +68,7 @@ def main() -> None:
         said = str(error)
     collected = collect(recognize(df, TASKS[1][0], **HOW)).count()
     found = {"rows": rows, "counts": counts, "sql": sql, "collected": collected, "said": said}
+    found["matched"] = matched
     sys.stdout.write(json.dumps(found) + "\n")
     spark.stop()
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import estero
-from spark.on_connect import HOW, ROWS, TASKS
+from spark.on_connect import HOW, ROW_PATTERN, ROWS, TASKS
 from waiting import FAR_OFF
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -29,4 +29,5 @@ def test_a_session_of_spark_connect_finds_the_same() -> None:
     assert found["rows"] == expected
     assert found["counts"] == expected[::2]
     assert found["sql"] == found["collected"] == expected[1]
+    assert found["matched"] == estero.sql(ROW_PATTERN, events=table).to_arrow().to_pylist()
     assert found["said"] == "the time of an event is NULL"

@@ -141,6 +141,44 @@ FAR = (
 )
 
 
+SUBSET = "U = (A, B)"
+OF_SUBSETS = (
+    Condition("count(U.*) < 3", lambda rows, row, labels, start: _of_u(labels) < 3),
+    Condition(
+        "v <= LAST(U.v, 1) OR LAST(U.v, 1) IS NULL",
+        lambda rows, row, labels, start: (
+            (last := _last_of_u(rows, labels, start)) is None or _not(_less(last, rows[row].v))
+        ),
+    ),
+    Condition("max(U.w) < 3", lambda rows, row, labels, start: _less(_most_of_u(rows, labels, start), 3)),
+    Condition(
+        "NEXT(v) IS NOT NULL AND count(*) < 5",
+        lambda rows, row, labels, start: _value(rows, row + 1) is not None and len(labels) < 5,
+    ),
+    Condition(
+        "CLASSIFIER(U) = 'A'",
+        lambda rows, row, labels, start: [label for label in labels if label in "ab"][-1:] == ["a"],
+    ),
+)
+"""Conditions that read the subset U."""
+
+
+def _of_u(labels: Sequence[str]) -> int:
+    return sum(label in "ab" for label in labels)
+
+
+def _rows_of_u(rows: Sequence[Row], labels: Sequence[str], start: int) -> list[Row]:
+    return [rows[start + place] for place, label in enumerate(labels) if label in "ab"]
+
+
+def _last_of_u(rows: Sequence[Row], labels: Sequence[str], start: int) -> int | None:
+    return _last([row.v for row in _rows_of_u(rows, labels, start)], 1)
+
+
+def _most_of_u(rows: Sequence[Row], labels: Sequence[str], start: int) -> int | None:
+    return max((row.w for row in _rows_of_u(rows, labels, start)), default=None)
+
+
 def _not(truth: bool | None) -> bool | None:
     return None if truth is None else not truth
 
@@ -148,4 +186,11 @@ def _not(truth: bool | None) -> bool | None:
 near_conditions = st.fixed_dictionaries({}, optional={name: st.sampled_from(NEAR) for name in NAMES})
 conditions = st.fixed_dictionaries(
     {}, optional={name: st.one_of(st.sampled_from(NEAR), st.sampled_from(FAR)) for name in NAMES}
+)
+all_conditions = st.fixed_dictionaries(
+    {},
+    optional={
+        name: st.one_of(st.sampled_from(NEAR), st.sampled_from(FAR), st.sampled_from(OF_SUBSETS))
+        for name in NAMES
+    },
 )

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from estero.arguments import checked, shown
-from estero.errors import QueryError, Span
-from estero.events.database import Connection, lent_to
+from estero.automata.row_patterns.shadowed import warn_of_alternatives
+from estero.classify.sql_texts import quoted
+from estero.errors import QueryError
+from estero.events.database import Connection, lent_to, own
 from estero.events.inputs import open_input
+from estero.language.row_patterns.pieces import Pieces
 from estero.language.row_patterns.statements import Placed, placed_clauses
 from estero.language.row_patterns.words import words_of
 from estero.recognize.row_patterns.evaluation import Evaluation
 from estero.recognize.row_patterns.ordered_rows import Relation
-from estero.recognize.row_patterns.statements import in_words_of, unique
+from estero.recognize.row_patterns.statements import Statements, in_words_of, unique
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +34,7 @@ def sql(text: str, /, *, connection: Connection | None = None, **tables: object)
 
     `tables` are the tables that it names, as events are given: frames, Arrow tables, paths; with `connection`
     also those of a connection of DuckDB. Raises `QueryError` with all that is wrong in MATCH_RECOGNIZE; what
-    else is wrong is known when the result is asked for.
+    else is wrong is known when the result is asked for. Warns of alternatives that are never taken.
 
     >>> import estero
     >>> import pyarrow as pa
@@ -48,7 +52,10 @@ def sql(text: str, /, *, connection: Connection | None = None, **tables: object)
 
     if connection is not None and not isinstance(connection, duckdb.DuckDBPyConnection):
         raise TypeError(f"sql() takes a connection of DuckDB as connection, not {shown(connection)}")
-    return SqlResult(text, placed_clauses(text), connection, tables)
+    clauses = placed_clauses(text)
+    for placed in clauses:
+        warn_of_alternatives(placed.clause)
+    return SqlResult(text, clauses, connection, tables)
 
 
 class SqlResult:
@@ -63,7 +70,11 @@ class SqlResult:
     ) -> None:
         self._text, self._clauses = text, clauses
         self._tables = tables
+        self._is_own = connection is None
         self._connection = lent_to(self).cursor() if connection is None else connection
+        self._given: dict[str, pa.Table] = {}
+        aggregates = _built_in_aggregates() if self._is_own and clauses else None
+        self._statements = Statements(self._connection, aggregates)
 
     def to_arrow(self) -> pa.Table:
         """The rows as a table of Arrow."""
@@ -109,14 +120,6 @@ class SqlResult:
             result = self._connection.sql(statement)
             return pa.table({}) if result is None else result.to_arrow_table()
 
-    @cached_property
-    def _aggregates(self) -> frozenset[str]:
-        """The names of DuckDB's aggregates."""
-        rows = self._connection.execute(
-            "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate'"
-        ).fetchall()
-        return frozenset(name for (name,) in rows)
-
     @contextmanager
     def _evaluated(self, lines: list[str], *, rows: bool = True) -> Iterator[str]:
         """The statement with results in place of clauses, while these are registered; `lines` say how.
@@ -124,19 +127,25 @@ class SqlResult:
         Without `rows` the results have their columns only.
         """
         results: list[str] = []
-        pieces = _Pieces(self._text)
+        pieces = Pieces(self._text)
         try:
             for number, placed in enumerate(self._clauses, 1):
                 source = pieces.text(placed.source)
                 source = source if rows else f"(SELECT * FROM {source} LIMIT 0)"
-                relation = Relation(source, placed.relation, _with(pieces, placed))
-                evaluation = Evaluation(self._connection, placed.clause, relation, self._aggregates)
+                before = pieces.definitions(placed)
+                given = None if before or not rows else self._given.get(_name_in(source))
+                relation = Relation(source, placed.relation, before, table=given)
+                columns = self._statements.types(
+                    f"{relation.before} SELECT * FROM {source}", "the input of MATCH_RECOGNIZE"
+                )
+                evaluation = Evaluation(self._statements, placed.clause, columns, relation.name)
+                evaluation.check()
                 lines.append(f"MATCH_RECOGNIZE {number}: {evaluation.conditions.strategy}")
                 name = unique("result")
-                self._connection.register(name, evaluation.table())
+                self._connection.register(name, evaluation.table(relation, apart=self._is_own))
                 results.append(name)
                 pieces.replace(placed.whole, name)
-            yield pieces.text(Span(0, len(self._text)))
+            yield pieces.text()
         finally:
             for name in results:
                 self._connection.unregister(name)
@@ -146,58 +155,63 @@ class SqlResult:
         """Registers the tables that the statement names, as long as it is evaluated."""
         words = {word.name.casefold() for word in words_of(self._text) if word.is_name}
         registered: list[str] = []
+        viewed: list[str] = []
         try:
             for name, table in self._tables.items():
-                if name.casefold() in words:
-                    self._connection.register(name, _arrow(table, self._connection))
+                if name.casefold() not in words:
+                    continue
+                opened = _arrow(table)
+                if isinstance(opened, str):
+                    with in_words_of("a table of the statement"):
+                        self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS {opened}")
+                    viewed.append(name)
+                else:
+                    self._connection.register(name, opened)
                     registered.append(name)
+                    self._given[name.casefold()] = opened
             yield
         finally:
+            self._given.clear()
             for name in registered:
                 self._connection.unregister(name)
+            for name in viewed:
+                self._connection.execute(f"DROP VIEW IF EXISTS temp.{quoted(name)}")
 
 
-def _arrow(table: object, connection: Connection) -> pa.Table:
-    """A table of Arrow with the rows of whatever can be events."""
+def _arrow(table: object) -> pa.Table | str:
+    """A table of Arrow with the rows of whatever can be events, or the query that reads files."""
     if isinstance(table, pa.Table):
         return table
     opened = open_input(table)
     if opened.table is not None:
         return opened.table
     if opened.query is not None:
-        with in_words_of("a table of the statement"):
-            return connection.sql(opened.query).to_arrow_table()
+        return opened.query
     if opened.stream is None:
         raise QueryError("a table of the statement has no rows that can be read")
     return opened.stream(None).read_all()
 
 
-class _Pieces:
-    """A text in which parts are replaced, by their places in the first text."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._replaced: list[tuple[Span, str]] = []
-
-    def replace(self, span: Span, piece: str) -> None:
-        """Puts a piece in place of a part, with all pieces in it."""
-        inside = [entry for entry in self._replaced if not span.start <= entry[0].start < span.end]
-        self._replaced = sorted([*inside, (span, piece)], key=lambda entry: entry[0].start)
-
-    def text(self, span: Span) -> str:
-        """The text of a part as it is now."""
-        parts = []
-        at = span.start
-        for replaced, piece in self._replaced:
-            if at <= replaced.start and replaced.end <= span.end:
-                parts += [self._text[at : replaced.start], piece]
-                at = replaced.end
-        return "".join([*parts, self._text[at : span.end]])
+def arrow_table(table: object, connection: Connection) -> pa.Table:
+    """A table of Arrow with the rows of whatever can be events, files among them."""
+    opened = _arrow(table)
+    if not isinstance(opened, str):
+        return opened
+    with in_words_of("a table of the statement"):
+        return connection.sql(opened).to_arrow_table()
 
 
-def _with(pieces: _Pieces, placed: Placed) -> str:
-    """The WITH before the relation of a clause."""
-    if not placed.named:
-        return ""
-    definitions = ", ".join(map(pieces.text, placed.named))
-    return f"WITH {'RECURSIVE ' if placed.recursive else ''}{definitions}"
+@cache
+def _built_in_aggregates() -> frozenset[str]:
+    """Those of DuckDB itself, which takes 20 ms to list them."""
+    return Statements(own(os.getpid()).cursor()).aggregates
+
+
+def _name_in(source: str) -> str:
+    """The name of the one table that a relation is, as names are compared; "" if it is anything else."""
+    words = words_of(source)
+    is_one = all(word.is_name or word.upper == "AS" for word in words) and len(words) <= _WITH_ALIAS
+    return words[0].name.casefold() if words and is_one else ""
+
+
+_WITH_ALIAS: Final = 3

@@ -75,9 +75,13 @@ class Matcher:
 
     def at(self, start: int) -> Match | None:
         """The preferred match that starts at a row."""
-        for path in self._paths(self._pattern, start, (), excluded=False):
+        for path in self.all_at(start):
             return Match(start, path)
         return None
+
+    def all_at(self, start: int) -> Iterator[Path]:
+        """All matches that start at a row, the preferred one first."""
+        return self._paths(self._pattern, start, (), excluded=False)
 
     def _next(self, matched: Match, skip: Skip, names: Mapping[str, frozenset[str]]) -> int:
         if skip.to == "next" or not matched.labels:

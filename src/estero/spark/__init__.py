@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from estero.spark.connectors.sinks import write_stream
     from estero.spark.connectors.sources import read_stream
     from estero.spark.files.files import read_events
+    from estero.spark.row_patterns.statements import sql
     from estero.spark.sessions.session import local_session
-    from estero.spark.sql import register
+    from estero.spark.table_function import register
 
 __all__ = [
     "check",
@@ -51,6 +52,7 @@ __all__ = [
     "register",
     "sink_address",
     "source_address",
+    "sql",
     "stream_session",
     "trigger_of",
     "why_not",
@@ -63,9 +65,10 @@ _HOMES = {
     "local_session": "sessions.session",
     "read_events": "files.files",
     "read_stream": "connectors.sources",
-    "register": "sql",
+    "register": "table_function",
     "sink_address": "connectors.address",
     "source_address": "connectors.address",
+    "sql": "row_patterns.statements",
     "stream_session": "connectors.packages",
     "trigger_of": "connectors.address",
     "write_stream": "connectors.sinks",

@@ -30,12 +30,33 @@ _FEWEST = 1024
 
 @dataclass(frozen=True)
 class MatchTable:
-    """Matches in order: start, length and partition int64 of each; `states` int32 are those of their rows."""
+    """Matches in order: start, length and partition int64 of each; `states` int32 are those of their rows.
+
+    `resume` int64[partitions] says from which row the search of a partition would go on.
+    """
 
     start: NDArray[np.int64]
     length: NDArray[np.int64]
     partition: NDArray[np.int64]
     states: NDArray[np.int32]
+    resume: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Which starts are tried: from `begin` to before `stop` int64[partitions].
+
+    `origin` is the first row of a partition, -1 where it is not among the rows.
+    """
+
+    begin: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    origin: NDArray[np.int64]
+
+    @classmethod
+    def whole(cls, first: NDArray[np.int64]) -> Extent:
+        """All of partitions that begin at the rows first[:-1]."""
+        return cls(first[:-1].copy(), first[1:].copy(), first[:-1].copy())
 
 
 class SkipFailure(Exception):
@@ -67,18 +88,27 @@ def moves_of(
     )
 
 
+def no_matches(extent: Extent | None, first: NDArray[np.int64]) -> MatchTable:
+    """A table without matches: all starts have been tried."""
+    stop = (extent or Extent.whole(first)).stop
+    empty = np.zeros(0, np.int64)
+    return MatchTable(empty, empty, empty, np.zeros(0, np.int32), stop.copy())
+
+
 def find_matches(
     variables: NDArray[np.uint64],
     first: NDArray[np.int64],
     moves: Moves,
     to: int,
     until: NDArray[np.int64] | None = None,
+    extent: Extent | None = None,
     tick: Callable[[], None] | None = None,
 ) -> MatchTable:
     """All matches of partitions whose rows are variables[first[p] : first[p + 1]] uint64[rows, words].
 
     `to` says where a search goes on (`run_rows.PAST_LAST`, …), `until` int64[rows] which border a match from
-    there may reach. Raises `SkipFailure` and `LimitExceeded`.
+    there may reach, and `extent` which starts are tried, all of them if it is None. Raises `SkipFailure` and
+    `LimitExceeded`.
     """
     states = moves.variable.size
     longest = int(np.diff(first).max(initial=0))
@@ -89,7 +119,7 @@ def find_matches(
     else:
         window = Window(until, np.empty((longest, states), np.int64))
     rows = variables.shape[0]
-    partitions = Partitions(np.ascontiguousarray(variables), first)
+    partitions = _partitions(variables, first, extent)
     matches = _new_matches(_FEWEST, max(rows, _FEWEST))
     cursor = Cursor()
     cursor.to = to
@@ -109,7 +139,19 @@ def find_matches(
             last, int(matches.start[last]), int(matches.partition[last]), no_row=cursor.failure == NO_ROW
         )
     return MatchTable(
-        matches.start[:count], matches.length[:count], matches.partition[:count], matches.state[:labels]
+        matches.start[:count],
+        matches.length[:count],
+        matches.partition[:count],
+        matches.state[:labels],
+        partitions.resume,
+    )
+
+
+def _partitions(variables: NDArray[np.uint64], first: NDArray[np.int64], extent: Extent | None) -> Partitions:
+    extent = extent or Extent.whole(first)
+    resume = extent.begin.copy()
+    return Partitions(
+        np.ascontiguousarray(variables), first, extent.begin, extent.stop, extent.origin, resume
     )
 
 
@@ -137,7 +179,7 @@ class RowMarks:
     """Of one partition after the other, from which states its rows can still lead to a match."""
 
     def __init__(self, variables: NDArray[np.uint64], first: NDArray[np.int64], moves: Moves) -> None:
-        self._partitions = Partitions(np.ascontiguousarray(variables), first)
+        self._partitions = _partitions(variables, first, None)
         self._moves = moves
         longest = int(np.diff(first).max(initial=0))
         self._marks = np.empty((longest, -(-moves.variable.size // _WORD)), np.uint64)

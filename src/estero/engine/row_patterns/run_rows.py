@@ -35,10 +35,19 @@ after a match
 
 @pool
 class Partitions(NamedTuple):
-    """Rows in order: variables uint64[rows, words], those that each can have; first int64[partitions + 1]."""
+    """Rows in order: variables uint64[rows, words], those that each can have; first int64[partitions + 1].
+
+    int64[partitions] each: the search begins at the row `begin` and ends before the row `stop`; `origin` is
+    the first row of the partition, or -1 where that is not among the rows. The search writes where it would
+    go on into `resume`.
+    """
 
     variables: Grid[np.uint64]
     first: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    origin: NDArray[np.int64]
+    resume: NDArray[np.int64]
 
 
 @pool
@@ -163,15 +172,17 @@ def advance(partitions, moves, marks, window, matches, cursor):  # type: ignore[
             else:
                 _mark_earliest(partitions, moves, window, begin, end)
             cursor.marked = cursor.partition + 1
-            cursor.row = begin
+            cursor.row = partitions.begin[cursor.partition]
         row = cursor.row
-        while row < end:
+        stop = partitions.stop[cursor.partition]
+        origin = partitions.origin[cursor.partition]
+        while row < stop:
             at = row
             state = 0
             label = cursor.labels
             is_complete = False
             while True:
-                kind = (AT_START if at == begin else 0) | (AT_END if at == end else 0)
+                kind = (AT_START if at == origin else 0) | (AT_END if at == end else 0)
                 following = -1
                 for place in range(
                     moves.first[kind * states + state], moves.first[kind * states + state + 1]
@@ -228,6 +239,7 @@ def advance(partitions, moves, marks, window, matches, cursor):  # type: ignore[
                     return FULL
                 row += place
             cursor.row = row
+        partitions.resume[cursor.partition] = row
         cursor.partition += 1
     return DONE
 

@@ -20,7 +20,7 @@ from estero.language.row_patterns.tree import (
     Subset,
     Variable,
 )
-from estero.language.row_patterns.words import Word, closing, split, words_of
+from estero.language.row_patterns.words import Dialect, Word, closing, split, words_of
 
 _T = TypeVar("_T")
 
@@ -89,18 +89,18 @@ def raise_all(errors: Sequence[QueryError]) -> None:
         raise first
 
 
-def parse_clause(text: str, start: int, end: int) -> RowPatternClause:
+def parse_clause(text: str, start: int, end: int, dialect: Dialect = "duckdb") -> RowPatternClause:
     """The tree of the clause whose parentheses are at `start` and before `end` of a statement.
 
     Raises `QueryError` with all that is wrong, as far as columns need not be known for it.
     """
     mistakes = _Mistakes(text)
-    words = words_of(text, start + 1, end - 1)
+    words = words_of(text, start + 1, end - 1, dialect)
     whole = Span(start, end)
     parts = _parts_of(words, mistakes, whole)
     _check_order(parts, mistakes)
     by_name = {part.name: part for part in reversed(parts)}
-    clause = _Reader(text, by_name, mistakes).read(whole)
+    clause = _Reader(text, by_name, mistakes).read(whole, dialect)
     raise_all(mistakes.errors)
     return clause
 
@@ -185,7 +185,7 @@ class _Reader:
     def __init__(self, text: str, parts: dict[str, _Part], mistakes: _Mistakes) -> None:
         self._text, self._parts, self._mistakes = text, parts, mistakes
 
-    def read(self, whole: Span) -> RowPatternClause:
+    def read(self, whole: Span, dialect: Dialect) -> RowPatternClause:
         """The clause, as far as it could be read."""
         pattern, pattern_span = self._pattern()
         return RowPatternClause(
@@ -198,6 +198,7 @@ class _Reader:
             skip=self._skip(),
             subsets=self._entries("SUBSET", self._subset),
             within=self._within(),
+            dialect=dialect,
             text=self._text,
             span=whole,
             pattern_span=pattern_span,

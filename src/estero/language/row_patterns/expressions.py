@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
+import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.simplify import simplify
 
@@ -27,8 +28,11 @@ from estero.language.row_patterns.slots import (
     slot_name,
 )
 from estero.language.row_patterns.tree import RowPatternClause, Scalar
+from estero.language.row_patterns.words import Dialect
 
 MOST_ROWS: Final = 2**31 - 1
+EVALUATED: Final = "duckdb"
+"""The SQL that evaluates expressions, whatever they are written in."""
 _OF_ORDER: Final = (exp.ArrayAgg, exp.GroupConcat, exp.AnyValue)
 _ORDERED: Final = frozenset(
     {
@@ -52,7 +56,6 @@ class Names:
     columns: Sequence[str]
     relation: str = ""
     aggregates: frozenset[str] = frozenset()
-    dialect: str = "duckdb"
     numbers: Mapping[str, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -60,6 +63,11 @@ class Names:
         for number, name in enumerate(self.columns):
             numbers.setdefault(name.casefold(), number)
         object.__setattr__(self, "numbers", numbers)
+
+    @property
+    def dialect(self) -> Dialect:
+        """The SQL in which expressions are written; they are evaluated in DuckDB's."""
+        return self.clause.dialect
 
     def rows(self, name: str) -> Rows:
         """The variables of a variable or subset; None if there is none of this name."""
@@ -93,14 +101,16 @@ class Reader:
         self._earlier: dict[str, exp.Expr] = {}
         self._parsed: ParsedScalar
 
-    def read(self, scalar: Scalar, earlier: Mapping[str, Scalar] | None = None) -> Expression:
-        """The expression; raises `QueryError`. A measure may name earlier ones."""
+    @property
+    def tree(self) -> exp.Expr:
+        """The tree of the expression that was read last, as it is written."""
+        return self._parsed.tree
+
+    def read(self, scalar: Scalar, earlier: Mapping[str, exp.Expr] | None = None) -> Expression:
+        """The expression; raises `QueryError`. A measure may name earlier ones, by their trees."""
         text = self._names.clause.text
         self._slots = {}
-        self._earlier = {
-            name.casefold(): ParsedScalar(measure, text, self._names.dialect).tree
-            for name, measure in (earlier or {}).items()
-        }
+        self._earlier = {name.casefold(): tree for name, tree in (earlier or {}).items()}
         self._parsed = ParsedScalar(scalar, text, self._names.dialect)
         tree = self._parsed.tree.transform(self._outside)
         return Expression(tree, tuple(self._slots))
@@ -214,16 +224,39 @@ class Reader:
         )
 
     def _subquery(self, node: exp.Expr) -> exp.Expr:
+        """A subquery with slots for what it reads of the match: functions of rows, and names of variables.
+
+        Other names and aggregates are its own, and so are names of variables that its tables have.
+        """
         if self._clause == "DEFINE":
             raise self._wrong("a subquery cannot stand in DEFINE", node, "join its table to the input")
+        own = {
+            inner.alias_or_name.casefold()
+            for inner in node.find_all(exp.Table, exp.Subquery, exp.CTE)
+            if inner.alias_or_name
+        }
+
+        def is_of_match(column: exp.Column) -> bool:
+            qualifier = column.parts[0].name
+            return (
+                len(column.parts) > 1
+                and qualifier.casefold() not in own
+                and self._names.rows(qualifier) is not None
+            )
 
         def named(inner: exp.Expr) -> exp.Expr:
-            if (
-                isinstance(inner, exp.Column)
-                and len(inner.parts) > 1
-                and self._names.rows(inner.parts[0].name)
+            call, _ = self._unwrapped(inner)
+            columns = list(call.find_all(exp.Column))
+            if function_of(call) or (
+                self._names.aggregate(call) and columns and all(map(is_of_match, columns))
             ):
+                return self._outside(inner)
+            if not isinstance(inner, exp.Column):
+                return inner
+            if is_of_match(inner):
                 return self._column(inner, HERE)
+            if len(inner.parts) == 1 and isinstance(inner.this, exp.Identifier):
+                return exp.column(inner.this.name, quoted=True)  # or it would be taken for a slot
             return inner
 
         copy: exp.Expr = node.copy().transform(named)
@@ -427,16 +460,24 @@ class Reader:
                 return self._column(inner, None)
             return inner
 
-        built = node.copy().transform(read)
-        condition = ""
-        if isinstance(built, exp.Filter):
-            condition = built.expression.this.sql(self._names.dialect)
-            built = built.this
-            while function_of(built) in MODES:
-                built = built.expressions[0]
+        condition, built = self._filtered(node.copy().transform(read))
         ordered = (isinstance(call, _OF_ORDER) or name.lower() in _ORDERED) and not call.find(exp.Order)
-        text = built.sql(self._names.dialect)
-        return self._slot(Aggregate(text, condition, rows, final, tuple(dict.fromkeys(columns)), ordered))
+        return self._slot(
+            Aggregate(built.sql(EVALUATED), condition, rows, final, tuple(dict.fromkeys(columns)), ordered)
+        )
+
+    def _filtered(self, tree: exp.Expr) -> tuple[str, exp.Expr]:
+        """The condition of an aggregate's FILTER, and the call in it, as DuckDB has them."""
+        while function_of(tree) in MODES:
+            tree = tree.expressions[0]
+        if self._names.dialect != EVALUATED:  # some aggregates become others, with a FILTER
+            tree = sqlglot.parse_one(tree.sql(EVALUATED), dialect=EVALUATED)
+        if not isinstance(tree, exp.Filter):
+            return "", tree
+        call = tree.this
+        while function_of(call) in MODES:
+            call = call.expressions[0]
+        return tree.expression.this.sql(EVALUATED), call
 
     def _starred(self, star: exp.Column) -> Rows:
         if len(star.parts) != 2:

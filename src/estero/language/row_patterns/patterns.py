@@ -101,7 +101,7 @@ class _Builder:
         (name,) = children
         text = str(name)
         if name.type == "QUOTED":
-            text = text[1:-1].replace('""', '"')
+            text = text[1:-1].replace(text[0] * 2, text[0])
         return Variable(text, self._span(name))
 
     def _anchor(self, children: list[Token], _node: Tree[Any]) -> RowPattern:

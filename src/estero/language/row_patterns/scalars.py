@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 
 from estero.errors import QueryError, Span
 from estero.language.row_patterns.tree import Scalar
-from estero.language.row_patterns.words import Word, closing, words_of
+from estero.language.row_patterns.words import Dialect, Word, closing, words_of
 
 _BEFORE: Final = "SELECT ("
 PREFIX: Final = "estero__"
@@ -24,9 +24,9 @@ MODES: Final = frozenset({"RUNNING", "FINAL"})
 class ParsedScalar:
     """A tree, and where its nodes are in the text of the statement."""
 
-    def __init__(self, scalar: Scalar, text: str, dialect: str) -> None:
+    def __init__(self, scalar: Scalar, text: str, dialect: Dialect) -> None:
         self.scalar, self.text = scalar, text
-        pieces, self._places = _rewritten(scalar, text)
+        pieces, self._places = _rewritten(scalar, text, dialect)
         try:
             select = sqlglot.parse_one(f"{_BEFORE}{''.join(pieces)}\n)", dialect=dialect)
         except (SqlglotError, RecursionError) as error:
@@ -72,10 +72,11 @@ def _reason(error: Exception) -> str:
     return "this expression cannot be read"
 
 
-def _rewritten(scalar: Scalar, text: str) -> tuple[list[str], list[tuple[int, int]]]:
+def _rewritten(scalar: Scalar, text: str, dialect: Dialect) -> tuple[list[str], list[tuple[int, int]]]:
     """The text with functions of rows renamed, RUNNING and FINAL as functions, and where its pieces were."""
     start, end = scalar.span.start, scalar.span.end
-    words = words_of(text, start, end)
+    words = words_of(text, start, end, dialect)
+    mark = "`" if dialect == "spark" else '"'
     edits: list[tuple[int, int, str]] = []
     for index, word in enumerate(words):
         if word.kind != "word":
@@ -85,7 +86,9 @@ def _rewritten(scalar: Scalar, text: str) -> tuple[list[str], list[tuple[int, in
         if word.upper in FUNCTIONS and called and not behind_dot:
             edits.append((word.start, word.end, PREFIX + word.text.lower()))
         elif _is_qualifier(words, index):
-            edits.append((word.start, word.end, f'"{word.text}"'))  # it may be a keyword, such as DROP
+            edits.append(
+                (word.start, word.end, f"{mark}{word.text}{mark}")
+            )  # it may be a keyword, such as DROP
         elif word.upper in MODES and not called and _calls(words, index + 1):
             edits.append((word.start, word.end, f"{PREFIX}{word.text.lower()}("))
             closed = closing(words, index + 2) or len(words) - 1

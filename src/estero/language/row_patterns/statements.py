@@ -10,7 +10,7 @@ from estero.errors import QueryError, Span
 from estero.language.row_patterns.check import check_clause
 from estero.language.row_patterns.clauses import parse_clause, raise_all
 from estero.language.row_patterns.tree import RowPatternClause
-from estero.language.row_patterns.words import Word, closing, opening, words_of
+from estero.language.row_patterns.words import Dialect, Word, closing, opening, words_of
 
 KEYWORD: Final = "MATCH_RECOGNIZE"
 _BEFORE_A_RELATION: Final = frozenset({"FROM", "JOIN", ",", "("})
@@ -50,23 +50,25 @@ class Placed:
     recursive: bool
 
 
-def placed_clauses(text: str) -> tuple[Placed, ...]:
+def placed_clauses(text: str, dialect: Dialect = "duckdb") -> tuple[Placed, ...]:
     """All MATCH_RECOGNIZE of a statement in the order of the text; raises `QueryError` with all mistakes."""
-    words = words_of(text)
+    words = words_of(text, dialect=dialect)
     placed: list[Placed] = []
     errors: list[QueryError] = []
     for index, word in enumerate(words[:-1]):
         if word.upper != KEYWORD or words[index + 1].text != "(" or not index or words[index - 1].text == ".":
             continue
         try:
-            placed.append(_placed(text, words, index, placed))
+            placed.append(_placed(text, words, index, placed, dialect))
         except QueryError as error:
             errors += [error, *error.others]
     raise_all(errors)
     return tuple(placed)
 
 
-def _placed(text: str, words: Sequence[Word], index: int, earlier: Sequence[Placed]) -> Placed:
+def _placed(
+    text: str, words: Sequence[Word], index: int, earlier: Sequence[Placed], dialect: Dialect
+) -> Placed:
     keyword = words[index]
     closed = closing(words, index + 1)
     if closed is None:
@@ -75,7 +77,7 @@ def _placed(text: str, words: Sequence[Word], index: int, earlier: Sequence[Plac
         raise _wrong(text, "nested row pattern recognition in row pattern recognition", keyword.span)
     first, relation = _relation(text, words, index)
     end = words[closed].end
-    clause = parse_clause(text, words[index + 1].start, end)
+    clause = parse_clause(text, words[index + 1].start, end, dialect)
     check_clause(clause)
     start = words[first].start
     for other in earlier:  # MATCH_RECOGNIZE behind another one is applied to its result

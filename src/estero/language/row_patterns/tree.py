@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from estero.errors import NOWHERE, Span
+from estero.language.row_patterns.words import Dialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,10 @@ PAST_LAST_ROW: Final = Skip()
 
 @dataclass(frozen=True, slots=True)
 class RowPatternClause:
-    """What stands between the parentheses of MATCH_RECOGNIZE; `text` is the whole statement."""
+    """What stands between the parentheses of MATCH_RECOGNIZE; `text` is the whole statement.
+
+    `dialect` says whose SQL it is.
+    """
 
     pattern: RowPattern
     define: tuple[Named, ...]
@@ -193,6 +197,7 @@ class RowPatternClause:
     skip: Skip = PAST_LAST_ROW
     subsets: tuple[Subset, ...] = ()
     within: Scalar | None = None
+    dialect: Dialect = "duckdb"
     text: str = field(default="", compare=False)
     span: Span = field(default=NOWHERE, compare=False)
     pattern_span: Span = field(default=NOWHERE, compare=False)

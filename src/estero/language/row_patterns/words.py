@@ -9,17 +9,27 @@ from typing import Final, Literal
 
 from estero.errors import Span
 
-_WORD: Final = re.compile(
-    r"""
-    (?P<space>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))
-  | (?P<string>[eEbBxX]?'(?:[^']|'')*'|\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$)
-  | (?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`)
+Dialect = Literal["duckdb", "spark"]
+"""Whose SQL a statement is written in."""
+_SPACE: Final = r"(?P<space>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))"
+_OTHERS: Final = r"""
   | (?P<word>[^\W\d][\w$]*)
   | (?P<number>\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)
   | (?P<sign>.)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+    """
+_QUOTED: Final[dict[Dialect, str]] = {
+    "duckdb": r"""
+  | (?P<string>[eEbBxX]?'(?:[^']|'')*'|\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$)
+  | (?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`)""",
+    "spark": r"""
+  | (?P<string>[rR](?:'[^']*'|"[^"]*")|[xX]?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"))
+  | (?P<quoted>`(?:[^`]|``)*`)""",
+}
+"""Strings and quoted names. Spark reads what stands in double quotes as a string."""
+_WORDS: Final = {
+    dialect: re.compile(_SPACE + quoted + _OTHERS, re.VERBOSE | re.DOTALL)
+    for dialect, quoted in _QUOTED.items()
+}
 _OPENING: Final = {"(": ")", "[": "]", "{": "}"}
 
 Kind = Literal["string", "quoted", "word", "number", "sign"]
@@ -62,10 +72,10 @@ class Word:
         return self.kind in ("word", "quoted")
 
 
-def words_of(text: str, start: int = 0, end: int | None = None) -> list[Word]:
+def words_of(text: str, start: int = 0, end: int | None = None, dialect: Dialect = "duckdb") -> list[Word]:
     """The words of a text without spaces and comments."""
     words: list[Word] = []
-    for token in _WORD.finditer(text, start, len(text) if end is None else end):
+    for token in _WORDS[dialect].finditer(text, start, len(text) if end is None else end):
         kind = token.lastgroup if token.lastgroup != "tag" else "string"
         if kind != "space":
             words.append(Word(kind, token[0], token.start()))  # type: ignore[arg-type]

@@ -1,24 +1,20 @@
 """MATCH_RECOGNIZE over a relation of DuckDB → its table.
 
-The input is sorted once; what DEFINE asks of rows becomes bits, of which a kernel finds all matches; measures
-are read of the matches, as columns of numbers.
+The input is read once, in blocks of whole partitions that are sorted on their own; what DEFINE asks of rows
+becomes bits, of which a kernel finds all matches; measures are read of the matches, as columns of numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from sqlglot import exp
 
-from estero.automata.row_patterns.positions import ACCEPT, PositionAutomaton
-from estero.engine.row_patterns import run_rows
-from estero.engine.row_patterns.row_matcher import MatchTable, RowMarks, SkipFailure, find_matches, moves_of
-from estero.errors import DataError, QueryError
+from estero.errors import QueryError
 from estero.language.row_patterns.check import read_expressions
 from estero.language.row_patterns.expressions import Names
 from estero.language.row_patterns.slots import (
@@ -32,102 +28,99 @@ from estero.language.row_patterns.slots import (
     Value,
 )
 from estero.language.row_patterns.tree import RowPatternClause
-from estero.recognize.row_patterns.computed_values import Computed, with_computed
-from estero.recognize.row_patterns.conditions import check_types, divided, row_bits
+from estero.recognize.row_patterns.conditions import check_types
+from estero.recognize.row_patterns.divided_conditions import conditions_of
+from estero.recognize.row_patterns.in_threads import in_threads
+from estero.recognize.row_patterns.keys import keys_of
+from estero.recognize.row_patterns.match_finder import MatchFinder
 from estero.recognize.row_patterns.matches import Matches, shown_rows
 from estero.recognize.row_patterns.measures import shown_table, taken
-from estero.recognize.row_patterns.ordered_rows import Key, OrderedRows, Relation, keys_of, ordered_rows
-from estero.recognize.row_patterns.scalar_functions import ScalarFunction
-from estero.recognize.row_patterns.search import (
-    MOST_STEPS,
-    FarCondition,
-    MatchSoFar,
-    Search,
-    depends_on_start,
-    remembers_pairs,
-)
+from estero.recognize.row_patterns.ordered_rows import OrderedRows, Relation, ordered_rows
+from estero.recognize.row_patterns.resumption import Reach, reach_of, remaining
+from estero.recognize.row_patterns.row_blocks import Block, blocks_of
+from estero.recognize.row_patterns.selection import selection
 from estero.recognize.row_patterns.statements import Statements
-
-MOST_STATES: Final = 20_000
-"""Automata with more states are searched, not run: their marks would take too much memory."""
-_SKIPS: Final = {
-    "past last": run_rows.PAST_LAST,
-    "next": run_rows.TO_NEXT,
-    "first": run_rows.TO_FIRST,
-    "last": run_rows.TO_LAST,
-}
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """What DEFINE asks: of rows, by variable, and of the match so far."""
-
-    near: Mapping[str, Expression]
-    far: Mapping[str, Expression]
-
-    @property
-    def strategy(self) -> str:
-        """Which of the three ways finds the matches, and at what cost."""
-        if not self.far:
-            return (
-                "linear: a pass backwards marks what can still match, a pass forwards takes what is preferred"
-            )
-        if remembers_pairs(self.far.values()):
-            return "a search that remembers which states failed at which rows: rows × states for each start"
-        return (
-            "a search that gives rows back, because DEFINE looks at the match so far: it remembers "
-            "what failed, and "
-            f"ends with an error behind {MOST_STEPS:,} steps from one start"
-        )
-
-
-def conditions_of(conditions: Mapping[str, Expression]) -> Conditions:
-    """The conditions in their two parts."""
-    parts = {variable: divided(condition) for variable, condition in conditions.items()}
-    return Conditions(
-        {variable: part.near for variable, part in parts.items() if part.near is not None},
-        {variable: part.far for variable, part in parts.items() if part.far is not None},
-    )
+from estero.system.cores import threads_to_use
 
 
 class Evaluation:
-    """One clause over one relation."""
+    """One clause over columns with these names and types of DuckDB; raises `QueryError` for what is wrong.
+
+    `relation` is the name that expressions may call the input by.
+    """
 
     def __init__(
         self,
-        connection: duckdb.DuckDBPyConnection,
+        statements: Statements,
         clause: RowPatternClause,
-        relation: Relation,
-        aggregates: frozenset[str],
+        columns: Sequence[tuple[str, str]],
+        relation: str,
     ) -> None:
-        self._statements = Statements(connection)
-        self._clause, self._relation = clause, relation
-        described = self._statements.types(
-            f"{relation.before} SELECT * FROM {relation.sql}", "the input of MATCH_RECOGNIZE"
-        )
-        self._types = [kind for _, kind in described]
-        self._names = Names(clause, [name for name, _ in described], relation.name, aggregates)
+        self._statements = statements
+        self._clause = clause
+        self._types = [kind for _, kind in columns]
+        self._names = Names(clause, [name for name, _ in columns], relation, statements.aggregates)
         self._defined, self._measures = read_expressions(self._names)
         self.conditions = conditions_of(self._defined)
+        self.partition = keys_of(clause.partition_by, self._names, "PARTITION BY")
+        self.order = keys_of(clause.order_by, self._names, "ORDER BY")
 
-    def table(self) -> pa.Table:
-        """The result."""
-        clause, names = self._clause, self._names
-        partition = keys_of(clause.partition_by, names, "PARTITION BY")
-        order = keys_of(clause.order_by, names, "ORDER BY")
-        self._check_ambiguous(partition)
-        check_types(self._statements, clause, self._defined, self._slot_types(self._defined))
-        rows = ordered_rows(self._statements, self._relation, names, self._needed(), self._types)
-        matches = self._matches(rows)
-        shown = shown_rows(clause, matches, rows)
-        before, behind = self._beside(partition, order, rows, shown.row)
+    def check(self) -> None:
+        """Raises `QueryError` for what is wrong with names and types of the result."""
+        self._check_ambiguous()
+        check_types(self._statements, self._clause, self._defined, self._slot_types(self._defined))
+
+    def table(self, relation: Relation, *, apart: bool = False) -> pa.Table:
+        """The result for the rows of a relation that has the columns.
+
+        `apart`: other connections to the same database know all functions that this one knows.
+        """
+        if relation.sorted:
+            return self._shown(*self._matched(relation), self._statements)
+        chosen = selection(relation, self._names, self.needed(), self._types)
+        apart = apart and not any(part.tree.find(exp.Query) for part in self._measures.values())
+        blocks, longest = blocks_of(self._statements, chosen, self._names, streamed=apart)
+        finder = self._finder(longest)
+
+        def part(block: Block) -> pa.Table:
+            statements = self._statements.aside() if apart else self._statements
+            rows = block()
+            return self._shown(rows, finder.matches(rows, statements), statements)
+
+        threads = threads_to_use() if apart and not self.conditions.far else 1
+        return pa.concat_tables(in_threads(part, blocks, threads))
+
+    def table_and_rest(self, relation: Relation, table: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """The same for a relation in pieces, and the rows of `table` that its next piece begins with."""
+        rows, matches = self._matched(relation)
+        return self._shown(rows, matches, self._statements), remaining(table, rows, matches, self._reach)
+
+    @cached_property
+    def _reach(self) -> Reach:
+        return reach_of(self._clause, [*self._defined.values(), *self._measures.values()])
+
+    def _finder(self, longest: int | None) -> MatchFinder:
+        types = self._slot_types(self.conditions.far)
+        return MatchFinder(self._clause, self.conditions, types, self._reach, longest)
+
+    @cached_property
+    def _finder_in_pieces(self) -> MatchFinder:
+        return self._finder(None)
+
+    def _matched(self, relation: Relation) -> tuple[OrderedRows, Matches]:
+        rows = ordered_rows(self._statements, relation, self._names, self.needed(), self._types)
+        return rows, self._finder_in_pieces.matches(rows, self._statements)
+
+    def _shown(self, rows: OrderedRows, matches: Matches, statements: Statements) -> pa.Table:
+        shown = shown_rows(self._clause, matches, rows)
+        before, behind = self._beside(rows, shown.row)
         return shown_table(
-            self._statements, shown, self._measures, before, behind, one_row=clause.rows == "one"
+            statements, shown, self._measures, before, behind, one_row=self._clause.rows == "one"
         )
 
-    def _check_ambiguous(self, partition: Sequence[Key]) -> None:
+    def _check_ambiguous(self) -> None:
         """Raises `QueryError` for measures that are called as columns of PARTITION BY."""
-        keys = {self._names.columns[key.column].casefold() for key in partition if key.column is not None}
+        keys = {key.name.casefold() for key in self.partition if key.column is not None}
         for measure in self._clause.measures:
             if measure.name.casefold() in keys and self._clause.rows == "one":
                 raise QueryError(
@@ -138,7 +131,7 @@ class Evaluation:
                     hint="give the measure another name",
                 )
 
-    def _needed(self) -> list[int]:
+    def needed(self) -> list[int]:
         """The numbers of the columns that are read."""
         if self._clause.rows != "one":
             return list(range(len(self._types)))
@@ -153,191 +146,28 @@ class Evaluation:
         return sorted(numbers)
 
     def _beside(
-        self, partition: Sequence[Key], order: Sequence[Key], rows: OrderedRows, row: NDArray[np.int64]
+        self, rows: OrderedRows, row: NDArray[np.int64]
     ) -> tuple[list[tuple[str, pa.Array]], list[tuple[str, pa.Array]]]:
         """The columns before the measures and behind them."""
         there = np.ones(row.size, np.bool_)
         columns = self._names.columns
         before = [
-            (columns[key.column] if key.column is not None else key.name, taken(values, row, there))
-            for key, values in zip(partition, rows.keys, strict=True)
+            (key.name, taken(values, row, there))
+            for key, values in zip(self.partition, rows.keys, strict=True)
         ]
         if self._clause.rows == "one":
             return before, []
-        given = {key.column for key in partition if key.column is not None}
-        for key in order:
+        given = {key.column for key in self.partition if key.column is not None}
+        for key in self.order:
             if key.column is not None and key.column not in given:
                 given.add(key.column)
-                before.append((columns[key.column], taken(rows.columns[key.column], row, there)))
+                before.append((key.name, taken(rows.columns[key.column], row, there)))
         behind = [
             (name, taken(rows.columns[number], row, there))
             for number, name in enumerate(columns)
             if number not in given
         ]
         return before, behind
-
-    # ---------------------------------------- matches
-
-    def _matches(self, rows: OrderedRows) -> Matches:
-        longest = int(np.diff(rows.first).max(initial=0))
-        automaton = PositionAutomaton(self._clause.pattern, longest)
-        if automaton.never or not rows.size:
-            empty = np.zeros(0, np.int64)
-            return self._named(MatchTable(empty, empty, empty, np.zeros(0, np.int32)), automaton)
-        variables = list(self.conditions.near)
-        bits = row_bits(self._statements, rows, [self.conditions.near[key] for key in variables])
-        explored = automaton.explore(MOST_STATES)
-        if not self.conditions.far and explored:
-            moves = self._moves(automaton, variables)
-            try:
-                table = find_matches(bits, rows.first, moves, _SKIPS[self._clause.skip.to], rows.until)
-            except SkipFailure as failure:
-                raise self._cannot_skip(failure, rows) from None
-            return self._named(table, automaton)
-        return self._named(self._searched(rows, automaton, bits, variables, explored=explored), automaton)
-
-    def _moves(self, automaton: PositionAutomaton, variables: Sequence[str]) -> run_rows.Moves:
-        wanted = self._skipped()
-        moves = [
-            [
-                (run_rows.ACCEPT if target == ACCEPT else target, asked)
-                for target, asked in automaton.moves(state)
-            ]
-            for state in range(len(automaton.states))
-        ]
-        numbers = [
-            variables.index(state.variable) if state.variable in variables else run_rows.ANY_ROW
-            for state in automaton.states
-        ]
-        return moves_of(moves, numbers, [state.variable in wanted for state in automaton.states])
-
-    def _skipped(self) -> frozenset[str]:
-        variable = self._clause.skip.variable
-        return frozenset() if variable is None else self._clause.names[variable.key]
-
-    def _cannot_skip(self, failure: SkipFailure, rows: OrderedRows) -> DataError:
-        variable = self._clause.skip.variable
-        key = ", ".join(str(column[failure.start].as_py()) for column in rows.keys)
-        where = f" of the partition {key}" if key else ""
-        place = int(failure.start - rows.first[failure.partition]) + 1
-        if failure.no_row:
-            return DataError(
-                f"AFTER MATCH SKIP TO {variable}: found a match with no row matched to {variable}, "
-                f"so the search cannot "
-                f"advance; the match starts at row {place}{where}",
-                hint="SKIP PAST LAST ROW or SKIP TO NEXT ROW always go on",
-            )
-        return DataError(
-            f"AFTER MATCH SKIP TO {variable}: the search resumes at the row the match started on, "
-            f"so it cannot advance; "
-            f"the match starts at row {place}{where}",
-            hint="skip to a variable that is not the first row, or SKIP TO NEXT ROW",
-        )
-
-    def _named(self, table: MatchTable, automaton: PositionAutomaton) -> Matches:
-        keys = tuple(self._clause.variables)
-        numbers = {key: number for number, key in enumerate(keys)}
-        of_state = np.array([numbers.get(state.variable, 0) for state in automaton.states], np.int32)
-        excluded = np.array([state.excluded for state in automaton.states], np.bool_)
-        return Matches(
-            table.start,
-            table.length,
-            table.partition,
-            of_state[table.states],
-            excluded[table.states],
-            keys,
-            tuple(variable.name for variable in self._clause.variables.values()),
-        )
-
-    # ---------------------------------------- search
-
-    def _searched(
-        self,
-        rows: OrderedRows,
-        automaton: PositionAutomaton,
-        bits: NDArray[np.uint64],
-        variables: Sequence[str],
-        *,
-        explored: bool,
-    ) -> MatchTable:
-        far = {
-            variable: with_computed(self._statements, rows, condition)
-            for variable, condition in self.conditions.far.items()
-        }
-        types = self._slot_types(self.conditions.far)
-        functions = {
-            variable: FarCondition(
-                ScalarFunction(
-                    condition,
-                    [slot.kind if isinstance(slot, Computed) else types[slot] for slot in condition.slots],
-                    self._statements,
-                    f"DEFINE {variable}",
-                ),
-                condition.slots,
-            )
-            for variable, condition in far.items()
-        }
-        names = {key: variable.name for key, variable in self._clause.variables.items()}
-        so_far = MatchSoFar(rows, far, names, self._statements)
-        from_anywhere = rows.until is None and not any(map(depends_on_start, far.values()))
-        marks = RowMarks(bits, rows.first, self._moves(automaton, variables)) if explored else None
-        places = {key: place for place, key in enumerate(variables)}
-
-        def live(state: int, row: int) -> bool:
-            if marks is not None:
-                return marks.has(state, row)
-            place = places.get(automaton.states[state].variable)
-            return place is None or bool(int(bits[row, place >> 6]) >> (place & 63) & 1)
-
-        search = Search(
-            automaton, functions, so_far, live, from_anywhere=from_anywhere, names=[names[key] for key in far]
-        )
-        return self._all_of(search, automaton, rows, marks)
-
-    def _all_of(
-        self, search: Search, automaton: PositionAutomaton, rows: OrderedRows, marks: RowMarks | None
-    ) -> MatchTable:
-        skip, wanted = self._clause.skip, self._skipped()
-        starts: list[int] = []
-        lengths: list[int] = []
-        partitions: list[int] = []
-        states: list[int] = []
-        for partition in range(rows.first.size - 1):
-            begin, end = int(rows.first[partition]), int(rows.first[partition + 1])
-            if marks is not None:
-                marks.go_to(partition)
-            start, number = begin, 1
-            while start < end:
-                until = end if rows.until is None else int(rows.until[start])
-                path = search.from_start(start, begin, end, until, number)
-                if path is None:
-                    start += 1
-                    continue
-                number += 1
-                starts.append(start)
-                lengths.append(len(path))
-                partitions.append(partition)
-                states += path
-                if skip.to == "next" or not path:
-                    start += 1
-                elif skip.variable is None:
-                    start += len(path)
-                else:
-                    mine = [
-                        place
-                        for place, state in enumerate(path)
-                        if automaton.states[state].variable in wanted
-                    ]
-                    place = (mine[0] if skip.to == "first" else mine[-1]) if mine else -1
-                    if place <= 0:
-                        raise self._cannot_skip(SkipFailure(0, start, partition, no_row=place < 0), rows)
-                    start += place
-        return MatchTable(
-            np.array(starts, np.int64),
-            np.array(lengths, np.int64),
-            np.array(partitions, np.int64),
-            np.array(states, np.int32),
-        )
 
     def _slot_types(self, expressions: Mapping[str, Expression]) -> dict[Slot, str]:
         """The types of DuckDB of all slots."""

@@ -21,7 +21,8 @@ class Matches:
     """Matches in order: start, length and partition of each.
 
     `variable` is the number of the variable of each of their rows, one behind the other; `variables` are the
-    keys by number, `labels` the names as they are written, and `excluded` says which rows are not shown.
+    keys by number, `labels` the names as they are written, and `excluded` says which rows are not shown. In
+    each partition there were `given` matches before, and the search would go on at the row `resume`.
     """
 
     start: Ints
@@ -31,6 +32,8 @@ class Matches:
     excluded: NDArray[np.bool_]
     variables: tuple[str, ...]
     labels: tuple[str, ...]
+    resume: Ints
+    given: Ints
 
     @cached_property
     def offset(self) -> Ints:
@@ -44,7 +47,8 @@ class Matches:
             return np.zeros(0, np.int64)
         begins = np.concatenate([[True], self.partition[1:] != self.partition[:-1]])
         places = np.arange(self.partition.size, dtype=np.int64)
-        return places - np.maximum.accumulate(np.where(begins, places, 0)) + 1
+        here: Ints = places - np.maximum.accumulate(np.where(begins, places, 0)) + 1
+        return here + self.given[self.partition]
 
     @cached_property
     def match_of(self) -> Ints:
@@ -163,7 +167,7 @@ def shown_rows(clause: RowPatternClause, matches: Matches, rows: OrderedRows) ->
         empty = matches.length == 0
         parts.append((everyone[empty], matches.start[empty], matches.offset[:-1][empty] - 1))
     if clause.rows == "all unmatched":
-        free = np.ones(rows.size, np.bool_)
+        free = _unseen(rows, matches)
         free[matches.row_of] = False
         free[matches.start] = False
         unmatched = np.flatnonzero(free).astype(np.int64)
@@ -175,3 +179,14 @@ def shown_rows(clause: RowPatternClause, matches: Matches, rows: OrderedRows) ->
         order = np.lexsort((match, row) if clause.rows == "all unmatched" else (place, match))
         match, row, place = match[order], row[order], place[order]
     return ShownRows(matches, rows, match, row, place)
+
+
+def _unseen(rows: OrderedRows, matches: Matches) -> NDArray[np.bool_]:
+    """The rows that are decided and that no earlier match has."""
+    if rows.progress is None:
+        return np.ones(rows.size, np.bool_)
+    first, size = rows.first[:-1], np.diff(rows.first)
+    from_row = first + np.maximum(rows.progress.begin, rows.progress.covered)
+    row = np.arange(rows.size, dtype=np.int64)
+    inside: NDArray[np.bool_] = (row >= np.repeat(from_row, size)) & (row < np.repeat(matches.resume, size))
+    return inside

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from sqlglot import exp
 
+from estero.errors import QueryError
 from estero.language.row_patterns.slots import (
     Address,
     Aggregate,
@@ -21,7 +24,7 @@ from estero.language.row_patterns.slots import (
 )
 from estero.recognize.row_patterns.matches import Ints, Matches, Place, ShownRows
 from estero.recognize.row_patterns.ordered_rows import OrderedRows
-from estero.recognize.row_patterns.statements import Statements, alias, unique, written
+from estero.recognize.row_patterns.statements import PREFIX, Statements, alias, unique, written
 
 
 class SlotColumns:
@@ -159,18 +162,29 @@ def shown_table(
         for slot in expression.slots:
             slots.setdefault(slot, len(slots))
     columns = SlotColumns(statements, shown, one_row).columns(list(slots))
-    source = {f"s{number}": column for number, column in enumerate(columns)}
-    source["matched"] = pa.array(shown.match >= 0)
+    # names that no table of a subquery has, which would hide them
+    source = {f"{PREFIX}s{number}": column for number, column in enumerate(columns)}
+    source[_MATCHED] = pa.array(shown.match >= 0)
     passed = []
     for place, (name, column) in enumerate([*before, *behind]):
-        source[f"b{place}"] = column
-        passed.append(alias(f"b{place}", name))
+        source[f"{PREFIX}b{place}"] = column
+        passed.append(alias(f"{PREFIX}b{place}", name))
     measured = []
     for name, expression in measures.items():
-        text = written(expression, [f"s{slots[slot]}" for slot in expression.slots])
-        measured.append(alias(f"({text})" if shown.is_all else f"CASE WHEN matched THEN ({text}) END", name))
+        text = written(expression, [f"{PREFIX}s{slots[slot]}" for slot in expression.slots])
+        measured.append(
+            alias(f"({text})" if shown.is_all else f"CASE WHEN {_MATCHED} THEN ({text}) END", name)
+        )
     selected = [*passed[: len(before)], *measured, *passed[len(before) :]]
     relation = unique("shown")
-    return statements.table(
-        f"SELECT {', '.join(selected)} FROM {relation}", "MEASURES", {relation: pa.table(source)}
-    )
+    try:
+        return statements.table(
+            f"SELECT {', '.join(selected)} FROM {relation}", "MEASURES", {relation: pa.table(source)}
+        )
+    except QueryError as error:
+        if any(expression.tree.find(exp.Query) for expression in measures.values()):
+            error.hint = "in a subquery, columns of the match have a variable before them, as in LAST(A.x)"
+        raise
+
+
+_MATCHED: Final = f"{PREFIX}matched"

@@ -2,47 +2,68 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 from numpy.typing import NDArray
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from estero.classify.sql_texts import quoted
-from estero.errors import QueryError, warn
+from estero.errors import warn
 from estero.language.row_patterns.expressions import Names
-from estero.language.row_patterns.scalars import FUNCTIONS
-from estero.language.row_patterns.tree import Scalar
-from estero.language.row_patterns.words import words_of
+from estero.language.row_patterns.slots import column_name
+from estero.recognize.row_patterns.keys import Key, keys_of
 from estero.recognize.row_patterns.statements import PREFIX, Statements, alias
+from estero.recognize.row_patterns.time_windows import until_of, window_columns
 
 
 @dataclass(frozen=True)
 class Relation:
-    """What MATCH_RECOGNIZE is applied to, as the statement has it; `before` is the WITH that it may name."""
+    """What MATCH_RECOGNIZE is applied to, as the statement has it; `before` is the WITH that it may name.
+
+    A `sorted` one comes from elsewhere: its rows are in order, its columns are c0, c1, …, and where
+    PARTITION BY or ORDER BY has an expression p0, p1, … or o0, o1, … If its partitions come in `pieces`, it
+    has the columns `PROGRESS`, too, of which the first row of a partition counts. All partitions have ended
+    in the `last` piece, and in others all but the last one; but if `known` is given, none has, and all rows
+    up to this time (SQL) are there. `table` is it as a table in memory, if it is one.
+    """
 
     sql: str
     name: str = ""
     before: str = ""
+    sorted: bool = False
+    pieces: bool = False
+    last: bool = False
+    known: str = ""
+    table: pa.Table | None = None
+
+    def own(self, name: str, number: int) -> str:
+        """The SQL that reads a column."""
+        return quoted(column_name(number) if self.sorted else name)
+
+
+PROGRESS: Final = ("dropped", "begin", "number", "covered")
+"""The columns in which a relation says how far its partitions have come; see `Progress`."""
 
 
 @dataclass(frozen=True)
-class Key:
-    """An entry of PARTITION BY or ORDER BY: the number of its column, or None for an expression."""
+class Progress:
+    """How far partitions have come whose rows come in pieces, int64 for each of them.
 
-    scalar: Scalar
-    column: int | None
-    descending: bool = False
-    name: str = ""
-    sql: str = ""
+    `dropped` rows are no longer here; matches start at the row `begin` of those here, or behind it; `number`
+    matches have been given, and the rows here before `covered` are in them. `ended` says of partitions that
+    no more rows come, `over` of rows that no more come in the window from there.
+    """
+
+    dropped: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    number: NDArray[np.int64]
+    covered: NDArray[np.int64]
+    ended: NDArray[np.bool_]
+    over: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -50,7 +71,7 @@ class OrderedRows:
     """Rows by partition and in order; `columns` are Arrow arrays by number, `first` where partitions begin.
 
     `keys` are the values of PARTITION BY. `until` says of each row, where there is WITHIN, the end of the
-    rows that may belong to a match from there.
+    rows that may belong to a match from there. `progress` is None if all rows are here.
     """
 
     columns: dict[int, pa.Array]
@@ -59,6 +80,7 @@ class OrderedRows:
     first: NDArray[np.int64]
     size: int
     until: NDArray[np.int64] | None = None
+    progress: Progress | None = None
     lists: dict[int, list[Any]] = field(default_factory=dict)
 
     def places(self, start: int, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -79,69 +101,7 @@ class OrderedRows:
         return values
 
 
-_DIRECTION: Final = re.compile(r"(?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?\s*$", re.IGNORECASE)
-_NULLS: Final = re.compile(r"NULLS\s+(?:FIRST|LAST)\s*$", re.IGNORECASE)
-
-
-def keys_of(scalars: Sequence[Scalar], names: Names, part: str) -> list[Key]:
-    """The entries of PARTITION BY or ORDER BY."""
-    keys = []
-    for scalar in scalars:
-        try:
-            select = sqlglot.parse_one(f"SELECT 1 ORDER BY {scalar.text}", dialect=names.dialect)
-            (ordered,) = select.args["order"].expressions
-        except (SqlglotError, ValueError, KeyError) as error:
-            raise QueryError(f"{part} cannot be read", text=names.clause.text, span=scalar.span) from error
-        node = ordered.this
-        _check_key(node, scalar, names, part)
-        column = _column(scalar, names, part)
-        descending = bool(ordered.args.get("desc"))
-        if column is None:
-            keys.append(Key(scalar, None, descending, node.sql(names.dialect), scalar.text))
-            continue
-        nulls = _NULLS.search(scalar.text)
-        own = quoted(names.columns[column])
-        sql = f"{own}{' DESC' if descending else ''}{' ' + nulls[0] if nulls else ''}"
-        keys.append(Key(scalar, column, descending, own, sql))
-    return keys
-
-
-def _column(scalar: Scalar, names: Names, part: str) -> int | None:
-    """The number of the column that an entry names; None where it is an expression."""
-    words = words_of(_DIRECTION.sub("", scalar.text))
-    path = [word.name.casefold() for word in words]
-    if (
-        len(path) == 3
-        and path[0] == names.relation.casefold()
-        and path[1] == "."
-        and path[2] in names.numbers
-    ):
-        return names.numbers[path[2]]
-    if len(words) != 1 or not words[0].is_name:
-        return None
-    if path[0] not in names.numbers:
-        raise QueryError(
-            f'{part}: there is no column {words[0].name!r} in the input: "{words[0].name}" not found',
-            text=names.clause.text,
-            span=scalar.span,
-            found=scalar.text,
-            hint=f"its columns are {', '.join(names.columns)}",
-        )
-    return names.numbers[path[0]]
-
-
-def _check_key(node: exp.Expr, scalar: Scalar, names: Names, part: str) -> None:
-    """Raises `QueryError` for functions of matches, which are not known before the rows are in order."""
-    for inner in node.walk():
-        called = str(inner.this).upper() if isinstance(inner, exp.Anonymous) else ""
-        if names.aggregate(inner) or called in FUNCTIONS or isinstance(inner, exp.Window):
-            raise QueryError(
-                f"{called or inner.key.upper()} reads a row of the match and cannot be part of {part}",
-                text=names.clause.text,
-                span=scalar.span,
-                found=scalar.text,
-                hint="order and partition by columns of the input",
-            )
+NO_ORDER: Final = "MATCH_RECOGNIZE without ORDER BY takes the rows in the order in which the table gives them"
 
 
 def ordered_rows(
@@ -149,47 +109,76 @@ def ordered_rows(
 ) -> OrderedRows:
     """The needed columns of a relation, sorted."""
     clause = names.clause
-    partition = keys_of(clause.partition_by, names, "PARTITION BY")
-    order = keys_of(clause.order_by, names, "ORDER BY")
-    prefix = _prefix(names.columns)
+    partition = _read_from(relation, keys_of(clause.partition_by, names, "PARTITION BY"), "p")
+    order = _read_from(relation, keys_of(clause.order_by, names, "ORDER BY"), "o")
+    prefix = prefix_for(names.columns)
     columns = sorted({*needed, *(key.column for key in partition if key.column is not None)})
-    selected = [alias(quoted(names.columns[number]), f"{prefix}c{number}") for number in columns]
-    selected += [
-        alias(f"({key.scalar.text})", f"{prefix}p{place}")
-        for place, key in enumerate(partition)
-        if key.column is None
+    selected = [
+        alias(relation.own(names.columns[number], number), f"{prefix}c{number}") for number in columns
     ]
-    sort = [key.sql for key in partition]
-    hashed = any(key.column is None or types[key.column] not in _COMPARED for key in partition)
+    selected += [
+        alias(key.value, f"{prefix}p{place}") for place, key in enumerate(partition) if key.column is None
+    ]
+    hashed = any(key.column is None or types[key.column] not in COMPARED for key in partition)
     if hashed:
-        selected.append(alias(f"hash({', '.join(sort)})", f"{prefix}hash"))
-    if clause.within is not None:
-        selected += _window(clause.within, order, names, prefix)
-    sort += [key.sql for key in order]
-    if not order:
-        warn("MATCH_RECOGNIZE without ORDER BY takes the rows in the order in which the table gives them")
+        selected.append(alias(f"hash({', '.join(key.value for key in partition)})", f"{prefix}hash"))
+    selected += window_columns(names, order, prefix, relation.known)
+    sort = [key.sort for key in (*partition, *order)]
+    if not (order or relation.sorted):
+        warn(NO_ORDER)
         selected.append(alias("row_number() OVER ()", f"{prefix}arrival"))
         sort.append(quoted(f"{prefix}arrival"))
+    if relation.pieces:
+        selected += [alias(name, f"{prefix}{name}") for name in PROGRESS]
     if not selected:
         selected = ["1"]
-    sql = f"{relation.before} SELECT {', '.join(selected)} FROM {relation.sql} ORDER BY {', '.join(sort)}"
+    sql = f"{relation.before} SELECT {', '.join(selected)} FROM {relation.sql}"
+    if not relation.sorted:
+        sql += f" ORDER BY {', '.join(sort)}"
     table = statements.table(sql, "the input of MATCH_RECOGNIZE")
     size = table.num_rows
-    arrays = {number: _whole(table.column(f"{prefix}c{number}")) for number in columns}
+    arrays = {number: whole(table.column(f"{prefix}c{number}")) for number in columns}
     keys = [
-        _whole(table.column(f"{prefix}p{place}")) if key.column is None else arrays[key.column]
+        whole(table.column(f"{prefix}p{place}")) if key.column is None else arrays[key.column]
         for place, key in enumerate(partition)
     ]
-    compared = [_whole(table.column(f"{prefix}hash"))] if hashed else keys
-    first = _first_rows(compared, size)
+    compared = [whole(table.column(f"{prefix}hash"))] if hashed else keys
+    first = first_rows(compared, size)
     until = None
     if clause.within is not None:
         time, deadline = table.column(f"{prefix}time"), table.column(f"{prefix}deadline")
-        until = _until(time, deadline, first, descending=order[0].descending)
-    return OrderedRows(arrays, {number: types[number] for number in columns}, keys, first, size, until)
+        until = until_of(whole(time), whole(deadline), first, order[0])
+    progress = _progress(table, first, prefix, relation) if relation.pieces else None
+    return OrderedRows(
+        arrays, {number: types[number] for number in columns}, keys, first, size, until, progress
+    )
 
 
-_COMPARED: Final = frozenset(
+def _progress(table: pa.Table, first: NDArray[np.int64], prefix: str, relation: Relation) -> Progress:
+    ended = np.ones(first.size - 1, np.bool_)
+    over = np.zeros(table.num_rows, np.bool_)
+    if relation.known:
+        ended[:] = False
+        over = pc.fill_null(whole(table.column(f"{prefix}over")), False).to_numpy(zero_copy_only=False)
+    elif not relation.last:
+        ended[-1:] = False
+    dropped, begin, number, covered = (
+        whole(table.column(f"{prefix}{name}")).to_numpy()[first[:-1]] for name in PROGRESS
+    )
+    return Progress(dropped, begin, number, covered, ended, over)
+
+
+def _read_from(relation: Relation, keys: Sequence[Key], kind: str) -> list[Key]:
+    """The keys as a relation that is sorted already has them."""
+    if not relation.sorted:
+        return list(keys)
+    return [
+        replace(key, value=f"{kind}{place}" if key.column is None else relation.own(key.name, key.column))
+        for place, key in enumerate(keys)
+    ]
+
+
+COMPARED: Final = frozenset(
     {
         "TINYINT",
         "SMALLINT",
@@ -206,20 +195,22 @@ _COMPARED: Final = frozenset(
 """Types of keys that are compared themselves, and not by their hashes."""
 
 
-def _prefix(columns: Sequence[str]) -> str:
+def prefix_for(columns: Sequence[str]) -> str:
+    """What no name of a column begins with."""
     prefix = PREFIX
     while any(name.casefold().startswith(prefix) for name in columns):
         prefix += "_"
     return prefix
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
     if column.num_chunks == 1:
         return column.chunk(0)
     return column.combine_chunks() if column.num_chunks else pa.array([], column.type)
 
 
-def _first_rows(keys: Sequence[pa.Array], size: int) -> NDArray[np.int64]:
+def first_rows(keys: Sequence[pa.Array], size: int) -> NDArray[np.int64]:
     """The first rows of the partitions, and the end."""
     if not size:
         return np.zeros(1, np.int64)
@@ -239,49 +230,3 @@ _INTEGERS: Final = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()
 
 def _nothing(kind: pa.DataType) -> pa.Scalar:
     return pa.scalar(0, _INTEGERS[kind.bit_width]).cast(kind)
-
-
-def _window(within: Scalar, order: Sequence[Key], names: Names, prefix: str) -> list[str]:
-    """The time of each row and the latest time of a match from there, both of one type."""
-    if not order:
-        raise QueryError(
-            "WITHIN needs ORDER BY a time",
-            text=names.clause.text,
-            span=within.span,
-            found=within.text,
-            hint="add ORDER BY with the column of the time",
-        )
-    time = order[0].name
-    sign = "-" if order[0].descending else "+"
-    deadline = f"({time}) {sign} ({within.text})"
-    return [
-        alias(f"CASE WHEN TRUE THEN ({time}) ELSE {deadline} END", f"{prefix}time"),
-        alias(deadline, f"{prefix}deadline"),
-    ]
-
-
-def _until(
-    time: pa.ChunkedArray, deadline: pa.ChunkedArray, first: NDArray[np.int64], *, descending: bool
-) -> NDArray[np.int64]:
-    times, deadlines = (_ticks(column, deadline.type) for column in (time, deadline))
-    if descending:
-        times, deadlines = -times, -deadlines
-    until = np.empty(times.size, np.int64)
-    for begin, end in pairwise(first.tolist()):
-        until[begin:end] = begin + np.searchsorted(times[begin:end], deadlines[begin:end], "right")
-    return until
-
-
-def _ticks(column: pa.ChunkedArray, kind: pa.DataType) -> NDArray[Any]:
-    values = _whole(column)
-    if pa.types.is_temporal(kind):
-        values = pc.cast(pc.cast(values, kind), pa.int64())
-    else:
-        values = pc.cast(values, pa.float64())
-    ticks: NDArray[Any] = pc.fill_null(values, _latest(values.type)).to_numpy(zero_copy_only=False)
-    return ticks
-
-
-def _latest(kind: pa.DataType) -> Any:
-    """What stands for a time that is NULL, which is after all others."""
-    return 2**62 if pa.types.is_integer(kind) else float("inf")

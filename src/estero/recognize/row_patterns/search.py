@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from estero.automata.row_patterns.positions import ACCEPT, AT_END, AT_START, START, Move, PositionAutomaton
 from estero.errors import LimitExceeded
@@ -202,6 +202,15 @@ def _rows_of(slot: FarSlot) -> Rows:
     return None
 
 
+class Bounds(NamedTuple):
+    """The first row of a partition, -1 if not here; the rows of it that are; the end of those to match."""
+
+    origin: int
+    begin: int
+    end: int
+    until: int
+
+
 class Search:
     """The preferred match from one start after the other."""
 
@@ -224,9 +233,10 @@ class Search:
         self._number = 0
         self._rests: dict[tuple[Move, ...], int] = {}
 
-    def from_start(self, start: int, begin: int, end: int, until: int, number: int) -> list[int] | None:
+    def from_start(self, start: int, bounds: Bounds, number: int) -> list[int] | None:
         """The states of the preferred match's rows; None if there is no match."""
         automaton, so_far, live = self._automaton, self._so_far, self._live
+        origin, begin, end, until = bounds
         so_far.begin_at(start, begin, end, number)
         if not self._from_anywhere or number != self._number or len(self._failed) > _MOST_REMEMBERED:
             self._failed.clear()
@@ -238,7 +248,7 @@ class Search:
         steps = 0
         while waiting:
             at = start + len(path)
-            border = (AT_START if at == begin else 0) | (AT_END if at == end else 0)
+            border = (AT_START if at == origin else 0) | (AT_END if at == end else 0)
             for target, asked in waiting[-1]:
                 if asked & ~border:
                     continue

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from functools import cached_property
 from itertools import count
 from typing import Any, Final, Protocol
 
@@ -11,11 +12,15 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from estero.classify.sql_texts import quoted
+from estero.classify.sql_texts import literal, quoted
 from estero.errors import DataError, QueryError
 
 _number: Final = count()
 _ONE_BATCH: Final = 1 << 30
+_ROWS: Final = 1 << 19
+MOST_BYTES: Final = 1 << 32
+"""What is read into memory; DuckDB, which can spill to disk, sorts what is larger."""
+_USUAL: Final = (("ascending", "nulls_last", ""), ("asc", "nulls_last", ""))
 PREFIX: Final = "estero__"
 
 
@@ -51,19 +56,65 @@ _OF_TEXT: Final = (
 class Statements:
     """A connection on which statements read Arrow tables by names of their own."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, aggregates: frozenset[str] | None = None
+    ) -> None:
         self.connection = connection
+        self._aggregates = aggregates
+
+    @cached_property
+    def aggregates(self) -> frozenset[str]:
+        """The names of all aggregates; a process tells another one, as asking takes 25 ms."""
+        if self._aggregates is not None:
+            return self._aggregates
+        rows = self.connection.execute(
+            "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate'"
+        ).fetchall()
+        return frozenset(name for (name,) in rows)
+
+    def aside(self) -> Statements:
+        """Statements of another thread, which read no relation that this connection has by a name."""
+        return Statements(self.connection.cursor(), self.aggregates)
+
+    def sorts_as_usual(self) -> bool:
+        """Whether ORDER BY means what it does without settings: ascending, by code point, NULL last."""
+        settings = ("default_order", "default_null_order", "default_collation")
+        sql = f"SELECT {', '.join(f'lower(current_setting({literal(name)}))' for name in settings)}"
+        return self.connection.execute(sql).fetchall()[0] in _USUAL
+
+    def table_in_memory(self, sql: str, purpose: str) -> pa.Table | None:
+        """The result of a statement, in one batch; None if it is larger than `MOST_BYTES`."""
+        batches = []
+        size = 0
+        with closing(self.batches(sql, purpose)) as read:
+            for batch in read:
+                batches.append(batch)
+                size += batch.nbytes
+                if size > MOST_BYTES:
+                    return None
+        return pa.concat_tables(batches).combine_chunks()
+
+    def batches(self, sql: str, purpose: str) -> Generator[pa.Table, None, None]:
+        """The result of a statement as it is computed, in tables of which there is at least one."""
+        with in_words_of(purpose):
+            reader = self.connection.sql(sql).to_arrow_reader(_ROWS)
+            try:
+                yield reader.schema.empty_table()
+                for batch in reader:
+                    yield pa.Table.from_batches([batch])
+            finally:
+                reader.close()
 
     def table(self, sql: str, purpose: str, relations: Mapping[str, pa.Table] | None = None) -> pa.Table:
         """The result of a statement over these relations, in one batch as far as Arrow allows."""
-        with in_words_of(purpose), self._registered(relations or {}):
+        with in_words_of(purpose), self.registered(relations or {}):
             return self.connection.sql(sql).to_arrow_table(_ONE_BATCH)
 
     def types(
         self, sql: str, purpose: str, relations: Mapping[str, pa.Table] | None = None
     ) -> list[tuple[str, str]]:
         """The names and types of the columns of a statement."""
-        with in_words_of(purpose), self._registered(relations or {}):
+        with in_words_of(purpose), self.registered(relations or {}):
             rows = self.connection.sql(f"DESCRIBE {sql}").fetchall()
         return [(str(row[0]), str(row[1])) for row in rows]
 
@@ -74,7 +125,8 @@ class Statements:
         return rows[0][0]
 
     @contextmanager
-    def _registered(self, relations: Mapping[str, pa.Table]) -> Iterator[None]:
+    def registered(self, relations: Mapping[str, pa.Table]) -> Iterator[None]:
+        """Gives tables these names for a while."""
         for name, table in relations.items():
             self.connection.register(name, table)
         try:

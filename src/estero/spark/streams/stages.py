@@ -105,7 +105,7 @@ class Stages:
         return iter(())
 
     def _turn(self, held: Held | None, frames: Iterable[pd.DataFrame], state: GroupState) -> Frames:
-        blobs, newest = ([], None) if state.hasTimedOut else _arrived(frames)
+        blobs, newest = ([], None) if state.hasTimedOut else arrived(frames)
         watermark = state.getCurrentWatermarkMs()
         turn = Turn(self.duty, held, watermark if watermark > 0 else None, newest)
         if blobs or turn.is_due:
@@ -161,7 +161,7 @@ class Stages:
         return pd.DataFrame({name: pd.Series([value] * times, dtype=object) for name, value in columns})
 
 
-def _arrived(frames: Iterable[pd.DataFrame]) -> tuple[list[bytes], int | None]:
+def arrived(frames: Iterable[pd.DataFrame]) -> tuple[list[bytes], int | None]:
     """The blobs of packed rows in order of arrival, and the greatest time of all tasks."""
     blobs: list[tuple[int, int, bytes]] = []
     newest: list[int] = []

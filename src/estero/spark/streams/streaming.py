@@ -104,7 +104,7 @@ def _connected(rows: DataFrame, stages: Stages, events: StructType | None) -> Da
     """The stages one after the other; `events` are the columns of late events where they are shown."""
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
-    packed = rows.mapInArrow(stages.pack(), _packed_schema())
+    packed = rows.mapInArrow(stages.pack(), packed_schema())
     steps = stages.duty.steps
     turned = packed.groupBy("bucket").applyInPandasWithState(
         stages.turn(), turn_schema(steps), HELD, "append", "EventTimeTimeout"
@@ -141,7 +141,7 @@ def _duty_of(work: Work, rows: StructType, clock: Clock, buckets: int) -> Duty:
     return Duty(work, header, packed, order, buckets, clock.ticks, clock.lateness)
 
 
-def _packed_schema() -> StructType:
+def packed_schema() -> StructType:
     """The columns of packed rows. Spark looks at the first to know that there is a watermark."""
     from pyspark.sql.types import StructType
 

@@ -1,0 +1,42 @@
+"""The conditions of DEFINE, divided into what rows decide and what the match so far decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from estero.language.row_patterns.slots import Expression
+from estero.recognize.row_patterns.conditions import divided
+from estero.recognize.row_patterns.search import MOST_STEPS, remembers_pairs
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What DEFINE asks: of rows, by variable, and of the match so far."""
+
+    near: Mapping[str, Expression]
+    far: Mapping[str, Expression]
+
+    @property
+    def strategy(self) -> str:
+        """Which of the three ways finds the matches, and at what cost."""
+        if not self.far:
+            return (
+                "linear: a pass backwards marks what can still match, a pass forwards takes what is preferred"
+            )
+        if remembers_pairs(self.far.values()):
+            return "a search that remembers which states failed at which rows: rows × states for each start"
+        return (
+            "a search that gives rows back, because DEFINE looks at the match so far: it remembers "
+            "what failed, and "
+            f"ends with an error behind {MOST_STEPS:,} steps from one start"
+        )
+
+
+def conditions_of(conditions: Mapping[str, Expression]) -> Conditions:
+    """The conditions in their two parts."""
+    parts = {variable: divided(condition) for variable, condition in conditions.items()}
+    return Conditions(
+        {variable: part.near for variable, part in parts.items() if part.near is not None},
+        {variable: part.far for variable, part in parts.items() if part.far is not None},
+    )

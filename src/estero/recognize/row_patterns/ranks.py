@@ -1,0 +1,156 @@
+"""Columns as integers in the same order, so that rows can be put in order without comparing values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from estero.engine.row_patterns.row_order import counts_of
+
+_SIGN: Final = np.uint64(1 << 63)
+_HIGHEST: Final = (1 << 64) - 1
+
+
+def has_ranks(kind: pa.DataType) -> bool:
+    """Whether the values of a type are put in order as DuckDB does: numbers, times and texts are."""
+    types = pa.types
+    return bool(
+        _is_integer(kind) or types.is_float32(kind) or types.is_float64(kind) or types.is_string(kind)
+    )
+
+
+def has_codes(kind: pa.DataType) -> bool:
+    """Whether values of a type that are equal to DuckDB are equal to Arrow; those of floats are not."""
+    return _is_integer(kind) or bool(pa.types.is_string(kind))
+
+
+def _is_integer(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_integer(kind)
+        or types.is_date32(kind)
+        or types.is_timestamp(kind)
+        or types.is_time(kind)
+        or types.is_boolean(kind)
+    )
+
+
+def ranks(column: pa.Array, *, descending: bool = False, nulls_first: bool = False) -> NDArray[np.uint64]:
+    """Of each value an integer, ordered as the values are; where `descending`, the other way round."""
+    there = None if not column.null_count else np.asarray(column.is_valid())
+    if pa.types.is_string(column.type):
+        encoded = column.dictionary_encode()
+        numbers: NDArray[Any] = _order_of(encoded.dictionary)[_integers(encoded.indices, there)]
+        numbers = numbers.astype(np.uint64)
+    elif pa.types.is_floating(column.type):
+        numbers = _of_floats(column.cast(pa.float64()), there)
+    else:
+        numbers = _integers(column, there)
+        if numbers.size:
+            known = numbers if there is None else numbers[there]
+            lowest = known.min() if known.size else numbers.dtype.type(0)
+            numbers = numbers.astype(np.uint64) - np.uint64(int(lowest) & (1 << 64) - 1)
+        numbers = numbers.astype(np.uint64)
+    if there is not None:
+        numbers = np.where(there, numbers, np.uint64(0))
+    result: NDArray[np.uint64] = numbers
+    highest = int(result.max(initial=0))
+    if descending:
+        result = np.uint64(highest) - result
+    if there is None:
+        return result
+    if highest == _HIGHEST:  # there is no integer left for NULL
+        places = np.unique(result, return_inverse=True)[1]
+        return ranks(pa.array(places, mask=~there), nulls_first=nulls_first)
+    null = np.uint64(0 if nulls_first else highest + 1)
+    return np.where(there, result + np.uint64(nulls_first), null)
+
+
+def _integers(column: pa.Array, there: NDArray[np.bool_] | None) -> NDArray[Any]:
+    """The integers that values are stored as, 0 for NULL."""
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.uint8())
+    elif not pa.types.is_integer(kind):
+        column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    if there is not None:
+        column = pc.fill_null(column, 0)
+    numbers: NDArray[Any] = np.asarray(column)
+    return numbers
+
+
+def _of_floats(column: pa.Array, there: NDArray[np.bool_] | None) -> NDArray[np.uint64]:
+    """Bits of floats, turned so that they are in order; all NaN are one, and the largest, as in DuckDB."""
+    values = np.asarray(column if there is None else pc.fill_null(column, 0.0)) + 0.0  # -0.0 is 0.0
+    values = np.where(np.isnan(values), np.nan, values)
+    bits = values.view(np.uint64)
+    is_negative = (bits & _SIGN) != 0
+    return np.where(is_negative, ~bits, bits | _SIGN)
+
+
+def _order_of(values: pa.Array) -> NDArray[np.int64]:
+    """Of each of the different values its place among them; at least one, for NULL."""
+    places = np.zeros(max(len(values), 1), np.int64)
+    places[np.asarray(pc.sort_indices(values))] = np.arange(len(values))
+    return places
+
+
+class Codes(NamedTuple):
+    """Partitions as integers in their order: `code` uint32[rows]; there are `size` of them at most."""
+
+    code: NDArray[np.uint32]
+    size: int
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """The rows of each partition; those of codes that do not occur are 0."""
+        return counts_of(self.code, self.size)
+
+
+def codes_of(columns: Sequence[pa.Array]) -> Codes:
+    """The partitions of rows by these columns; NULL is behind all others."""
+    first, *others = [_codes(column) for column in columns]
+    for other in others:
+        both = first.code.astype(np.uint64) * np.uint64(other.size) + other.code  # below 2^64
+        first = _fewer(both, first.size * other.size)
+    return first
+
+
+def _codes(column: pa.Array) -> Codes:
+    rows = len(column)
+    there = None if not column.null_count else np.asarray(column.is_valid())
+    if _is_integer(column.type):
+        numbers = _integers(column, there)
+        lowest, highest = (int(numbers.min()), int(numbers.max())) if rows else (0, 0)
+        size = highest - lowest + 1
+        if size <= max(rows, _FEW_CODES):
+            code = np.empty(rows, np.uint32)
+            for start in range(0, rows, _PIECE):
+                piece = numbers[start : start + _PIECE].astype(np.uint64)
+                code[start : start + _PIECE] = piece - np.uint64(lowest & (1 << 64) - 1)
+            return _with_null(code, size, there)
+    encoded = column.dictionary_encode()
+    code = _order_of(encoded.dictionary).astype(np.uint32)[_integers(encoded.indices, there)]
+    return _with_null(code, len(encoded.dictionary), there)
+
+
+def _with_null(code: NDArray[np.uint32], size: int, there: NDArray[np.bool_] | None) -> Codes:
+    return Codes(code, size) if there is None else Codes(np.where(there, code, np.uint32(size)), size + 1)
+
+
+def _fewer(numbers: NDArray[np.uint64], size: int) -> Codes:
+    """The same partitions with codes of 32 bits, and new ones without gaps if most of them do not occur."""
+    if size <= max(numbers.size, _FEW_CODES):
+        return Codes(numbers.astype(np.uint32), size)
+    encoded = pa.array(numbers).dictionary_encode()
+    code = _order_of(encoded.dictionary).astype(np.uint32)[np.asarray(encoded.indices)]
+    return Codes(code, len(encoded.dictionary))
+
+
+_FEW_CODES: Final = 1 << 16
+_PIECE: Final = 1 << 18

@@ -1,0 +1,96 @@
+"""Partitions whose rows come in several pieces: which matches are decided, and what the next piece needs.
+
+With WITHIN a start is decided as soon as a row behind its window is known, or that none comes before it, and
+the rows that NEXT reads behind the window. Starts are decided in their order, so that what SKIP leaves out is
+known, too. Rows from the first start that is not decided are kept, and those before it that PREV reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from estero.engine.row_patterns.row_matcher import Extent
+from estero.language.row_patterns.slots import Expression, Label, MatchNumber, Presence, Value
+from estero.language.row_patterns.tree import Anchor, RowPatternClause, nodes_of
+from estero.recognize.row_patterns.matches import Ints, Matches
+from estero.recognize.row_patterns.ordered_rows import PROGRESS, OrderedRows
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How many rows behind a match are read, and how many before one; whether `earlier` ones count at all."""
+
+    ahead: int
+    back: int
+    earlier: bool
+
+
+def reach_of(clause: RowPatternClause, expressions: Iterable[Expression]) -> Reach:
+    """What the expressions and the pattern of a clause read beside a match."""
+    slots = {slot for expression in expressions for slot in expression.slots}
+    shifts = [slot.address.shift for slot in slots if isinstance(slot, Value | Presence | Label)]
+    anchored = any(isinstance(node, Anchor) for node in nodes_of(clause.pattern))
+    numbered = anchored or any(isinstance(slot, MatchNumber) for slot in slots)
+    back = max((-shift for shift in shifts if shift < 0), default=0)
+    return Reach(max((shift for shift in shifts if shift > 0), default=0), back, numbered)
+
+
+WHOLE: Final = Reach(0, 0, earlier=False)
+
+
+def ends_with_partition(clause: RowPatternClause) -> bool:
+    """Whether the end of the partition has to be known: its pattern has $."""
+    return any(isinstance(node, Anchor) and node.at == "end" for node in nodes_of(clause.pattern))
+
+
+def extent_of(rows: OrderedRows, reach: Reach) -> Extent | None:
+    """The starts that are decided; None where all rows are known."""
+    progress = rows.progress
+    if progress is None:
+        return None
+    assert rows.until is not None  # noqa: S101 - rows without WITHIN come in one piece
+    first, end = rows.first[:-1], rows.first[1:]
+    ends = np.repeat(end, end - first)
+    decided = (rows.until < ends) | progress.over
+    decided &= rows.until + reach.ahead <= ends
+    before = np.concatenate([[0], np.cumsum(decided)])
+    stop = np.where(progress.ended, end, first + before[end] - before[first])
+    begin = first + progress.begin
+    return Extent(begin, np.maximum(begin, stop), np.where(progress.dropped == 0, first, -1))
+
+
+def remaining(table: pa.Table, rows: OrderedRows, matches: Matches, reach: Reach) -> pa.Table:
+    """The rows of `table`, those in order, that the next piece begins with, with the columns `PROGRESS`."""
+    progress = rows.progress
+    assert progress is not None  # noqa: S101 - as in `extent_of`
+    first, end = rows.first[:-1], rows.first[1:]
+    resume = np.minimum(matches.resume, end)
+    kept = np.maximum(first, resume - max(reach.back, int(reach.earlier)))
+    kept = np.where(progress.ended, end, kept)
+    size = end - kept
+    count = np.bincount(matches.partition, minlength=first.size).astype(np.int64)
+    covered = first + progress.covered
+    np.maximum.at(covered, matches.partition, matches.start + matches.length)
+    values = {
+        "dropped": progress.dropped + kept - first,
+        "begin": resume - kept,
+        "number": progress.number + count,
+        "covered": np.maximum(covered - kept, 0),
+    }
+    left = table.take(pa.array(ranges(kept, size)))
+    for name in PROGRESS:
+        place = left.schema.get_field_index(name)
+        left = left.set_column(place, name, pa.array(np.repeat(values[name], size)))
+    return left
+
+
+def ranges(first: Ints, size: Ints) -> Ints:
+    """The numbers from each first on, so many of each."""
+    before = np.concatenate([[0], np.cumsum(size)[:-1]]) if size.size else size
+    numbers: Ints = np.arange(int(size.sum()), dtype=np.int64) + np.repeat(first - before, size)
+    return numbers
