@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,7 @@ def measured(rows: int, repeats: int) -> dict[str, Any]:
         counts = {shape: check(spark, trades, shape, path) for shape in SHAPES}
         frames = {shape: estero.spark.sql(spark, statement(shape), trades=trades) for shape in SHAPES}
         works: dict[str, Callable[[], None]] = {"sort": lambda: sorted_only(trades)}
-        works |= {shape: lambda df=df: thrown_away(df) for shape, df in frames.items()}
+        works |= {shape: partial(thrown_away, df) for shape, df in frames.items()}
         seconds = best_of(repeats, works)
     found = {
         shape: {

@@ -17,6 +17,7 @@ import estero.spark
 from estero import DataError, EsteroWarning, QueryError
 from estero.language.row_patterns.tree import Choice, Repetition, RowPattern, Skip, Variable
 from estero.language.row_patterns.tree import Sequence as PatternSequence
+from estero.spark.row_patterns.work import check_zone
 from laws.test_row_pattern_laws import ALL, ONE, can_be_said, clause_of, is_accepted, table_of
 from strategies.row_patterns import NAMES, Condition, Row, conditions, partitions, row_patterns, skips
 
@@ -267,6 +268,31 @@ def test_columns_that_cannot_be_read_are_named(spark: SparkSession) -> None:
     assert "an INTERVAL with months does not go to Spark" in refused(
         spark, f"SELECT * FROM {source} {clause.format('INTERVAL 1 MONTH')}"
     )
+
+
+def test_keys_that_cannot_be_read_are_refused(spark: SparkSession) -> None:
+    measured = f"ORDER BY hour MEASURES count(*) AS n {ANY}"
+    text = f"SELECT n FROM tide MATCH_RECOGNIZE (PARTITION BY {{}} {measured})"
+    assert "values of type interval year cannot be keys of MATCH_RECOGNIZE" in refused(
+        spark, text.format("make_ym_interval(hour) + INTERVAL 1 YEAR")
+    ).replace("interval year to month", "interval year")
+    assert "the input of MATCH_RECOGNIZE" in refused(spark, text.format("no_function(hour)"))
+
+
+@pytest.mark.parametrize(("zone", "day"), [("UTC", 1), ("Asia/Tokyo", 2), ("+05:30", 2), ("-03:00", 1)])
+def test_days_begin_in_the_zone_of_the_session(spark: SparkSession, zone: str, day: int) -> None:
+    table = pa.table({"t": pa.array([datetime(2024, 5, 1, 19, tzinfo=UTC)], pa.timestamp("us", "UTC"))})
+    text = f"SELECT d FROM t MATCH_RECOGNIZE (ORDER BY t MEASURES CAST(LAST(t) AS DATE) AS d {ANY})"
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        assert rows(spark, text, t=table) == [(date(2024, 5, day),)]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_a_zone_that_duckdb_does_not_know_is_refused() -> None:
+    with pytest.raises(DataError, match="the time zone 'Nowhere/City' of the session is not known to DuckDB"):
+        check_zone("Nowhere/City")
 
 
 def test_rows_without_an_answer_are_named_by_an_action(spark: SparkSession) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +29,7 @@ _ACTIONS: Final = (
 
 def readable_frame(df: DataFrame) -> DataFrame:
     """The same frame, whose actions raise Estero's errors for rows; frames made of it are Spark's."""
-    kind: Hashable = type(df)
+    kind: Any = type(df)  # classes are hashable, whatever their instances are
     df.__class__ = _readable(kind)
     return df
 

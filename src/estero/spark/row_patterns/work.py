@@ -136,7 +136,14 @@ class StatementsInZone(Statements):
         if in_worker:
             database.use_threads(alone=True)
         super().__init__(database.cursor(), aggregates)
-        self.connection.execute(f"SET TimeZone = {literal(zone)}")
+        self.connection.execute(f"SET TimeZone = {literal(_zone_of_duckdb(zone))}")
+
+
+def _zone_of_duckdb(zone: str) -> str:
+    """A time zone as DuckDB calls it, where Spark has an offset."""
+    if zone == "Z":
+        return "UTC"
+    return f"GMT{zone}" if zone.startswith(("+", "-")) else zone
 
 
 def partitions_of(batches: Batches) -> Iterator[pa.Table]:
