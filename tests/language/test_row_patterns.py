@@ -173,31 +173,3 @@ def test_an_error_stands_under_its_place() -> None:
 
 def test_a_repetition_keeps_its_variable() -> None:
     assert parsed("(a+)") == Repetition(Variable("a"), 1, None)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "skip", "refused"),
-    [
-        ("a b", "TO FIRST a", True),
-        ("a b", "TO LAST a", True),
-        ("a+ b", "TO FIRST a", True),
-        ("a | (a b)", "TO FIRST a", True),
-        ("(a | b) c", "TO LAST u", True),
-        ("() a?", "TO a", True),
-        ("a+ b", "TO LAST a", False),
-        ("a b a", "TO LAST a", False),
-        ("a? b", "TO FIRST b", False),
-        ("a b", "TO b", False),
-        ("(a b)+", "TO LAST a", False),
-        ("(a | b) c", "TO FIRST a", False),
-        ("PERMUTE(a, b)", "TO LAST a", False),
-    ],
-)
-def test_a_skip_that_never_advances_is_refused(pattern: str, skip: str, refused: bool) -> None:
-    text = f"""SELECT * FROM t MATCH_RECOGNIZE (ORDER BY i MEASURES i AS i AFTER MATCH SKIP {skip}
-        PATTERN ({pattern}) SUBSET u = ({"a, b" if "b" in pattern else "a"}) DEFINE a AS i > 1)"""
-    if not refused:
-        placed_clauses(text)
-        return
-    with pytest.raises(QueryError, match=r"so it cannot advance, because . is the first row of all matches"):
-        placed_clauses(text)

@@ -162,13 +162,13 @@ def test_the_search_goes_on_where_skip_says(skip: str, starts: list[int]) -> Non
 def test_a_skip_that_does_not_go_on_says_where() -> None:
     inner = (
         "PARTITION BY gauge ORDER BY hour MEASURES 1 AS x AFTER MATCH SKIP TO FIRST a "
-        "PATTERN (c? a b) DEFINE a AS level < 4, c AS FALSE"
+        "PATTERN (a b) DEFINE a AS level < 4"
     )
     with pytest.raises(DataError, match="the match starts at row 2 of the partition north"):
         matched(inner)
     with pytest.raises(DataError, match="found a match with no row matched to b"):
         matched(
-            inner.replace("FIRST a", "b").replace("(c? a b)", "(a b?)").replace("level < 4, c", "TRUE, b")
+            inner.replace("FIRST a", "b").replace("(a b)", "(a b?)").replace("level < 4", "TRUE, b AS FALSE")
         )
 
 

@@ -65,7 +65,7 @@ def _one_of(condition: Node) -> tuple[str, frozenset[str]] | None:
     """The column and its strings, if that is all that a condition says.
 
     >>> from estero.language.syntax.parser import parse_condition
-    >>> name, texts = _one_of(parse_condition("s = 'a' OR s IN ('b', 'c')"))
+    >>> name, texts = _one_of(parse_condition("s = 'a' OR s IN {'b', 'c'}"))
     >>> name, sorted(texts)
     ('s', ['a', 'b', 'c'])
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
@@ -10,20 +10,7 @@ from estero.errors import QueryError, Span
 from estero.language.row_patterns.clauses import raise_all
 from estero.language.row_patterns.expressions import Names, Reader
 from estero.language.row_patterns.slots import Expression
-from estero.language.row_patterns.tree import (
-    Choice,
-    Excluded,
-    Named,
-    Permutation,
-    Repetition,
-    RowPattern,
-    RowPatternClause,
-    Sequence,
-    Variable,
-    nodes_of,
-    parts_of,
-    variables_of,
-)
+from estero.language.row_patterns.tree import Excluded, Named, RowPatternClause, nodes_of
 
 
 def check_clause(clause: RowPatternClause) -> None:
@@ -69,7 +56,7 @@ def _wrong(clause: RowPatternClause, message: str, span: Span, hint: str = "") -
     return QueryError(message, text=clause.text, span=span, found=piece, hint=hint)
 
 
-def _twice(entries: Iterable[Named]) -> Iterator[Named]:
+def _twice(entries: Sequence[Named]) -> Iterator[Named]:
     seen: set[str] = set()
     for entry in entries:
         if entry.name.casefold() in seen:
@@ -146,59 +133,6 @@ def _of_skip(clause: RowPatternClause) -> Iterator[QueryError]:
         yield _wrong(
             clause, f"{variable.name!r} is not a pattern variable", variable.span, _variables(clause)
         )
-    elif variable is not None:
-        wanted = clause.names[variable.key]
-        always_first = _firsts(clause.pattern) <= wanted
-        if always_first and (clause.skip.to == "first" or not _later(clause.pattern) & wanted):
-            yield _wrong(
-                clause,
-                f"AFTER MATCH SKIP {clause.skip}: the search resumes at the row the match started on, so it "
-                f"cannot advance, because {variable} is the first row of all matches",
-                variable.span,
-                "skip to a variable that is not the first row, or SKIP TO NEXT ROW",
-            )
-
-
-def _firsts(pattern: RowPattern) -> frozenset[str]:
-    """The variables, by key, that the first row of a match may have."""
-    match pattern:
-        case Variable():
-            return frozenset([pattern.key])
-        case Sequence(parts):
-            firsts: frozenset[str] = frozenset()
-            for part in parts:
-                firsts |= _firsts(part)
-                if not _may_be_empty(part):
-                    break
-            return firsts
-    return frozenset().union(*map(_firsts, parts_of(pattern)))
-
-
-def _later(pattern: RowPattern) -> frozenset[str]:
-    """The variables, by key, that further rows may have."""
-    inside = frozenset[str]().union(*map(_later, parts_of(pattern)))
-    match pattern:
-        case Sequence(parts):
-            begun = False
-            for part in parts:
-                inside |= frozenset(variables_of(part)) if begun else frozenset()
-                begun = begun or bool(variables_of(part))
-        case Permutation(parts) if sum(bool(variables_of(part)) for part in parts) > 1:
-            inside |= frozenset(variables_of(pattern))
-        case Repetition(part, _, most) if most != 1:
-            inside |= frozenset(variables_of(part))
-    return inside
-
-
-def _may_be_empty(pattern: RowPattern) -> bool:
-    match pattern:
-        case Variable():
-            return False
-        case Choice(alternatives):
-            return any(map(_may_be_empty, alternatives))
-        case Repetition(part, least):
-            return least == 0 or _may_be_empty(part)
-    return all(map(_may_be_empty, parts_of(pattern)))
 
 
 def _of_exclusions(clause: RowPatternClause) -> Iterator[QueryError]:
