@@ -19,7 +19,10 @@ from estero.engine.tally.sliding_count import look_ahead
 from estero.engine.tally.tally import Tally
 from estero.engine.walk.counter import FITS
 
-PATTERNS = ("A", "A ; B", "A ; B ; C", "A ; B+ ; C", "(A OR B)+ ; C", "(A ; B)+", "A+", "A : B+ ; (C OR A)")
+PATTERNS = (
+    *("A", "A ; B", "A ; B ; C", "A ; B? ; C", "A ; (A OR B) ; C", "(A ; B) OR (B ; C)", "A OR (A ; A ; B)"),
+    *("A ; B+ ; C", "(A OR B)+ ; C", "(A ; B)+", "A+", "A : B+ ; (C OR A)"),
+)
 BATCHES = st.lists(st.text("ABCx", min_size=1, max_size=25), min_size=1, max_size=4)
 WINDOWS = st.one_of(st.none(), st.integers(0, 30))
 Found = tuple[np.ndarray, list[int]]

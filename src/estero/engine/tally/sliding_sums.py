@@ -41,15 +41,19 @@ class Sums(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The states, those first that runs reach last: int32[S]; the most edges of a run, and of one event."""
+    """The states, those first that runs reach last: int32[S]; the most edges of a run, and of one event.
+
+    Of these the last is at the end, unless a run can accept where it only waits (`chosen` are the others).
+    """
 
     states: NDArray[np.int32]
     length: int
+    chosen: int
     edges: int
 
     def fits(self, rows: int) -> bool:
         """Whether the number of complex events that end at one place of `rows` in a window fits words."""
-        return float(rows) ** (self.length - 1) * float(self.edges) ** self.length < _WORD
+        return float(rows) ** self.chosen * float(self.edges) ** self.length < _WORD
 
 
 def order_of(tables: Tables, states: int) -> Order | None:
@@ -57,13 +61,14 @@ def order_of(tables: Tables, states: int) -> Order | None:
     if states > _MOST_STATES:
         return None
     into: dict[int, set[int]] = {state: set() for state in range(states)}
-    edges = 1
+    edges, waits = 1, False
     for state in range(states):
         for row in tables.row_of[state]:
             if row < 0:
                 continue
             if state > 0 and tables.skip[row] != state:
                 return None
+            waits = waits or bool(tables.accepts[state])
             targets = tables.edge_target[tables.first[row] : tables.first[row + 1]].tolist()
             if state == 0 and tables.skip[row] != DEAD:
                 targets.append(int(tables.skip[row]))
@@ -77,7 +82,8 @@ def order_of(tables: Tables, states: int) -> Order | None:
     length = dict.fromkeys(forward, 0)
     for state in forward:
         length[state] = max((length[source] + 1 for source in into[state]), default=0)
-    return Order(np.array(forward[::-1], np.int32), max(length.values()), edges)
+    longest = max(length.values())
+    return Order(np.array(forward[::-1], np.int32), longest, longest - (not waits), edges)
 
 
 def count_by_sums(
