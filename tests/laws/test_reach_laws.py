@@ -15,7 +15,6 @@ from estero.events import screening, sources
 from estero.events.small_tables import is_small
 from estero.language.check.queries import check_query
 from estero.language.tree.query import QueryTree
-from estero.plan.reach import reach_of
 from estero.queries.texts import query
 from estero.recognize import source_run
 from estero.recognize.in_process import InProcessRun
@@ -83,14 +82,3 @@ def test_chains_too(pattern: str, window: str, events: list[Event], rows: int, s
 @given(any_joined_queries(), streams(max_size=16), ROWS, st.booleans())
 def test_joins_too(tree: QueryTree, events: list[Event], rows: int, screened: bool) -> None:
     check_same(picked(tree, events), rows, screened=screened)
-
-
-def test_some_events_are_left_out() -> None:
-    """The laws above say nothing unless there are streams of which something is left out."""
-    run = picked(query("SELECT * WHERE A ; B WITHIN 1 EVENTS").tree, [])
-    reach = reach_of(run.plan)
-    assert reach is not None
-    assert [(sorted(map(sorted, need.kinds)), need.first, need.last) for need in reach.needs] == [
-        ([[0]], True, False),
-        ([[1]], False, True),
-    ]

@@ -6,6 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from queue import Empty, Queue
 from typing import TYPE_CHECKING, TypeVar
 
@@ -30,16 +31,26 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
-def mapped(function: Callable[[S], T], items: Iterable[S], threads: int) -> Iterator[T]:
-    """The results of a function over items, in order, computed by several threads some items ahead."""
+def mapped(
+    function: Callable[[S], T], items: Iterable[S], threads: int, ahead_by: int = AHEAD
+) -> Iterator[T]:
+    """The results of a function over items, in order, each thread `ahead_by` items ahead at most.
+
+    One item, or one thread, does without further threads.
+    """
+    source = iter(items)
+    head = list(islice(source, 2))
+    if threads == 1 or len(head) < 2:
+        yield from map(function, chain(head, source))
+        return
     from concurrent.futures import ThreadPoolExecutor  # 15 ms, which one thread can do without
 
     with ThreadPoolExecutor(threads, thread_name_prefix="estero-classify") as workers:
         ahead: deque[Future[T]] = deque()
         try:
-            for item in items:
+            for item in chain(head, source):
                 ahead.append(workers.submit(function, item))
-                if len(ahead) > AHEAD * threads:
+                if len(ahead) > ahead_by * threads:
                     yield ahead.popleft().result()
             while ahead:
                 yield ahead.popleft().result()

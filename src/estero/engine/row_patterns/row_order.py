@@ -17,6 +17,8 @@ from estero.engine.kernels import INT64S, UINT32S, kernel
 Order = NDArray[np.uint32]
 """Rows by number, in an order."""
 _BITS: Final = 16
+_PIECE: Final = 1 << 16
+"""Rows that are compared with those before them in one go."""
 
 
 @kernel(UINT32S, INT64S)
@@ -56,7 +58,7 @@ def counts_of(digits: NDArray[np.uint32], size: int) -> NDArray[np.int64]:
 
 
 def order_by(digits: NDArray[np.uint32], counts: NDArray[np.int64], given: Order | None = None) -> Order:
-    """All rows in the order of their digits, of which there are `counts`; where they are equal, as given."""
+    """All rows in the order of their digits, equal ones as in `given`; digit d occurs counts[d] times."""
     places = np.cumsum(counts) - counts
     order = np.empty(digits.size, np.uint32)
     if given is None:
@@ -98,6 +100,3 @@ def is_ordered(keys: Sequence[NDArray[np.unsignedinteger[Any]]]) -> bool:
                 return False
             undecided &= before == behind
     return True
-
-
-_PIECE: Final = 1 << 16

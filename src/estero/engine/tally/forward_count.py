@@ -1,4 +1,4 @@
-"""Counts by end where there is no window: how many runs each partition has in each state, event after event.
+"""Counts of what ends at each event where there is no window: open runs are counted by partition and state.
 
 No run ends but by its automaton, so an event costs what its class changes, and nothing before it is looked at
 again. In words only: `Tally` goes back to all events where they do not hold a count.
@@ -33,7 +33,7 @@ class ForwardCounts:
         self._keys = new_table(_FEWEST, 2)
         self._open = ways(_FEWEST, builder.states)
         self.first = 0
-        """The number of the first event of which the counts are kept."""
+        """The number of the first event whose count is kept."""
         self._exact = np.empty(0, np.uint64)
         self._rough = np.empty(0)
 

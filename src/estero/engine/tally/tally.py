@@ -72,8 +72,6 @@ class Tally:
     def __init__(self, builder: TableBuilder, *, windowed: bool = True) -> None:
         self._builder = builder
         self._forward = None if windowed else ForwardCounts(builder)
-        self._ahead: list[Stretch] = []
-        """What is still to be counted forward."""
         self.scattered = False
         """Whether partitions have few events in a window, so that the compact set is read sooner."""
         self._base = 0
@@ -90,8 +88,6 @@ class Tally:
         There are so many partitions, 0 without keys.
         """
         self._stretches.append(stretch)
-        if self._forward is not None:
-            self._ahead.append(stretch)
         self._size += stretch.oldest.size
         if stretch.oldest.size:
             reach = self._base + self._size - int(stretch.oldest[-1])
@@ -198,29 +194,28 @@ class Tally:
         return True
 
     def _counted_forward(self, first: int, last: int) -> NDArray[np.uint64] | None:
-        """The ends first … last - 1, where there is no window and words are long enough; else None."""
+        """How many complex events end at events first … last - 1; None with a window, or beyond words."""
         forward = self._forward
         if forward is not None and first >= forward.first:
             if last > forward.next:
-                forward.push(*self._taken_ahead(last - forward.next))
+                forward.push(*self._between(forward.next, last))
             if first >= forward.first:
                 exact, rough = forward.between(first, last)
                 if bool((rough < FITS).all()):
                     return exact
-        self._forward, self._ahead = None, []
+        self._forward = None
         return None
 
-    def _taken_ahead(self, events: int) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-        """Classes and partitions of the next events to be counted forward: recognition has passed them."""
-        lacking, pieces = events, []
-        while lacking:
-            stretch = self._ahead.pop(0)
-            pieces.append(stretch.part(slice(lacking)))
-            if stretch.oldest.size > lacking:
-                self._ahead.insert(0, stretch.part(slice(lacking, None)))
-            lacking -= pieces[-1].oldest.size
-        classes = np.concatenate([piece.event_class for piece in pieces])
-        return classes, np.concatenate([piece.partition for piece in pieces])
+    def _between(self, first: int, last: int) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+        """Classes and partitions of the events first … last - 1."""
+        parts, begin = [], self._base
+        for stretch in self._stretches:
+            parts.append(stretch.part(slice(max(first - begin, 0), max(last - begin, 0))))
+            begin += stretch.oldest.size
+        return (
+            np.concatenate([part.event_class for part in parts]),
+            np.concatenate([part.partition for part in parts]),
+        )
 
     def _long_total(self, places: tuple[int, int], last: int) -> int:
         """The ends before event number `last` at these places of the line, which are of one partition."""

@@ -205,8 +205,9 @@ class _Translation:
     def _links(self, parts: Sequence[RowPattern], place: int) -> Iterator[str]:
         """What DEFINE says of the variable of a part and of those before it."""
         leaf = _leaf_of(parts[place])
-        for part in self._conditions.get(leaf.key, ()) if leaf is not None else ():
-            assert leaf is not None  # noqa: S101 - there are no conditions of None
+        if leaf is None:
+            return
+        for part in self._conditions.get(leaf.key, ()):
             text = None
             if _reads_before(part):
                 text = self._of_row_before(leaf.key, part, parts, place) if place else None
@@ -472,5 +473,5 @@ def _either(said: Sequence[_Said]) -> _Said:
 
 
 def _joined(parts: Sequence[_Said]) -> str:
-    """Parts next to each other, of which one at least is not empty."""
+    """A part behind the other; some part accepts rows whatever the others do."""
     return " : ".join(f"({part.text})?" if part.may_be_empty else part.text for part in parts)

@@ -32,7 +32,7 @@ from estero.language.row_patterns.words import Dialect
 
 MOST_ROWS: Final = 2**31 - 1
 EVALUATED: Final = "duckdb"
-"""The SQL that evaluates expressions, whatever they are written in."""
+"""The dialect of SQL in which expressions are evaluated; they may be written in another."""
 _OF_ORDER: Final = (exp.ArrayAgg, exp.GroupConcat, exp.AnyValue)
 _ORDERED: Final = frozenset(
     {

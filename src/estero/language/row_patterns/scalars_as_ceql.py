@@ -102,7 +102,7 @@ def _member(node: exp.Expr) -> str:
     """The text of a constant in a list."""
     inner = node.this if isinstance(node, exp.Neg) else node
     if not isinstance(inner, exp.Literal):
-        raise Unsaid("IN with values that are no constants")
+        raise Unsaid("IN with a value that is not a constant")
     return f"-{_literal(inner)}" if inner is not node else _literal(inner)
 
 
@@ -134,7 +134,7 @@ def duration_as_ceql(interval: exp.Interval) -> str:
 
 
 def window_as_ceql(text: str, time: str) -> str:
-    """The text of a window: a duration, or so many ticks of the column of the time."""
+    """The text of a window: a duration, or a number of ticks of the time column."""
     try:
         tree = sqlglot.parse_one(f"SELECT {text}", dialect="duckdb").expressions[0]
     except (SqlglotError, IndexError):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from estero.errors import QueryError
+from estero.events.fetching import mapped
 from estero.language.row_patterns.check import read_expressions
 from estero.language.row_patterns.expressions import Names
 from estero.language.row_patterns.slots import (
@@ -30,13 +31,12 @@ from estero.language.row_patterns.slots import (
 from estero.language.row_patterns.tree import RowPatternClause
 from estero.recognize.row_patterns.conditions import check_types
 from estero.recognize.row_patterns.divided_conditions import conditions_of
-from estero.recognize.row_patterns.in_threads import in_threads
 from estero.recognize.row_patterns.keys import keys_of
 from estero.recognize.row_patterns.match_finder import MatchFinder
 from estero.recognize.row_patterns.matches import Matches, shown_rows
 from estero.recognize.row_patterns.measures import shown_table, taken
 from estero.recognize.row_patterns.ordered_rows import OrderedRows, Relation, ordered_rows
-from estero.recognize.row_patterns.resumption import Reach, reach_of, remaining
+from estero.recognize.row_patterns.resumption import Surroundings, remaining, surroundings_of
 from estero.recognize.row_patterns.row_blocks import Block, blocks_of
 from estero.recognize.row_patterns.selection import selection
 from estero.recognize.row_patterns.statements import Statements
@@ -88,20 +88,22 @@ class Evaluation:
             return self._shown(rows, finder.matches(rows, statements), statements)
 
         threads = threads_to_use() if apart and not self.conditions.far else 1
-        return pa.concat_tables(in_threads(part, blocks, threads))
+        return pa.concat_tables(mapped(part, blocks, threads, ahead_by=1))
 
     def table_and_rest(self, relation: Relation, table: pa.Table) -> tuple[pa.Table, pa.Table]:
         """The same for a relation in pieces, and the rows of `table` that its next piece begins with."""
         rows, matches = self._matched(relation)
-        return self._shown(rows, matches, self._statements), remaining(table, rows, matches, self._reach)
+        return self._shown(rows, matches, self._statements), remaining(
+            table, rows, matches, self._surroundings
+        )
 
     @cached_property
-    def _reach(self) -> Reach:
-        return reach_of(self._clause, [*self._defined.values(), *self._measures.values()])
+    def _surroundings(self) -> Surroundings:
+        return surroundings_of(self._clause, [*self._defined.values(), *self._measures.values()])
 
     def _finder(self, longest: int | None) -> MatchFinder:
         types = self._slot_types(self.conditions.far)
-        return MatchFinder(self._clause, self.conditions, types, self._reach, longest)
+        return MatchFinder(self._clause, self.conditions, types, self._surroundings, longest)
 
     @cached_property
     def _finder_in_pieces(self) -> MatchFinder:

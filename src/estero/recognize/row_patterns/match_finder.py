@@ -28,7 +28,7 @@ from estero.recognize.row_patterns.conditions import row_bits
 from estero.recognize.row_patterns.divided_conditions import Conditions
 from estero.recognize.row_patterns.matches import Matches
 from estero.recognize.row_patterns.ordered_rows import OrderedRows
-from estero.recognize.row_patterns.resumption import Reach, extent_of
+from estero.recognize.row_patterns.resumption import Surroundings, extent_of
 from estero.recognize.row_patterns.scalar_functions import ScalarFunction
 from estero.recognize.row_patterns.search import (
     Bounds,
@@ -59,7 +59,7 @@ class _Automaton(NamedTuple):
 class MatchFinder:
     """Finds matches in one block of rows after the other, in several threads where a kernel finds them.
 
-    `types` are DuckDB's types of what DEFINE reads of the match so far, `reach` says what is read beside a
+    `types` are DuckDB's types of what DEFINE reads of the match so far, `around` says what is read beside a
     match, and `longest` is the rows of the longest partition of all blocks, if that is known.
     """
 
@@ -68,11 +68,11 @@ class MatchFinder:
         clause: RowPatternClause,
         conditions: Conditions,
         types: Mapping[Slot, str],
-        reach: Reach,
+        around: Surroundings,
         longest: int | None = None,
     ) -> None:
         self._clause, self.conditions, self._types = clause, conditions, types
-        self._reach, self._longest = reach, longest
+        self._around, self._longest = around, longest
         self._variables = list(conditions.near)
         self._automata: dict[int, _Automaton] = {}
         self._lock = Lock()
@@ -81,11 +81,11 @@ class MatchFinder:
         """All matches of a block; raises `DataError` where the search cannot go on behind one."""
         automaton, moves = self._automaton(int(np.diff(rows.first).max(initial=0)))
         if automaton.never or not rows.size:
-            return self._named(no_matches(extent_of(rows, self._reach), rows.first), automaton, rows)
+            return self._named(no_matches(extent_of(rows, self._around), rows.first), automaton, rows)
         bits = row_bits(statements, rows, [self.conditions.near[key] for key in self._variables])
         if not self.conditions.far and moves is not None:
             try:
-                extent = extent_of(rows, self._reach)
+                extent = extent_of(rows, self._around)
                 to = _SKIPS[self._clause.skip.to]
                 table = find_matches(bits, rows.first, moves, to, rows.until, extent)
             except SkipFailure as failure:
@@ -211,7 +211,7 @@ class MatchFinder:
         self, search: Search, automaton: PositionAutomaton, rows: OrderedRows, marks: RowMarks | None
     ) -> MatchTable:
         skip, wanted = self._clause.skip, self._skipped()
-        extent = extent_of(rows, self._reach) or Extent.whole(rows.first)
+        extent = extent_of(rows, self._around) or Extent.whole(rows.first)
         resume = extent.begin.copy()
         starts: list[int] = []
         lengths: list[int] = []

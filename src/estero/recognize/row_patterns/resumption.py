@@ -15,14 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from estero.engine.row_patterns.row_matcher import Extent
+from estero.engine.walk.matches import places_of
 from estero.language.row_patterns.slots import Expression, Label, MatchNumber, Presence, Value
 from estero.language.row_patterns.tree import Anchor, RowPatternClause, nodes_of
-from estero.recognize.row_patterns.matches import Ints, Matches
+from estero.recognize.row_patterns.matches import Matches
 from estero.recognize.row_patterns.ordered_rows import PROGRESS, OrderedRows
 
 
 @dataclass(frozen=True)
-class Reach:
+class Surroundings:
     """How many rows behind a match are read, and how many before one; whether `earlier` ones count at all."""
 
     ahead: int
@@ -30,17 +31,17 @@ class Reach:
     earlier: bool
 
 
-def reach_of(clause: RowPatternClause, expressions: Iterable[Expression]) -> Reach:
+def surroundings_of(clause: RowPatternClause, expressions: Iterable[Expression]) -> Surroundings:
     """What the expressions and the pattern of a clause read beside a match."""
     slots = {slot for expression in expressions for slot in expression.slots}
     shifts = [slot.address.shift for slot in slots if isinstance(slot, Value | Presence | Label)]
     anchored = any(isinstance(node, Anchor) for node in nodes_of(clause.pattern))
     numbered = anchored or any(isinstance(slot, MatchNumber) for slot in slots)
     back = max((-shift for shift in shifts if shift < 0), default=0)
-    return Reach(max((shift for shift in shifts if shift > 0), default=0), back, numbered)
+    return Surroundings(max((shift for shift in shifts if shift > 0), default=0), back, numbered)
 
 
-WHOLE: Final = Reach(0, 0, earlier=False)
+WHOLE: Final = Surroundings(0, 0, earlier=False)
 
 
 def ends_with_partition(clause: RowPatternClause) -> bool:
@@ -48,7 +49,7 @@ def ends_with_partition(clause: RowPatternClause) -> bool:
     return any(isinstance(node, Anchor) and node.at == "end" for node in nodes_of(clause.pattern))
 
 
-def extent_of(rows: OrderedRows, reach: Reach) -> Extent | None:
+def extent_of(rows: OrderedRows, around: Surroundings) -> Extent | None:
     """The starts that are decided; None where all rows are known."""
     progress = rows.progress
     if progress is None:
@@ -57,20 +58,20 @@ def extent_of(rows: OrderedRows, reach: Reach) -> Extent | None:
     first, end = rows.first[:-1], rows.first[1:]
     ends = np.repeat(end, end - first)
     decided = (rows.until < ends) | progress.over
-    decided &= rows.until + reach.ahead <= ends
+    decided &= rows.until + around.ahead <= ends
     before = np.concatenate([[0], np.cumsum(decided)])
     stop = np.where(progress.ended, end, first + before[end] - before[first])
     begin = first + progress.begin
     return Extent(begin, np.maximum(begin, stop), np.where(progress.dropped == 0, first, -1))
 
 
-def remaining(table: pa.Table, rows: OrderedRows, matches: Matches, reach: Reach) -> pa.Table:
+def remaining(table: pa.Table, rows: OrderedRows, matches: Matches, around: Surroundings) -> pa.Table:
     """The rows of `table`, those in order, that the next piece begins with, with the columns `PROGRESS`."""
     progress = rows.progress
     assert progress is not None  # noqa: S101 - as in `extent_of`
     first, end = rows.first[:-1], rows.first[1:]
     resume = np.minimum(matches.resume, end)
-    kept = np.maximum(first, resume - max(reach.back, int(reach.earlier)))
+    kept = np.maximum(first, resume - max(around.back, int(around.earlier)))
     kept = np.where(progress.ended, end, kept)
     size = end - kept
     count = np.bincount(matches.partition, minlength=first.size).astype(np.int64)
@@ -82,15 +83,8 @@ def remaining(table: pa.Table, rows: OrderedRows, matches: Matches, reach: Reach
         "number": progress.number + count,
         "covered": np.maximum(covered - kept, 0),
     }
-    left = table.take(pa.array(ranges(kept, size)))
+    left = table.take(pa.array(places_of(kept, size)))
     for name in PROGRESS:
         place = left.schema.get_field_index(name)
         left = left.set_column(place, name, pa.array(np.repeat(values[name], size)))
     return left
-
-
-def ranges(first: Ints, size: Ints) -> Ints:
-    """The numbers from each first on, so many of each."""
-    before = np.concatenate([[0], np.cumsum(size)[:-1]]) if size.size else size
-    numbers: Ints = np.arange(int(size.sum()), dtype=np.int64) + np.repeat(first - before, size)
-    return numbers

@@ -23,7 +23,7 @@ from estero.spark.row_patterns.buckets import HELD, Buckets, Duty, Held
 from estero.spark.row_patterns.work import RowPatternWork
 from estero.spark.streams.bucket import FORMAT, refuse_other
 from estero.spark.streams.packing import GUARD, Packing, batch_of, blob_of
-from estero.spark.streams.stages import arrived
+from estero.spark.streams.stages import arrived, packing_tasks
 from estero.spark.streams.streaming import BUCKETS, METRICS, packed_schema
 from estero.spark.streams.watermark import DELAY
 from estero.spark.work import Batches, spark_schema
@@ -137,16 +137,7 @@ class RowPatternStages:
 
     def pack(self) -> Callable[[Batches], Batches]:
         """The function for ``mapInArrow`` over rows as they come."""
-        packing = Packing(self.duty.buckets, self.duty.packed)
-
-        def pack(batches: Batches) -> Batches:
-            from pyspark import TaskContext
-
-            spare_collector()
-            context = TaskContext.get()
-            return packing.packed(batches, 0 if context is None else context.partitionId())
-
-        return pack
+        return packing_tasks(Packing(self.duty.buckets, self.duty.packed))
 
     def turn(self) -> Callable[[tuple[int], Iterable[pd.DataFrame], GroupState], Frames]:
         """The function for ``applyInPandasWithState``, grouped by buckets."""

@@ -46,6 +46,19 @@ _HELD_BACK = 1 << 25
 """PySpark holds back what a worker gives until it has enough rows; this many bytes are enough, too."""
 
 
+def packing_tasks(packing: Packing) -> Callable[[Batches], Batches]:
+    """The function for ``mapInArrow`` that packs the rows of a task."""
+
+    def pack(batches: Batches) -> Batches:
+        from pyspark import TaskContext
+
+        spare_collector()
+        context = TaskContext.get()
+        return packing.packed(batches, 0 if context is None else context.partitionId())
+
+    return pack
+
+
 @dataclass(frozen=True, slots=True)
 class Stages:
     """The functions that workers run. PySpark sends what it has when there are more than `flush` rows."""
@@ -55,16 +68,7 @@ class Stages:
 
     def pack(self) -> Callable[[Batches], Batches]:
         """The function for ``mapInArrow`` over classified rows."""
-        packing = Packing(self.duty.buckets, self.duty.packed)
-
-        def pack(batches: Batches) -> Batches:
-            from pyspark import TaskContext
-
-            spare_collector()
-            context = TaskContext.get()
-            return packing.packed(batches, 0 if context is None else context.partitionId())
-
-        return pack
+        return packing_tasks(Packing(self.duty.buckets, self.duty.packed))
 
     def turn(self) -> Callable[[tuple[int], Iterable[pd.DataFrame], GroupState], Frames]:
         """The function for ``applyInPandasWithState``, grouped by buckets."""
