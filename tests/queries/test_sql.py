@@ -422,7 +422,10 @@ ANY = "1 AS x PATTERN (a) DEFINE a AS TRUE"
     ("text", "message"),
     [
         (f"SELECT y FROM tide MATCH_RECOGNIZE (ORDER BY hour MEASURES {ANY})", "the statement around"),
-        (f"SELECT * FROM nowhere MATCH_RECOGNIZE (ORDER BY hour MEASURES {ANY})", "nowhere does not exist"),
+        (
+            f"SELECT * FROM nowhere MATCH_RECOGNIZE (ORDER BY hour MEASURES {ANY})",
+            "give a table of that name: estero.sql(text, nowhere=table)",
+        ),
         (f"SELECT * FROM tide MATCH_RECOGNIZE (ORDER BY y MEASURES {ANY})", "there is no column 'y'"),
         (f"SELECT * FROM tide MATCH_RECOGNIZE (ORDER BY FIRST(hour) MEASURES {ANY})", "part of ORDER BY"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property
@@ -39,11 +40,16 @@ def in_words_of(purpose: str) -> Iterator[None]:
     except duckdb.Error as error:
         message = f"{purpose}: {' '.join(str(error).split(_PLACE)[0].split())}"
         if isinstance(error, _OF_TEXT):
-            raise QueryError(message) from error
+            unknown = _NO_TABLE.search(message)
+            hint = (
+                "" if unknown is None else f"give a table of that name: estero.sql(text, {unknown[1]}=table)"
+            )
+            raise QueryError(message, hint=hint) from error
         raise DataError(message) from error
 
 
 _PLACE: Final = "\n\nLINE "
+_NO_TABLE: Final = re.compile(r"Table with name (\w+) does not exist")
 _OF_TEXT: Final = (
     duckdb.BinderException,
     duckdb.CatalogException,
