@@ -18,7 +18,7 @@ from estero.language.tree.schema import EventLayout
 from estero.plan.division import thread_division_of
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.recognition import Recognition
-from estero.recognize.threads import channels
+from estero.recognize.threads import channels, ranges
 from estero.recognize.threads.channels import Channel
 from estero.recognize.threads.divided import Divided, _Idle
 from estero.recognize.threads.questions import Count
@@ -115,17 +115,63 @@ def test_what_cannot_be_divided_is_found_by_one(
     assert query.run(events, threads=2).count() == query.run(events, threads=1).count()
 
 
-def test_a_predicate_of_ones_own_is_called_by_one_thread(events: estero.Scan) -> None:
+ODD = "SELECT * WHERE A AS a ; B AS b FILTER odd(a.n) WITHIN 5 EVENTS"
+
+
+@pytest.fixture
+def few(events: estero.Scan, monkeypatch: pytest.MonkeyPatch) -> estero.Scan:
+    """Some thousand events, which several ranges share."""
+    monkeypatch.setattr(ranges, "SHORTEST", 1_000)
+    return estero.scan(events.events.slice(0, 6_000), type="type")
+
+
+def test_a_predicate_is_called_by_one_thread(few: estero.Scan) -> None:
     callers: set[int] = set()
 
     @estero.predicate
-    def odd(a: pa.Array) -> bool:
+    def odd(values: pa.Array) -> bool:
         callers.add(threading.get_ident())
-        return bool(a[0].as_py() % 2)
+        return bool(values[0].as_py() % 2)
 
-    query = estero.query("SELECT * WHERE A AS a ; B AS b FILTER odd(a.n) WITHIN 5 EVENTS")
-    assert len(list(query.run(events, threads=2)[:100])) == 100
+    assert len(list(estero.query(ODD).run(few, threads=2)[:100])) == 100
     assert len(callers) == 1
+
+
+def test_a_predicate_is_called_by_several_threads_at_once_where_it_says_so(few: estero.Scan) -> None:
+    both_call = threading.Barrier(2)
+    callers: set[int] = set()
+
+    @estero.predicate(parallel=True)
+    def odd(values: pa.Array) -> bool:
+        if threading.get_ident() not in callers:
+            callers.add(threading.get_ident())
+            both_call.wait(timeout=60)
+        return bool(values[0].as_py() % 2)
+
+    several = estero.query(ODD).run(few, threads=2).to_arrow()
+    assert len(callers) == 2
+    estero.predicate(name="odd")(lambda values: bool(values[0].as_py() % 2))
+    assert several == estero.query(ODD).run(few, threads=2).to_arrow()
+
+
+def test_what_a_predicate_raises_in_a_thread_is_the_error_of_the_run(few: estero.Scan) -> None:
+    @estero.predicate(parallel=True)
+    def odd(values: pa.Array) -> bool:
+        if values[0].as_py() > 5_000:
+            raise ArithmeticError("no such number")
+        return True
+
+    with pytest.raises(estero.DataError, match="odd") as raised:
+        estero.query(ODD).run(few, threads=2).count()
+    assert isinstance(raised.value.__cause__, ArithmeticError)
+
+
+def test_explain_says_how_a_predicate_may_be_called_by_threads() -> None:
+    estero.predicate(bool, name="odd")
+    one = "one thread, because odd may be called by one thread at a time, unless"
+    assert one in str(estero.query(ODD).explain())
+    estero.predicate(parallel=True, name="odd")(bool)
+    assert "threads share ranges of events" in str(estero.query(ODD).explain())
 
 
 def test_explain_says_what_threads_share() -> None:

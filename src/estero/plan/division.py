@@ -145,9 +145,9 @@ class ThreadDivision:
 
 def thread_division_of(plan: Plan) -> ThreadDivision:
     """What threads may divide of the work of `plan`."""
-    if plan.predicates:
-        names = ", ".join(plan.predicates)
-        return ThreadDivision(why_not=f"{names} of your own may not be called by several threads at once")
+    if names := ", ".join(name for name, called in plan.predicates.items() if not called.parallel):
+        why_not = f"{names} may be called by one thread at a time, unless it is registered with parallel=True"
+        return ThreadDivision(why_not=why_not)
     why_no_ranges, across = _why_no_ranges(plan), _across_keys(plan)
     by_keys = plan.keyed and not across
     why_not = "" if by_keys or not why_no_ranges else (across if plan.keyed else "") or why_no_ranges

@@ -16,11 +16,13 @@ def predicate(function: Function, /) -> Function: ...
 
 
 @overload
-def predicate(*, name: str | None = None) -> Callable[[Function], Function]: ...
+def predicate(*, name: str | None = None, parallel: bool = False) -> Callable[[Function], Function]: ...
 
 
 @checked
-def predicate(function: Function | None = None, /, *, name: str | None = None) -> object:
+def predicate(
+    function: Function | None = None, /, *, name: str | None = None, parallel: bool = False
+) -> object:
     """Makes a function a predicate that queries can call: ``FILTER spread(a.price, b.price, 5)``.
 
     It is called once for each complex event that the rest of the query lets pass, with one argument for each
@@ -34,6 +36,10 @@ def predicate(function: Function | None = None, /, *, name: str | None = None) -
     and called there, in all tasks that share the work. Given ``X``, the table has positions, for which one
     task has to number all events: ``X.a`` spares that.
 
+    A query that calls a function is recognized by one thread, which calls it for one complex event after the
+    other. With `parallel` the function may be called by several threads at once, and the query runs on as
+    many cores as any other: say so where it changes nothing that its calls share.
+
     Raises ValueError for a name that a query cannot say or that is built in, and TypeError for a function
     that cannot be called with positional arguments alone.
 
@@ -45,7 +51,7 @@ def predicate(function: Function | None = None, /, *, name: str | None = None) -
     """
 
     def as_predicate(function: Function) -> Function:
-        register(function, name)
+        register(function, name, parallel=parallel)
         return function
 
     return as_predicate if function is None else as_predicate(function)

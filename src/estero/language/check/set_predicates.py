@@ -19,12 +19,16 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class RegisteredPredicate:
-    """A predicate by name; it takes at least `least` and at most `most` arguments (None: any number)."""
+    """A predicate by name; it takes at least `least` and at most `most` arguments (None: any number).
+
+    `parallel`: several threads may call it at once.
+    """
 
     name: str
     function: Function
     least: int
     most: int | None
+    parallel: bool = False
 
     @property
     def arguments(self) -> str:
@@ -63,8 +67,10 @@ class RegisteredPredicate:
 _REGISTERED: Final[dict[str, RegisteredPredicate]] = {}
 
 
-def register(function: Function, name: str | None = None) -> RegisteredPredicate:
+def register(function: Function, name: str | None = None, *, parallel: bool = False) -> RegisteredPredicate:
     """Registers `function` under `name` or its own name, and replaces an earlier one of that name.
+
+    `parallel` says that several threads may call it at once.
 
     Raises ValueError for a name that a query cannot write or that is built in, and TypeError for a function
     that cannot be called with positional arguments alone.
@@ -74,7 +80,7 @@ def register(function: Function, name: str | None = None) -> RegisteredPredicate
         raise TypeError(f"a predicate is a function, not {function!r}")
     _check_name(called)
     least, most = _positional(function, called)
-    predicate = RegisteredPredicate(called, function, least, most)
+    predicate = RegisteredPredicate(called, function, least, most, parallel)
     _REGISTERED[called] = predicate
     return predicate
 
