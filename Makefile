@@ -66,6 +66,7 @@ lint: setup      ## style, formatting and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell --dictionary - --dictionary docs/words.txt $(PROSE)
+	$(BIN)/proselint check --config docs/proselint.json $(filter %.md,$(PROSE)) docs/*.md tests/README.md benchmarks/README.md
 
 types: setup     ## static types, strictly
 	$(BIN)/mypy
