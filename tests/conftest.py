@@ -82,7 +82,7 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-_ON_SPARK = {f"Spark, {tasks} tasks": tasks for tasks in (1, 2, 7)}
+_ON_SPARK = {f"Spark, {tasks} tasks": tasks for tasks in (1, 7)}
 
 
 @pytest.fixture(

@@ -136,7 +136,7 @@ class SparkStream(Engine):
         files(cut(events, seed=2, most=events.num_rows - 1), self.place / "events")
         schema = self.spark.createDataFrame(events).schema
         stream = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-        few = 3  # buckets: each takes its time in each micro-batch
+        few = 2  # buckets: each takes its time in each micro-batch
         found = recognize(stream.parquet(str(self.place / "events")), query, **layout, partitions=few)
         writer = found.writeStream.format("parquet").trigger(availableNow=True)
         writer = writer.option("checkpointLocation", str(self.place / "checkpoint"))

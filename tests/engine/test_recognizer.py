@@ -55,6 +55,7 @@ def test_counts_are_exact_beyond_64_bits(events: int) -> None:
         assert counts == [2**place for place in range(events)]
 
 
+@pytest.mark.long
 def test_counts_in_a_window_are_exact_beyond_64_bits() -> None:
     recognizer, bits = recognizer_of("A+", window=99, counting=True)
     for roots in recognizer.push(batch_of("A" * 300, bits)):

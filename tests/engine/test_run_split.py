@@ -156,6 +156,7 @@ def test_the_first_event_of_a_stream_gets_its_bit(
     check(toy, events, cuts, keyed=keyed, first_bit=1, ordinals=ordinals)
 
 
+@pytest.mark.long
 def test_keys_are_remembered_where_their_first_event_matters() -> None:
     keys = 80_000  # more than the first capacity for nodes
 

@@ -110,6 +110,7 @@ def test_numbers_beyond_words_are_exact(pattern: str, window: int | None, keyed:
 
 @pytest.mark.parametrize("window", [300, 700])
 @pytest.mark.parametrize("pattern", ["A ; B+ ; C", "(A OR B)+ ; C"])
+@pytest.mark.long
 def test_numbers_get_long_and_short_again_from_batch_to_batch(pattern: str, window: int) -> None:
     draw = random.Random(window)
     letters = "".join(
@@ -152,6 +153,7 @@ def blocks_in_words(letters: str, monkeypatch: pytest.MonkeyPatch) -> int:
     return looked
 
 
+@pytest.mark.long
 def test_a_few_long_numbers_do_not_make_all_blocks_short(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -161,6 +163,7 @@ def test_a_few_long_numbers_do_not_make_all_blocks_short(
     assert blocks_in_words(burst, monkeypatch) < 1.1 * blocks_in_words(letters, monkeypatch)
 
 
+@pytest.mark.long
 def test_blocks_get_longer_again_behind_many_long_numbers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

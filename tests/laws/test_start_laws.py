@@ -223,6 +223,7 @@ def _many(size: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("text", ["LONGEST DISJOINT", "SHORTEST", "LONGEST", "SHORTEST DISJOINT"])
+@pytest.mark.long
 def test_long_streams_with_keys_are_forgotten_and_remembered(text: str) -> None:
     events = _many(30_000)
     query = estero.query(f"SELECT {text} * WHERE A+ ; B PARTITION BY k WITHIN 60 [time]")
@@ -238,6 +239,7 @@ def test_long_streams_with_keys_are_forgotten_and_remembered(text: str) -> None:
     assert len(wanted) > 1_000
 
 
+@pytest.mark.long
 def test_batches_that_are_longer_than_what_is_remembered() -> None:
     size = 200_000
     events = pa.table({"type": np.where(np.arange(size) % 10 == 9, "B", "A"), "time": np.arange(size)})
