@@ -85,18 +85,30 @@ def spark() -> Iterator[SparkSession]:
 _ON_SPARK = {f"Spark, {tasks} tasks": tasks for tasks in (1, 7)}
 
 
+_BOUNDED = [
+    "in process",
+    "pushed",
+    "one by one",
+    "restored",
+    *(pytest.param(name, marks=pytest.mark.spark) for name in _ON_SPARK),
+]
+
+
 @pytest.fixture(
-    params=[
-        "in process",
-        "pushed",
-        "one by one",
-        "restored",
-        *(pytest.param(name, marks=pytest.mark.spark) for name in _ON_SPARK),
-        pytest.param("stream on Spark", marks=[pytest.mark.spark, pytest.mark.slow]),
-    ]
+    params=[*_BOUNDED, pytest.param("stream on Spark", marks=[pytest.mark.spark, pytest.mark.slow])]
 )
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     """Each engine in turn."""
+    return _engine(request, tmp_path)
+
+
+@pytest.fixture(params=_BOUNDED)
+def bounded_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
+    """Each engine in turn but streams on Spark: for conditions, which Spark evaluates as in a batch."""
+    return _engine(request, tmp_path)
+
+
+def _engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     match request.param:
         case "in process":
             return InProcess()

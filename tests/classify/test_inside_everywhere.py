@@ -85,8 +85,10 @@ CASES = [
 
 
 @pytest.mark.parametrize(("query", "values"), CASES)
-def test_conditions_keys_and_aggregates_read_them(engine: Engine, query: str, values: list[Any]) -> None:
-    found = [row["v"] for row in engine.rows(query, EVENTS, LAYOUT)]
+def test_conditions_keys_and_aggregates_read_them(
+    bounded_engine: Engine, query: str, values: list[Any]
+) -> None:
+    found = [row["v"] for row in bounded_engine.rows(query, EVENTS, LAYOUT)]
     assert sorted(found, key=repr) == sorted(values, key=repr)
 
 
