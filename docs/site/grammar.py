@@ -23,15 +23,24 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
 GRAMMARS: Final = Path(__file__).parents[2] / "src" / "estero" / "language" / "syntax"
-OF_GRAMMARS: Final = lark.Lark.open(str(Path(lark.__file__).parent / "grammars" / "lark.lark"), parser="lalr", maybe_placeholders=False)
+OF_GRAMMARS: Final = lark.Lark.open(
+    str(Path(lark.__file__).parent / "grammars" / "lark.lark"), parser="lalr", maybe_placeholders=False
+)
+    str(Path(lark.__file__).parent / "grammars" / "lark.lark"), parser="lalr", maybe_placeholders=False
+)
 """Lark's own grammar of grammars."""
 SHOWN: Final = {"NAME", "QUOTED", "PARAMETER", "STRING", "FLOAT", "INT", "VARIABLE", "QUANTIFIER"}
 """Tokens that are drawn as a name, because what they stand for is a regular expression."""
-KEYWORDS: Final = {"_WHEN": "WHEN", "_THEN": "THEN", "_ELSE": "ELSE", "_END": "END", "_DISTINCT": "DISTINCT"} | {
-    "_CASE": "CASE",
-    "STRATEGY": "ANY … LONGEST",
+KEYWORDS: Final = {
     "PER": "PER",
     "PERMUTE": "PERMUTE",
+    "STRATEGY": "ANY | STRICT | MAX | NEXT | LAST | LONGEST | SHORTEST | DISJOINT",
+    "_CASE": "CASE",
+    "_DISTINCT": "DISTINCT",
+    "_ELSE": "ELSE",
+    "_END": "END",
+    "_THEN": "THEN",
+    "_WHEN": "WHEN",
 }
 """Tokens that are keywords in one place only (language/syntax/cases.py)."""
 
@@ -155,6 +164,7 @@ class GrammarDirective(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
+        """The diagrams, and what the tokens stand for."""
         name = self.arguments[0]
         for source in (name, "shared"):
             self.env.note_dependency(str(GRAMMARS / f"{source}.lark"))
@@ -171,9 +181,7 @@ class GrammarDirective(SphinxDirective):
         tokens = nodes.definition_list()
         for token, pattern in patterns_of(name).items():
             meaning = nodes.paragraph("", "", nodes.literal(text=pattern))
-            tokens += nodes.definition_list_item(
-                "", nodes.term(text=token), nodes.definition("", meaning)
-            )
+            tokens += nodes.definition_list_item("", nodes.term(text=token), nodes.definition("", meaning))
         yield tokens
 
 

@@ -32,7 +32,7 @@ class Ceql(SqlLexer):
 def resolved(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.Element
 ) -> nodes.Element | None:
-    """Where a name leads that Sphinx does not know: to ``estero.`` and the name; None where it has to warn."""
+    """Where a name that Sphinx does not know leads: to ``estero.`` and it; None where Sphinx has to warn."""
     target = str(node.get("reftarget", ""))
     if node.get("refdomain") != "py":
         return None
@@ -42,7 +42,7 @@ def resolved(
         if "." in target and name in python.objects:
             entry = python.objects[name]
             return make_refnode(app.builder, str(node["refdoc"]), entry.docname, entry.node_id, content, name)
-    must = node.get("reftype") == "obj" and "." in target and target.split(".")[0] not in OTHERS
+    must = node.get("reftype") == "obj" and "." in target and target.split(".", maxsplit=1)[0] not in OTHERS
     return None if must else content
 
 
