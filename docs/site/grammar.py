@@ -26,8 +26,6 @@ GRAMMARS: Final = Path(__file__).parents[2] / "src" / "estero" / "language" / "s
 OF_GRAMMARS: Final = lark.Lark.open(
     str(Path(lark.__file__).parent / "grammars" / "lark.lark"), parser="lalr", maybe_placeholders=False
 )
-    str(Path(lark.__file__).parent / "grammars" / "lark.lark"), parser="lalr", maybe_placeholders=False
-)
 """Lark's own grammar of grammars."""
 SHOWN: Final = {"NAME", "QUOTED", "PARAMETER", "STRING", "FLOAT", "INT", "VARIABLE", "QUANTIFIER"}
 """Tokens that are drawn as a name, because what they stand for is a regular expression."""

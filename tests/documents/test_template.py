@@ -14,9 +14,8 @@ from repository import REPOSITORY
 
 def test_the_template_passes_its_tests(tmp_path: Path) -> None:
     project = tmp_path / "rules"
-    shutil.copytree(
-        REPOSITORY / "examples" / "template", project, ignore=shutil.ignore_patterns("__pycache__")
-    )
+    template = REPOSITORY / "examples" / "template"
+    shutil.copytree(template, project, ignore=shutil.ignore_patterns("__pycache__"))
     sources = Path(estero.__file__).parents[1]
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],

@@ -26,9 +26,7 @@ def main() -> None:
 
     if names["answer"].count() != 45 or not library().is_native:
         raise SystemExit("the first example of README gives another answer, or runs without machine code")
-    print(
-        f"Python {sys.version.split()[0]}, {platform_name()}: the first example runs, {names['estero'].__file__}"
-    )
+    print(f"Python {sys.version.split()[0]}, {platform_name()}: the first example runs")
 
 
 if __name__ == "__main__":

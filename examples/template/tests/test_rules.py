@@ -11,15 +11,12 @@ from estero.testing import assert_matches
 
 RULES = {file.stem: file for file in (Path(__file__).parents[1] / "rules").glob("*.ceql")}
 TRIES = " ".join(f"failed(user=ann)@{second}s" for second in range(5))
+ORDERS = "ordered(id=1)@0h ordered(id=2)@1h shipped(id=2)@3h ordered(id=3)@60h"
 CASES = [
     ("guessed_password", f"{TRIES} ok(user=ann)@9s", [{"failed": [0, 1, 2, 3, 4], "ok": 5}]),
     ("guessed_password", f"{TRIES} ok(user=bob)@9s", []),
     ("guessed_password", f"{TRIES} ok(user=ann)@2m", []),
-    (
-        "order_not_shipped",
-        "ordered(id=1)@0h ordered(id=2)@1h shipped(id=2)@3h ordered(id=3)@60h",
-        [{"ordered": 0}],
-    ),
+    ("order_not_shipped", ORDERS, [{"ordered": 0}]),
 ]
 
 
