@@ -19,7 +19,7 @@ author = "The Estero developers"
 copyright = "the Estero developers, Apache-2.0"  # noqa: A001 (Sphinx's own name)
 release = version = estero.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.viewcode", "myst_nb", "references", "grammar"]
+extensions = ["sphinx.ext.autodoc", "myst_nb", "references", "grammar"]
 root_doc = "docs/site/index"
 include_patterns = [
     "README.md",
