@@ -11,7 +11,7 @@ DELTA  := .venv-delta
 PROSE  := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs src kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help setup kernels wheels connectors run test delta check lint types imports interpreted extras platforms docs examples pictures pages lock clean
+.PHONY: help setup kernels wheels connectors run test delta check lint types imports interpreted extras platforms docs examples pictures pages site sdist lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 22
@@ -24,6 +24,9 @@ kernels: $(READY) ## machine code of the kernels, as far as their sources have c
 wheels: $(READY) ## wheels for all platforms, in dist
 	for platform in linux-x86_64 linux-aarch64 macos-arm64 macos-x86_64 windows-x86_64; do \
 		ESTERO_PLATFORM=$$platform $(BIN)/python -m hatchling build --target wheel || exit 1; done
+
+sdist: $(READY)  ## the sources as they are published, in dist
+	$(BIN)/python -m hatchling build --target sdist
 
 $(READY): requirements.lock requirements-java.lock pyproject.toml hatch_build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Estero needs Python 3.11 or newer, and this is " + sys.version.split()[0] + ": try make PYTHON=python3.12 setup")'
@@ -95,6 +98,10 @@ pictures: setup  ## draws docs/pictures anew
 
 pages: setup     ## docs/errors.md and build/docs/errors.md anew, from the table of errors
 	$(BIN)/python tests/language/error_page.py
+
+site: setup      ## the documentation as a site, in build/site: links and names checked, tutorials run
+	PYTHONPATH=src $(BIN)/python -m sphinx --conf-dir docs/site --fail-on-warning --keep-going --quiet . build/site
+	@echo "build/site/index.html"
 
 lock:            ## the lock files anew, from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --extra spark --extra plot --group dev $(LOCK) --output-file requirements.lock

@@ -93,3 +93,10 @@ def test_completion_is_for_three_shells(tmp_path: Path, shell: str, said: str) -
         assert (result.exit_code, result.stdout) == (2, "")
         assert f"{said}, and completion is for bash, zsh and fish" in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_line_of_readme_gives_a_shell_its_completion() -> None:
+    line = {"_ESTERO_COMPLETE": "bash_source"}
+    result = CliRunner().invoke(app, [], prog_name="estero", env=line)
+    assert result.exit_code == 0, result.stderr
+    assert "complete -o nosort -F _estero_completion estero" in result.stdout

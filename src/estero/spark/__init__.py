@@ -126,7 +126,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     ``rows="events"`` gives one row for each marked event and label, as `Answer.rows` does: ``match``,
     ``label``, with positions ``position``, the partition columns, and the attributes of all labels. ``match``
     is a signed 64-bit number, the same in every run, on every cluster: Spark's ``xxhash64`` of the partition
-    columns, start, end and marks (`estero.spark.rows`). Without positions times and shown attributes stand
+    columns, start, end and marks. Without positions times and shown attributes stand
     for them, so complex events that look the same share a number: ask for positions, or show what differs.
 
     A query with PARTITION BY runs in parallel, `partitions` tasks sharing its keys (default: as many as
