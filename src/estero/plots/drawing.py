@@ -112,6 +112,7 @@ def _guard(guard: Guard, names: Sequence[str]) -> str:
 
 
 def width_of(lines: Sequence[ArcText]) -> float:
+    """The width of the longest line, in inches."""
     return max(len(line.text) for line in lines) * LETTER
 
 
