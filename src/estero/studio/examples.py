@@ -17,7 +17,7 @@ EXAMPLES: Final = (
         """\
 SELECT warm[time, value], cold[time, value]
 WHERE Temperature AS warm ; Temperature AS cold
-FILTER warm.value - cold.value > 2.5
+FILTER warm.value - cold.value > 1.5
 PARTITION BY [station]
 WITHIN 30 MINUTES
 """,
@@ -43,7 +43,7 @@ WITHIN 10 MINUTES
 """,
     ),
     Example(
-        "Any three: billions",
+        "Any four: billions",
         """\
 SELECT a[value], b[value], c[value], d[value]
 WHERE Wind AS a ; Humidity AS b ; Temperature AS c ; Wind AS d

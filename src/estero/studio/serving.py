@@ -36,7 +36,7 @@ def serve_page(
     try:
         reply, _ = worker.ask({"kind": "hello"})
         if "error" in reply:
-            opening.session().stream.table  # noqa: B018 (raises what is wrong, in full)
+            opening.session().stream.scan  # noqa: B018 (raises what is wrong, in full)
             raise RuntimeError(str(reply["error"]))
         host, port = listening.getsockname()
         address = f"http://{host}:{port}/?token={token}"

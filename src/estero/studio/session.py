@@ -149,11 +149,15 @@ class Session:
 
     def check(self, message: Message) -> dict[str, Any]:
         """The errors of the text, each with its place, its hint, and changes that the hint asks for."""
-        text = _text(message)
-        errors = check(text, self.stream.scan)
+        text, values = _text(message), _values(message)
+        errors = self._complaints(text, values)
         told = []
         for number, error in enumerate(errors):
-            fixes = fixes_of(error, errors, self._complaints) if number < _MOST_FIXED else []
+            fixes = []
+            if number < _MOST_FIXED:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", EsteroWarning)
+                    fixes = fixes_of(error, errors, lambda mended: self._complaints(mended, values))
             told.append(
                 {
                     "message": legible(error.message),
@@ -281,14 +285,22 @@ class Session:
 
     # ---------------------------------------------------------------------- inside
 
-    def _complaints(self, text: str) -> list[QueryError]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EsteroWarning)
+    def _complaints(self, text: str, values: dict[str, object]) -> list[QueryError]:
+        """The errors of a text; with parameters, those over the events once all of them have values."""
+        if "$" not in text:
             return check(text, self.stream.scan)
+        errors = check(text)
+        if errors or not (parameters := Query(text).parameters):
+            return errors or check(text, self.stream.scan)
+        if not set(parameters) <= values.keys():
+            return []
+        try:
+            return Query(text).bind({name: values[name] for name in parameters}).check(self.stream.scan)
+        except QueryError as error:
+            return [error, *error.others]
 
     def _query(self, message: Message) -> Query:
-        asked = self._remembered(message)
-        return asked.query
+        return self._remembered(message).query
 
     def _answer(self, message: Message) -> Answer:
         return self._remembered(message).answer

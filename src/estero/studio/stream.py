@@ -67,6 +67,7 @@ class Stream:
     def scan(self) -> Scan:
         """The events as queries read them."""
         mapped = self.source.type_column not in (None, *self.source.columns)
+        self.table  # noqa: B018 (which is also to know whether they can be read)
         if mapped and not self.source.one_shot:
             return self.asked
         if mapped:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from contextlib import suppress
@@ -10,6 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from estero.errors import EsteroError
 from estero.studio.opening import Opening
 from estero.studio.session import Message, Reply
 
@@ -45,19 +47,24 @@ class Worker:
         with self._lock:
             self._wish.clear()
             self._cancelled_at = None
-            connection = self._started()
-            ends = monotonic() + self._opening.seconds + GRACE
             self._reading = True
+            ends = math.inf
             try:
+                connection, wrong = self._started()
+                if wrong is not None:
+                    return _told(message, wrong)
+                ends = monotonic() + self._opening.seconds + GRACE
                 connection.send(dict(message))
-                while not connection.poll(0.05):
-                    if self._overdue(ends):
-                        return self._ended(message, ends)
-                return cast(Reply, connection.recv())
+                return cast(Reply, self._heard(connection, ends))
             except (EOFError, OSError):
                 return self._ended(message, ends)
             finally:
                 self._reading = False
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a question is asked now."""
+        return self._reading
 
     def cancel(self) -> None:
         """Has the question that is asked now stop, or ends its process if it does not within `GRACE`."""
@@ -72,20 +79,28 @@ class Worker:
             process.kill()
             process.join()
 
-    def _started(self) -> Connection:
+    def _started(self) -> tuple[Connection, str | None]:
+        """The connection to the process, which has read the events; or what is wrong with them."""
         if self._process is not None and self._process.is_alive() and self._connection is not None:
-            return self._connection
+            return self._connection, None
         self._connection, theirs = self._context.Pipe()
         self._process = self._context.Process(
             target=serve, args=(self._opening, theirs, self._wish, self._memory), daemon=True
         )
         self._process.start()
         theirs.close()
-        return self._connection
+        wrong = cast("str | None", self._heard(self._connection, math.inf))
+        if wrong is not None:
+            self.close()
+        return self._connection, wrong
 
-    def _overdue(self, ends: float) -> bool:
-        cancelled = self._cancelled_at is not None and monotonic() > self._cancelled_at + GRACE
-        return cancelled or monotonic() > ends
+    def _heard(self, connection: Connection, ends: float) -> object:
+        """What the process sends; EOFError where it must be, or has been, ended."""
+        while not connection.poll(0.05):
+            cancelled = self._cancelled_at is not None and monotonic() > self._cancelled_at + GRACE
+            if cancelled or monotonic() > ends:
+                raise EOFError
+        return connection.recv()
 
     def _ended(self, message: Message, ends: float) -> Reply:
         """What is told of a question whose process has ended, or is ended now."""
@@ -96,7 +111,11 @@ class Worker:
         else:
             why = "the question ended its process, most likely for want of memory: ask for less"
         self.close()
-        return {"kind": message.get("kind"), "error": why, "notes": [], "ms": 0}, []
+        return _told(message, why)
+
+
+def _told(message: Message, error: str) -> Reply:
+    return {"kind": message.get("kind"), "error": error, "notes": [], "ms": 0}, []
 
 
 def serve(opening: Opening, connection: Connection, wish: Event, memory: int | None) -> None:
@@ -104,16 +123,19 @@ def serve(opening: Opening, connection: Connection, wish: Event, memory: int | N
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
-    session = opening.session(cancelled=wish.is_set)
-    limited = memory is None
+    try:
+        session = opening.session(cancelled=wish.is_set)
+        session.stream.scan  # noqa: B018 (reads the events)
+        connection.send(None)
+    except (EsteroError, OSError, MemoryError) as error:
+        connection.send(str(error))
+        return
+    if memory is not None:
+        limit_memory(memory)
     with suppress(EOFError):
         while True:
             message: dict[str, Any] = connection.recv()
-            reply = session.answer(message)
-            connection.send(reply)
-            if not limited and "error" not in reply[0] and memory is not None:
-                limited = True  # the events have been read by now
-                limit_memory(memory)
+            connection.send(session.answer(message))
 
 
 def limit_memory(more: int) -> None:
