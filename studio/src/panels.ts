@@ -59,7 +59,7 @@ function labelCell(label: Label, row: Row, left: string[], event: (position: num
     const position = label.positions[i]!;
     const said = Object.entries(values).filter(([name]) => !left.includes(name) && !(name in row.partition))
       .map(([name, value]) => h("span", { class: "value" }, h("i", {}, name), ` ${cell(value, row.values["start_time"])}`));
-    return h("li", {}, h("button", { type: "button", class: "event-link", "aria-label": `Event ${position}`, title: `Event ${grouped(position)}`, click: () => event(position) }, grouped(position)), ...said);
+    return h("li", {}, h("button", { type: "button", class: "event-link", "aria-label": `Event ${grouped(position)}`, title: `Event ${grouped(position)}`, click: () => event(position) }, grouped(position)), ...said);
   });
   const more = label.count - Math.min(label.events.length, SHOWN);
   return h("ul", { class: "events" }, ...events, more > 0 && h("li", { class: "quiet" }, `and ${grouped(more)} more`));

@@ -74,7 +74,9 @@ def test_nothing_is_there_without_the_token(client: TestClient, path: str, query
     assert TOKEN not in answer.text
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:4242", "127.0.0.1.evil.example", "0.0.0.0", ""])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:4242", "127.0.0.1.evil.example", "0.0.0.0", ""]
+)
 def test_another_host_is_refused(client: TestClient, host: str) -> None:
     assert client.get(f"/?token={TOKEN}", headers={"host": host}).status_code == 403
 
@@ -85,7 +87,9 @@ def test_this_machine_has_several_names_and_a_tunnel_another_port(client: TestCl
     assert client.get(f"/?token={TOKEN}", headers=headers).status_code == 200
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "http://127.0.0.1:1", "https://127.0.0.1:4242", "null"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "http://127.0.0.1:1", "https://127.0.0.1:4242", "null"]
+)
 def test_another_origin_is_refused(client: TestClient, origin: str) -> None:
     answer = client.post(f"/message?token={TOKEN}", content="{}", headers={"origin": origin})
     assert answer.status_code == 403
@@ -123,7 +127,17 @@ def test_queries_of_the_directory_are_opened_and_saved(client: TestClient, folde
 @pytest.mark.parametrize("kind", ["open", "save"])
 @pytest.mark.parametrize(
     "name",
-    ["../secret.ceql", "/etc/passwd", "notes.txt", "link.ceql", "..\\secret.ceql", ".ceql", "", "sub/x.ceql", "one.ceql/"],
+    [
+        "../secret.ceql",
+        "/etc/passwd",
+        "notes.txt",
+        "link.ceql",
+        "..\\secret.ceql",
+        ".ceql",
+        "",
+        "sub/x.ceql",
+        "one.ceql/",
+    ],
 )
 def test_no_other_file_is(client: TestClient, folder: Path, kind: str, name: str) -> None:
     reply = told(client, {"kind": kind, "name": name, "text": "changed"})
@@ -134,4 +148,6 @@ def test_no_other_file_is(client: TestClient, folder: Path, kind: str, name: str
 
 
 def test_a_file_that_cannot_be_read_is_named(client: TestClient) -> None:
-    assert told(client, {"kind": "open", "name": "none.ceql"})["error"] == "none.ceql: No such file or directory"
+    assert (
+        told(client, {"kind": "open", "name": "none.ceql"})["error"] == "none.ceql: No such file or directory"
+    )

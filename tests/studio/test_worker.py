@@ -57,7 +57,9 @@ def test_a_question_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "GRACE", 0.2)
     worker = Worker(Opening(seconds=0.5))
     worker.ask({"kind": "hello"})
-    assert worker.ask({"kind": "run", "text": SLOW})[0]["error"].startswith("this takes longer than 0.5 seconds")
+    assert worker.ask({"kind": "run", "text": SLOW})[0]["error"].startswith(
+        "this takes longer than 0.5 seconds"
+    )
     assert worker.ask({"kind": "check", "text": "SELECT"})[0]["errors"]
     worker.close()
 

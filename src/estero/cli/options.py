@@ -188,7 +188,6 @@ _EVENT_OPTIONS = (
 )
 
 
-
 class _Events(click.Argument):
     """The argument for the events."""
 

@@ -83,9 +83,7 @@ def studio(
     )
     listening = _listening(port)
     folder = Folder((path.parent if path is not None else Path()).resolve())
-    serve_page(
-        opening, listening, folder, memory=int(memory * _GIGABYTE), browser=not no_browser, say=_say
-    )
+    serve_page(opening, listening, folder, memory=int(memory * _GIGABYTE), browser=not no_browser, say=_say)
 
 
 def with_studio_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -118,4 +116,3 @@ def _listening(port: int | None) -> socket.socket:
             param_hint="--port",
         ) from None
     return listening
-

@@ -102,9 +102,7 @@ def way_of(
     ]
 
 
-def _bits(
-    plan: Plan, cea: CEA, stream: Stream, start: int, end: int
-) -> tuple[NDArray[np.int64], list[int]]:
+def _bits(plan: Plan, cea: CEA, stream: Stream, start: int, end: int) -> tuple[NDArray[np.int64], list[int]]:
     """The positions of the events that a run reads from `start` to `end`, and which predicates are true."""
     predicates = tuple(predicate for predicate in cea.predicates if predicate != FIRST)
     asked = replace(plan.classification, predicates=predicates, keep_all=True, payload=(), values=())

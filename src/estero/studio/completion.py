@@ -10,7 +10,6 @@ from typing import Any, Final
 from estero.language.syntax.clauses import clause_at_end, unclosed
 from estero.language.syntax.parser import accepted_at_end
 from estero.language.syntax.recover import read
-
 from estero.language.tree.functions import AGGREGATES, SCALAR_FUNCTIONS, SET_PREDICATES
 from estero.language.tree.schema import Schema
 from estero.language.tree.selection import label_types
@@ -99,7 +98,9 @@ class _Place:
     def _keywords(self, clause: str, accepted: frozenset[str]) -> Iterator[Option]:
         for word in KEYWORDS:
             if not accepted or word in accepted or f"_{word}" in accepted:
-                yield Option({"PARTITION": "PARTITION BY", "CONSUME": "CONSUME BY"}.get(word, word), "keyword")
+                yield Option(
+                    {"PARTITION": "PARTITION BY", "CONSUME": "CONSUME BY"}.get(word, word), "keyword"
+                )
         if clause == "SELECT" and self.before.rstrip().upper().endswith("SELECT"):
             yield from (Option(word, "keyword", "strategy") for word in vocabulary()["modifier"])
 

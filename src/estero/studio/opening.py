@@ -33,6 +33,4 @@ class Opening:
                 title=self.title or "A cold night on five farms",
                 cancelled=cancelled,
             )
-        return Session(
-            self.scan, text=self.text, seconds=self.seconds, title=self.title, cancelled=cancelled
-        )
+        return Session(self.scan, text=self.text, seconds=self.seconds, title=self.title, cancelled=cancelled)

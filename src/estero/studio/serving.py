@@ -41,7 +41,9 @@ def serve_page(
         host, port = listening.getsockname()
         address = f"http://{host}:{port}/?token={token}"
         server = uvicorn.Server(
-            uvicorn.Config(app, log_level="error", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
+            uvicorn.Config(
+                app, log_level="error", access_log=False, lifespan="off", timeout_graceful_shutdown=1
+            )
         )
         say(address)
         text = str(reply["text"])

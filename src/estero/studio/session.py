@@ -197,7 +197,9 @@ class Session:
     def automaton(self, message: Message) -> dict[str, Any]:
         """The automaton laid out, and the words of the plan."""
         explanation = self._query(message).explain(self.stream.scan)
-        sections = [{"title": title, "body": legible(body, lines=True)} for title, body in explanation.sections()]
+        sections = [
+            {"title": title, "body": legible(body, lines=True)} for title, body in explanation.sections()
+        ]
         return {"automaton": drawn(explanation.plan), "sections": sections}
 
     def run(self, message: Message) -> dict[str, Any]:

@@ -210,7 +210,9 @@ class Stream:
     @cache  # noqa: B019 (as long as the stream)
     def _lanes_by(self, column: str) -> Lanes:
         if column not in self.source.columns:
-            raise ValueError(f"there is no column {column}: there are {some(self.source.columns, word='and')}")
+            raise ValueError(
+                f"there is no column {column}: there are {some(self.source.columns, word='and')}"
+            )
         return _lanes(_encoded(self.table[column]))
 
 
@@ -247,4 +249,3 @@ def _first_bit(whole: pa.Table, predicates: int) -> NDArray[np.int32]:
         bits = whole[f"{BITS}{number // WORD}"].to_numpy()
         kinds[(bits >> (number % WORD)) & 1 == 1] = number
     return kinds
-

@@ -151,5 +151,3 @@ def limit_memory(more: int) -> None:
         wanted = taken + more
         if hard == resource.RLIM_INFINITY or wanted < hard:
             resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
-
-
