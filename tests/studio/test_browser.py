@@ -26,7 +26,10 @@ FILTER calm[valeu < 0.5] AND frost[value < 0]
 PARTITION BY [station]
 WITHIN 20 MINUTES"""
 
-DONE = "() => { const shown = document.querySelector('[role=tabpanel]:not([hidden])').textContent; return shown && shown !== 'Asking…' }"
+DONE = """() => {
+  const shown = document.querySelector("[role=tabpanel]:not([hidden])").textContent;
+  return shown && !shown.includes("Asking…");
+}"""
 """Whether the tab that is shown has been answered."""
 
 

@@ -1,4 +1,4 @@
-"""The server is for one user of this machine: every other way in is refused, and files stay in their directory."""
+"""The server is for one user of this machine: every other way in is refused, as is every other file."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -83,7 +84,7 @@ def test_a_complex_event_went_through_states_that_the_automaton_has(
             continue
         assert way[0]["position"] == one.start
         assert way[-1]["position"] == one.end
-        assert all(before["target"] == after["source"] for before, after in zip(way, way[1:], strict=False))
+        assert all(before["target"] == after["source"] for before, after in pairwise(way))
         marked = {position for positions in one.positions.values() for position in positions}
         assert marked <= {step["position"] for step in way}
 

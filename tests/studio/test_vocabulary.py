@@ -1,4 +1,4 @@
-"""The words that editors highlight are those of the grammar, in the page and in the file for other editors."""
+"""The words that editors highlight are those of the grammar: in the page, and in the file for others."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Folder:
         return sorted(file.name for file in files)[:_MOST]
 
     def read(self, name: str) -> str:
-        """The text of a query. ValueError for a name that is none of this directory, OSError if unreadable."""
+        """The text of a query. ValueError for another name, OSError if it cannot be read."""
         return self._file(name).read_text(encoding="utf-8")
 
     def write(self, name: str, text: str) -> None:

@@ -161,6 +161,7 @@ class Guard:
         self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request itself, or has the application do it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -65,8 +65,8 @@ class Session:
     A message is a dict with ``kind``, one of `KINDS`; most have the ``text`` of a query, and ``params``, the
     values of its parameters as texts. `answer` never raises for what users can get wrong: the reply has
     ``error``, in words. Numbers of complex events are texts, as they may be of any size. Places in a text are
-    in units of UTF-16. A question stops behind `seconds`, or once it is `cancelled`, as soon as a batch of events
-    has been read.
+    in units of UTF-16. A question stops behind `seconds`, or once it is `cancelled`, as soon as a batch of
+    events has been read.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Session:
         self._asked: _Asked | None = None
 
     def answer(self, message: Message) -> Reply:
-        """The reply to a message, with its ``kind``, how many milliseconds it took, and notes on the query."""
+        """The reply to a message: its ``kind``, its content, ``ms`` that it took, and notes on the query."""
         kind = str(message.get("kind"))
         ask = _QUESTIONS.get(kind)
         begun = perf_counter()
@@ -136,7 +136,7 @@ class Session:
         return {"event": self.stream.event(int(message["position"]))}
 
     def timeline(self, message: Message) -> dict[str, Any]:
-        """The events between ``from`` and ``to`` on the axis, in lanes ``by`` a column (`Stream.timeline`)."""
+        """The events from ``from`` to ``to`` on the axis, in lanes ``by`` a column (`Stream.timeline`)."""
         by, first, last = (message.get(name) for name in ("by", "from", "to"))
         head, buffers = self.stream.timeline(
             None if by is None else str(by),
@@ -231,7 +231,7 @@ class Session:
         }
 
     def states(self, message: Message) -> dict[str, Any]:
-        """The way of complex event ``at`` through the automaton, event by event; None where it has no one way."""
+        """The way of complex event ``at`` through the automaton (`way_of`)."""
         at = int(message["at"])
         plan = self._query(message).explain(self.stream.scan).plan
         one = self._answer(message)[at]
@@ -321,7 +321,8 @@ class Session:
             raise LimitExceeded("cancelled")
         if monotonic() > self._ends:
             raise LimitExceeded(
-                f"this takes longer than {self.seconds:g} seconds: ask for less, by a window, keys or a filter"
+                f"this takes longer than {self.seconds:g} seconds: "
+                "ask for less, by a window, keys or a filter"
             )
 
     def _row(self, number: int, one: Any) -> dict[str, Any]:

@@ -129,9 +129,9 @@ class Stream:
     ) -> tuple[dict[str, Any], list[bytes]]:
         """The events of an interval of the axis, drawn by lanes: what there is, and columns as bytes.
 
-        The columns are little-endian: places on the axis (float64) and lanes (uint16), one for each event from
-        position ``first`` on; or, where there are more than `MOST_DRAWN`, the number of events (uint32) by
-        lane and by `BINS` parts of the interval.
+        The columns are little-endian: places on the axis (float64) and lanes (uint16), one for each event
+        from position ``first`` on; or, where there are more than `MOST_DRAWN`, the number of events (uint32)
+        by lane and by `BINS` parts of the interval.
         """
         lanes = self.lanes(column)
         axis = np.arange(self.table.num_rows, dtype=np.float64) if self.times is None else self.times

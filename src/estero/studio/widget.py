@@ -28,7 +28,7 @@ def explore(
     types: Sequence[str] = (),
     csv_options: Mapping[str, object] | None = None,
 ) -> Explorer:
-    """A widget for notebooks: an editor for queries over these events, and all that is known of their answers.
+    """A widget for notebooks: an editor for queries over these events, and what is known of their answers.
 
     `events` and the arguments that say how they are laid out are those of `Query.run`; they are read into
     memory. The widget begins with `query`, else with a small one over the first types of events. Its ``text``
@@ -41,7 +41,8 @@ def explore(
     scan = Scan.of(events, type, time, order, time_unit, types, csv_options)
     if scan.is_of_spark:
         raise ValueError(
-            "the studio holds events in memory: give it a part of them, such as frame.limit(100000).toPandas()"
+            "the studio holds events in memory: give it a part of them, "
+            "such as frame.limit(100000).toPandas()"
         )
     text = None if query is None else str(query) if isinstance(query, str) else _text_of(query)
     files = {"script": static_file(SCRIPT), "style": static_file(STYLE)}
