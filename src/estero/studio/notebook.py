@@ -20,7 +20,8 @@ class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
     text = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, session: Session, *, script: Path, style: Path) -> None:
-        super().__init__(_esm=script, _css=style, text=session.text or "")
+        code, looks = (file.read_text(encoding="utf-8") for file in (script, style))
+        super().__init__(_esm=code, _css=looks, text=session.text or "")
         self._session = session
         self.on_msg(self._answer)
 

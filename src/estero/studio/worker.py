@@ -41,6 +41,7 @@ class Worker:
         self._wish: Event = self._context.Event()
         self._reading = False
         self._cancelled_at: float | None = None
+        self._closed = False
 
     def ask(self, message: Message) -> Reply:
         """The reply to a message; one question after the other. To be called in a thread that may wait."""
@@ -50,6 +51,8 @@ class Worker:
             self._reading = True
             ends = math.inf
             try:
+                if self._closed:
+                    return _told(message, "the studio has ended")
                 connection, wrong = self._started()
                 if wrong is not None:
                     return _told(message, wrong)
@@ -73,7 +76,11 @@ class Worker:
             self._wish.set()
 
     def close(self) -> None:
-        """Ends the process."""
+        """Ends the process, and answers no more."""
+        self._closed = True
+        self._end()
+
+    def _end(self) -> None:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -91,14 +98,14 @@ class Worker:
         theirs.close()
         wrong = cast("str | None", self._heard(self._connection, math.inf))
         if wrong is not None:
-            self.close()
+            self._end()
         return self._connection, wrong
 
     def _heard(self, connection: Connection, ends: float) -> object:
         """What the process sends; EOFError where it must be, or has been, ended."""
         while not connection.poll(0.05):
             cancelled = self._cancelled_at is not None and monotonic() > self._cancelled_at + GRACE
-            if cancelled or monotonic() > ends:
+            if cancelled or self._closed or monotonic() > ends:
                 raise EOFError
         return connection.recv()
 
@@ -110,7 +117,7 @@ class Worker:
             why = f"this takes longer than {self._opening.seconds:g} seconds: ask for less"
         else:
             why = "the question ended its process, most likely for want of memory: ask for less"
-        self.close()
+        self._end()
         return _told(message, why)
 
 
