@@ -74,14 +74,17 @@ def test_it_prints_an_address_with_a_token_and_ends_with_a_signal(night: Path) -
     if not static._FOLDER.joinpath(static.SCRIPT).is_file():
         pytest.skip("the studio is not built (make studio)")
     arguments = [str(night / "events.parquet"), *LAYOUT, "--no-browser"]
+    here = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with subprocess.Popen(command("studio", *arguments), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        address = process.stdout.readline().strip()
-        with urllib.request.urlopen(address) as page:
-            assert page.status == 200
-            assert b"Estero studio" in page.read()
-        with pytest.raises(urllib.error.HTTPError, match="401") as refused:
-            urllib.request.urlopen(address.partition("?")[0])
-        refused.value.close()
-        process.send_signal(signal.SIGTERM)
+        try:
+            address = process.stdout.readline().strip()
+            with here.open(address) as page:
+                assert page.status == 200
+                assert b"Estero studio" in page.read()
+            with pytest.raises(urllib.error.HTTPError, match="401") as refused:
+                here.open(address.partition("?")[0])
+            refused.value.close()
+        finally:
+            process.send_signal(signal.SIGTERM)
         assert process.wait() == 128 + signal.SIGTERM

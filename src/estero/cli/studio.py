@@ -109,6 +109,7 @@ def _listening(port: int | None) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port or 0))
+        listening.listen()  # so that whoever reads the address can connect, however soon
     except OSError as error:
         listening.close()
         raise click.BadParameter(
