@@ -33,7 +33,9 @@ def test_without_its_packages_the_extra_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(errors, "find_spec", lambda name: None if name == "uvicorn" else object())
     result = estero("studio")
     assert result.exit_code == 1
-    assert "estero studio needs uvicorn, which is not installed: pip install 'estero[studio]'" in result.stderr
+    assert (
+        "estero studio needs uvicorn, which is not installed: pip install 'estero[studio]'" in result.stderr
+    )
 
 
 def test_without_its_front_end_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from studio.browser import AXE, PICTURES, chromium, studio, why_not_here
+from chromium import AXE, PICTURES, chromium, studio, why_not_here
 from studio.stream import BILLIONS
 
 if TYPE_CHECKING:
