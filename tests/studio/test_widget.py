@@ -22,7 +22,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_its_packages_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors, "find_spec", lambda name: None)
+    monkeypatch.setattr(errors, "find_spec", lambda _name: None)
     with pytest.raises(estero.EnvironmentProblem, match=r"pip install 'estero\[studio\]'"):
         estero.explore(demo.events())
 

@@ -42,7 +42,7 @@ def serve_page(
         address = f"http://{host}:{port}/?token={token}"
         server = uvicorn.Server(
             uvicorn.Config(
-                app, log_level="error", access_log=False, lifespan="off", timeout_graceful_shutdown=1
+                app, log_level="critical", access_log=False, lifespan="off", timeout_graceful_shutdown=1
             )
         )
         say(address)
