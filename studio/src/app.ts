@@ -95,7 +95,7 @@ export class App {
       h("div", { class: "editor" }), this.inputs, this.mistakes, h("div", { class: "bar" }, this.status, this.stop));
     const automaton = h("section", { class: "card", "aria-labelledby": `${this.id}-automaton` }, h("h2", { id: `${this.id}-automaton` }, "Automaton"), this.picture);
     const stream = h("section", { class: "card stream", "aria-labelledby": `${this.id}-stream` },
-      h("div", { class: "bar" }, h("h2", { id: `${this.id}-stream` }, "Stream"), h("label", {}, "Lanes ", this.lanes)),
+      h("div", { class: "bar" }, h("h2", { id: `${this.id}-stream` }, "Stream"), h("div", { class: "bar" }, h("label", {}, "Lanes ", this.lanes), this.timeline.buttons)),
       this.timeline.element, this.event);
     fill(this.root, header, examples || null, h("div", { class: "two" }, query, automaton), stream, this.tabbed());
   }

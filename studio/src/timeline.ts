@@ -12,6 +12,7 @@ interface Given { session: Session; choose: (position: number) => void; pick: (n
 
 export class Timeline {
   readonly element: HTMLElement;
+  readonly buttons: HTMLElement;
   private canvas = h("canvas", { tabindex: 0, role: "img" });
   private context = this.canvas.getContext("2d")!;
   private head: TimelineHead | null = null;
@@ -36,9 +37,9 @@ export class Timeline {
 
   constructor(private given: Given) {
     const button = (name: string, text: string, act: () => void) => h("button", { type: "button", "aria-label": name, title: name, click: act }, text);
-    this.element = h("div", { class: "timeline" }, this.canvas,
-      h("div", { class: "zoom", role: "group", "aria-label": "Zoom of the timeline" },
-        button("Zoom in", "+", () => this.zoom(0.5)), button("Zoom out", "−", () => this.zoom(2)), button("Show all", "All", () => this.all())));
+    this.element = h("div", { class: "timeline" }, this.canvas);
+    this.buttons = h("div", { class: "zoom", role: "group", "aria-label": "Zoom of the timeline" },
+      button("Zoom in", "+", () => this.zoom(0.5)), button("Zoom out", "−", () => this.zoom(2)), button("Show all", "All", () => this.all()));
     this.listen();
     new ResizeObserver(() => this.fit()).observe(this.element);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.style = {}; this.redraw(); });
