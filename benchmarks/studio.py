@@ -29,7 +29,7 @@ from chromium import chromium, studio, why_not_here  # noqa: E402
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-EVENTS, STATIONS, ROUNDS = 100_000, 20, 15
+EVENTS, STATIONS, ROUNDS = 100_000, 20, 12
 QUERY = """\
 SELECT calm[time, value], damp[time, value], frost[time, value]
 WHERE Wind AS calm ; Humidity AS damp ; Temperature AS frost
@@ -99,6 +99,7 @@ def main() -> None:
             chromium() as browser,
         ):
             page = browser.new_page(viewport={"width": 1360, "height": 1000})
+            page.set_default_timeout(120_000)
             page.goto(address)
             status = page.locator(".status b", has_text="complex event")
             status.wait_for()

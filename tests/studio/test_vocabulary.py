@@ -8,7 +8,6 @@ import runpy
 
 import pytest
 
-import estero
 from estero import demo
 from estero.language.syntax.parser import parser
 from estero.language.tree.words import KEYWORDS
@@ -37,4 +36,3 @@ def test_what_the_file_highlights_is_what_the_words_are(text: str) -> None:
     keyword = next(rule["match"] for rule in rules if rule["name"].startswith("keyword.control"))
     found = {word.upper() for word in re.findall(keyword.replace("(?<![.$\\w])", r"\b"), text)}
     assert {"SELECT", "WHERE"} <= found <= {*vocabulary()["keyword"]}
-    assert estero.query(text)

@@ -11,7 +11,7 @@ import traitlets
 from estero.studio.session import Session
 
 
-class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
+class Explorer(anywidget.AnyWidget):
     """The studio as a widget. ``text`` is the query in the editor, also to be set from Python.
 
     A question is answered in the process of the notebook; the notebook's own way to interrupt ends it.
