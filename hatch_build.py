@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,10 @@ TAGS = {
     "windows-x86_64": "win_amd64",
 }
 """What an installer calls the platforms; libraries for Linux need no C library, so any will do."""
+
+
+STUDIO = Path("src", "estero", "studio", "static", "studio.js")
+"""The front end of the studio, which `make studio` builds; a wheel that is made without npm has none."""
 
 
 class Kernels(BuildHookInterface):  # type: ignore[type-arg]
@@ -45,6 +50,7 @@ class Kernels(BuildHookInterface):  # type: ignore[type-arg]
         build_data["tag"] = f"py3-none-{TAGS[name]}"
         for file in (TABLE, *json.loads((folder / TABLE).read_bytes())["libraries"]):
             build_data["force_include"][str(folder / file)] = f"estero/engine/libraries/{file}"
+        _build_studio(root)
 
 
 def _build(root: Path, *arguments: str) -> str:
@@ -56,3 +62,16 @@ def _build(root: Path, *arguments: str) -> str:
     if ran.returncode:
         raise SystemExit("estero: its kernels are not built, for the reason above, so neither is a wheel")
     return ran.stdout.strip()
+
+
+def _build_studio(root: Path) -> None:
+    """Builds the studio's front end where it is not there, with npm; without npm the wheel lacks it."""
+    if (root / STUDIO).is_file():
+        return
+    npm = shutil.which("npm")
+    if npm is None:
+        sys.stderr.write("No npm here: the studio is not built, and the wheel does not have it.\n")
+        return
+    for command in (["ci", "--no-audit", "--no-fund"], ["run", "build"]):
+        if subprocess.run([npm, *command], cwd=root / "studio", check=False, stdout=sys.stderr).returncode:
+            raise SystemExit("estero: its studio is not built, for the reason above, so neither is a wheel")

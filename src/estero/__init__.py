@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from estero.queries.sql import SqlResult, sql
     from estero.queries.texts import check, conjunctive, query, restore
     from estero.recognize.continuous import ContinuousRecognizer
+    from estero.studio.widget import explore
 
 __version__ = "0.1.0"
 __all__ = [
@@ -77,6 +78,7 @@ __all__ = [
     "difference",
     "equivalent",
     "event",
+    "explore",
     "from_match_recognize",
     "holds",
     "includes",
@@ -117,6 +119,7 @@ _HOMES = {
     "difference": "estero.queries.equivalence",
     "equivalent": "estero.queries.equivalence",
     "event": "estero.language.builder.queries",
+    "explore": "estero.studio.widget",
     "from_match_recognize": "estero.queries.match_recognize_query",
     "holds": "estero.language.builder.functions",
     "includes": "estero.queries.equivalence",

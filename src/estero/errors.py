@@ -121,11 +121,15 @@ class MissingPackage(EnvironmentProblem, ImportError):
     """A package is not installed that comes with one of Estero's extras; says which."""
 
 
-_PACKAGES: Final = {"spark": ("pyspark", "pandas"), "plot": ("matplotlib",)}
+_PACKAGES: Final = {
+    "spark": ("pyspark", "pandas"),
+    "plot": ("matplotlib",),
+    "studio": ("anywidget", "starlette", "uvicorn"),
+}
 """The packages of each extra (pyproject.toml) that are looked for before they are used."""
 
 
-def require(extra: Literal["spark", "plot"], purpose: str) -> None:
+def require(extra: Literal["spark", "plot", "studio"], purpose: str) -> None:
     """Raises `MissingPackage` where a package of an extra is not installed; `purpose` begins its sentence."""
     for package in _PACKAGES[extra]:
         if find_spec(package) is None:

@@ -24,7 +24,7 @@ from waiting import FAR_OFF
 def test_the_help_names_the_commands() -> None:
     result = estero("--help")
     assert result.exit_code == 0
-    for name in ("run", "check", "explain", "demo"):
+    for name in ("run", "check", "explain", "studio", "demo"):
         assert name in result.output
 
 

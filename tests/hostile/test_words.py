@@ -234,7 +234,7 @@ def test_times_of_a_file_that_are_none_get_a_hint_for_that_file(tmp_path: Path, 
     assert caught.value.hint == hint
 
 
-@pytest.mark.parametrize("name", ["run", "check", "explain", "stream", "demo"])
+@pytest.mark.parametrize("name", ["run", "check", "explain", "stream", "studio", "demo"])
 def test_options_without_a_value_are_shown_without_one(name: str) -> None:
     shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "160"}).stdout
     assert "--debug" in shown

@@ -239,7 +239,7 @@ def main() -> None:
         )
         missing = {
             "import estero.spark": NO_SPARK,
-            "import estero.plots": NO_PLOT,
+            "from estero.plots import plot_answer": NO_PLOT,
             f"{answer}.plot()": NO_PLOT,
             f"{answer}.to_pandas()": "to_pandas() needs pandas: pip install pandas",
         }

@@ -1,4 +1,4 @@
-"""The command line: run, check, explain, stream, sql, demo (`estero --help`).
+"""The command line: run, check, explain, stream, sql, studio, demo (`estero --help`).
 
 It uses only the public interface. Everything heavy is imported inside the commands, so that
 ``--help`` is there at once and a run in this process never loads Spark.
@@ -43,6 +43,7 @@ from estero.cli.options import (
 )
 from estero.cli.statement import statement, with_statement_options
 from estero.cli.stream import stream, with_stream_options
+from estero.cli.studio import studio, with_studio_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -325,6 +326,7 @@ def explain(
 
 app.command("stream")(with_stream_options(reported(stream)))
 app.command("sql")(with_statement_options(reported(statement)))
+app.command("studio")(with_studio_options(reported(studio)))
 
 
 @app.command()

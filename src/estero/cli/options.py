@@ -187,6 +187,19 @@ _EVENT_OPTIONS = (
     ),
 )
 
+
+class _Events(click.Argument):
+    """The argument for the events."""
+
+    def get_help_record(self, _context: click.Context) -> tuple[str, str]:
+        """Its line of the help."""
+        return "EVENTS", "Events in Parquet, CSV, JSON lines or Arrow: files, globs or directories."
+
+
+_events_argument = click.argument(
+    "events", cls=_Events, metavar="[EVENTS]", nargs=-1, required=False, shell_complete=file_names
+)
+
 predicates = option(
     "--predicates",
     metavar="MODULE",
@@ -336,6 +349,20 @@ def with_event_options(command: Callable[..., None]) -> Callable[..., None]:
     for event_option in reversed(_EVENT_OPTIONS):
         with_all = event_option(with_all)
     return with_all
+
+
+def with_events_argument(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with its events as arguments, and the options about them, in place of `stream`."""
+    names = signature(stream_of).parameters
+
+    @wraps(command)
+    def with_options(**given: Any) -> None:
+        command(stream=stream_of(**{name: given.pop(name) for name in names}), **given)
+
+    with_all = with_options
+    for event_option in reversed(_EVENT_OPTIONS[1:]):
+        with_all = event_option(with_all)
+    return _events_argument(with_all)
 
 
 def query_in(file: Path, params: Sequence[str] | None = None) -> Query:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from estero.recognize.state_bytes import State
     from estero.recognize.stream_recognizer import StreamRecognizer
     from estero.recognize.until import Until
+    from estero.studio.notebook import Explorer
 
 
 Distinct = Literal["marks"]
@@ -373,6 +374,14 @@ class Query:
         The arguments are those of `explain`. Without events it is the automaton for columns of unknown types.
         """
         return self.explain(events, **layout).automaton
+
+    def explore(self, events: object, **layout: Any) -> Explorer:
+        """A widget for notebooks with this query in its editor, as `estero.explore` gives it.
+
+        `events` and `layout`, what says how they are laid out, are the arguments of `run`.
+        """
+        widget: Explorer = import_module("estero.studio.widget").explore(events, self, **layout)
+        return widget
 
     def plan(self, layout: Layout) -> Plan:
         """The plan for events of a layout; raises `QueryError` if the query does not fit them."""

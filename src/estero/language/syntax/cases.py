@@ -37,6 +37,13 @@ _WORDS_BEHIND: Final = {
     "STRATEGY": frozenset({"DISJOINT"}),
 }
 """The words of strategies by the token that is before them."""
+
+
+def strategy_words() -> frozenset[str]:
+    """The words of strategies, in capitals."""
+    return frozenset().union(*_WORDS_BEHIND.values())
+
+
 _BEGINNINGS: Final = frozenset(
     {*_VALUES, "_LPAR", "MINUS", "NOT", "_CASE"} - {"_RPAR", "_RSQUARE", "_RBRACE", "_END"}
 )

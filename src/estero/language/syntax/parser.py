@@ -73,6 +73,23 @@ def parser(start: str = "query") -> Lark:
     return lark_of("ceql" if start == "query" else "conjunctive")
 
 
+def accepted_at_end(text: str) -> frozenset[str]:
+    """The terminals that can follow the beginning of a query; none where it cannot be read up to there.
+
+    >>> sorted(accepted_at_end("SELECT * WHERE a LIMIT 3"))
+    ['$END', 'PER']
+    """
+    from lark.exceptions import UnexpectedInput
+
+    reading = parser().parse_interactive(text, start="query")
+    try:
+        for token in reading.lexer_thread.lex(reading.parser_state):  # type: ignore[no-untyped-call]
+            reading.feed_token(token)
+    except UnexpectedInput:
+        return frozenset()
+    return frozenset(str(accept) for accept in reading.accepts())  # type: ignore[no-untyped-call]
+
+
 def _parse(text: str, start: str) -> Any:
     from lark.exceptions import UnexpectedInput
 

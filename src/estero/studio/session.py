@@ -1,0 +1,382 @@
+"""A session: events and the questions about queries over them, as messages and their answers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import monotonic, perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+from estero.errors import EsteroError, EsteroWarning, LimitExceeded, QueryError, legible
+from estero.events.scan import Scan
+from estero.language.tree.names import some
+from estero.queries.parameters import value_in
+from estero.queries.query import Query
+from estero.queries.texts import check
+from estero.studio.as_code import as_code
+from estero.studio.automaton import drawn, way_of
+from estero.studio.completion import completions
+from estero.studio.fixes import fixes_of
+from estero.studio.offsets import from_browser, span_in_browser, to_browser
+from estero.studio.shown import row_of, shown
+from estero.studio.stream import Stream
+from estero.studio.vocabulary import vocabulary
+from estero.studio.without import without
+
+if TYPE_CHECKING:
+    from estero.answers.answer import Answer
+
+ROWS: Final = 50
+"""The rows of a page, unless it says how many."""
+MOST_ROWS: Final = 500
+SECONDS: Final = 60.0
+"""A question takes so long at most, unless the session is given another limit."""
+_SECONDS_WHY: Final = 10.0
+"""Of these, so many may go into the enumeration behind a why-not."""
+_MOST_FIXED: Final = 5
+"""So many errors are looked at for what mends them."""
+
+Message = Mapping[str, Any]
+Reply = tuple[dict[str, Any], list[bytes]]
+"""What is answered, as JSON has it, and columns as bytes behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A query to click, and what it looks for."""
+
+    title: str
+    text: str
+
+
+@dataclass(slots=True)
+class _Asked:
+    """The last query that was run, whose answer remembers its count."""
+
+    key: tuple[str, str]
+    query: Query
+    answer: Answer
+
+
+class Session:
+    """One stream of events, and the answers to messages about it.
+
+    A message is a dict with ``kind``, one of `KINDS`; most have the ``text`` of a query, and ``params``, the
+    values of its parameters as texts. `answer` never raises for what users can get wrong: the reply has
+    ``error``, in words. Numbers of complex events are texts, as they may be of any size. Places in a text are
+    in units of UTF-16. A question stops behind `seconds`, or once it is `cancelled`, as soon as a batch of
+    events has been read.
+    """
+
+    def __init__(
+        self,
+        scan: Scan,
+        *,
+        text: str | None = None,
+        examples: tuple[Example, ...] = (),
+        seconds: float = SECONDS,
+        title: str = "",
+        cancelled: Callable[[], bool] | None = None,
+    ) -> None:
+        self.stream = Stream(scan)
+        self.text = text
+        self.examples = examples
+        self.title = title
+        self.seconds = seconds
+        self._cancelled = cancelled or (lambda: False)
+        self._ends = 0.0
+        self._asked: _Asked | None = None
+
+    def answer(self, message: Message) -> Reply:
+        """The reply to a message: its ``kind``, its content, ``ms`` that it took, and notes on the query."""
+        kind = str(message.get("kind"))
+        ask = _QUESTIONS.get(kind)
+        begun = perf_counter()
+        self._ends = monotonic() + self.seconds
+        buffers: list[bytes] = []
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", EsteroWarning)
+            try:
+                if ask is None:
+                    raise ValueError(f"{kind} is no message: there are {some(KINDS, most=99, word='and')}")
+                reply = ask(self, message)
+                buffers = reply.pop("buffers", [])
+            except (EsteroError, ValueError, IndexError, KeyError, TypeError, MemoryError) as error:
+                reply = {"error": _in_words(error)}
+        notes = [legible(str(one.message)) for one in said if issubclass(one.category, EsteroWarning)]
+        reply["notes"] = [*reply.get("notes", []), *dict.fromkeys(notes)]
+        return {"kind": kind, **reply, "ms": round((perf_counter() - begun) * 1e3, 1)}, buffers
+
+    # ---------------------------------------------------------------------- of the events
+
+    def hello(self, _message: Message) -> dict[str, Any]:
+        """What a page needs to begin: the words of the language, the columns, the first query, examples."""
+        from estero import __version__
+
+        stream = self.stream
+        return {
+            "version": __version__,
+            "title": self.title,
+            "words": vocabulary(),
+            "types": list(stream.types),
+            "columns": [
+                {"name": name, "kind": stream.source.column_types[name].kind.value}
+                for name in stream.source.columns
+            ],
+            "lanes": list(stream.columns_for_lanes),
+            "time": stream.source.schema.time,
+            "events": stream.table.num_rows,
+            "text": self.text if self.text is not None else self._first_text(),
+            "examples": [{"title": one.title, "text": one.text} for one in self.examples],
+        }
+
+    def event(self, message: Message) -> dict[str, Any]:
+        """The event at a ``position``."""
+        return {"event": self.stream.event(int(message["position"]))}
+
+    def timeline(self, message: Message) -> dict[str, Any]:
+        """The events from ``from`` to ``to`` on the axis, in lanes ``by`` a column (`Stream.timeline`)."""
+        by, first, last = (message.get(name) for name in ("by", "from", "to"))
+        head, buffers = self.stream.timeline(
+            None if by is None else str(by),
+            None if first is None else float(first),
+            None if last is None else float(last),
+        )
+        return {**head, "by": by, "buffers": buffers}
+
+    # ---------------------------------------------------------------------- of the text
+
+    def check(self, message: Message) -> dict[str, Any]:
+        """The errors of the text, each with its place, its hint, and changes that the hint asks for."""
+        text, values = _text(message), _values(message)
+        errors = self._complaints(text, values)
+        told = []
+        for number, error in enumerate(errors):
+            fixes = []
+            if number < _MOST_FIXED:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", EsteroWarning)
+                    fixes = fixes_of(error, errors, lambda mended: self._complaints(mended, values))
+            told.append(
+                {
+                    "message": legible(error.message),
+                    "hint": legible(error.hint, lines=True),
+                    "expected": legible(error.expected),
+                    **span_in_browser(text, error.span),
+                    "fixes": [{**span_in_browser(text, fix.span), "insert": fix.insert} for fix in fixes],
+                }
+            )
+        reply: dict[str, Any] = {"errors": told, "parameters": [], "notes": [], "key": None}
+        if not errors:
+            query = Query(text)
+            keys = query.tree.partition_by
+            reply["parameters"] = list(query.parameters)
+            reply["notes"] = [legible(note) for note in query.notes()]
+            reply["key"] = next((key.alternatives[0] for key in keys), None)
+        return reply
+
+    def complete(self, message: Message) -> dict[str, Any]:
+        """What can be written at a ``place``."""
+        text, stream = _text(message), self.stream
+        kinds = {name: kind.kind.value for name, kind in stream.source.column_types.items()}
+        place = from_browser(text, int(message["place"]))
+        start, options = completions(text, place, stream.source.schema, stream.types, kinds)
+        return {"from": to_browser(text, start), "options": [option.shown() for option in options]}
+
+    def code(self, message: Message) -> dict[str, Any]:
+        """The query as Python, command line and Spark."""
+        return {"code": as_code(_text(message), self.stream.asked, _values(message))}
+
+    def without(self, message: Message) -> dict[str, Any]:
+        """The text without a ``condition`` of a why-not; None where it cannot be told."""
+        return {"text": without(_text(message), str(message["of"]), str(message["condition"]))}
+
+    # ---------------------------------------------------------------------- of the query
+
+    def automaton(self, message: Message) -> dict[str, Any]:
+        """The automaton laid out, and the words of the plan."""
+        explanation = self._query(message).explain(self.stream.scan)
+        sections = [
+            {"title": title, "body": legible(body, lines=True)} for title, body in explanation.sections()
+        ]
+        return {"automaton": drawn(explanation.plan), "sections": sections}
+
+    def run(self, message: Message) -> dict[str, Any]:
+        """The first page, and the number of complex events where it takes no enumeration to know it."""
+        answer = self._answer(message)
+        reply = self.page({**message, "at": 0})
+        counted = answer.quick_count
+        reply["count"] = None if counted is None else str(counted())
+        if counted is None and reply["last"]:
+            reply["count"] = str(len(reply["rows"]))
+        if counted is not None and answer.count() < len(reply["rows"]):
+            raise RuntimeError("an answer has more rows than its count says")
+        return reply
+
+    def count(self, message: Message) -> dict[str, Any]:
+        """The number of complex events, whatever it takes."""
+        return {"count": str(self._answer(message).count())}
+
+    def page(self, message: Message) -> dict[str, Any]:
+        """The complex events from number ``at`` on (a number, or its text): ``rows`` of them at most."""
+        at, rows = int(message.get("at", 0)), min(int(message.get("rows", ROWS)), MOST_ROWS)
+        if at < 0 or rows < 0:
+            raise ValueError("pages begin at 0")
+        found = list(self._answer(message)[at : at + rows + 1])
+        return {
+            "at": str(at),
+            "rows": [self._row(at + number, one) for number, one in enumerate(found[:rows])],
+            "last": len(found) <= rows,
+        }
+
+    def states(self, message: Message) -> dict[str, Any]:
+        """The way of complex event ``at`` through the automaton (`way_of`)."""
+        at = int(message["at"])
+        plan = self._query(message).explain(self.stream.scan).plan
+        one = self._answer(message)[at]
+        marks: dict[int, set[str]] = {}
+        for label, positions in one.positions.items():
+            for position in positions:
+                marks.setdefault(position, set()).add(label)
+        labels = {position: frozenset(names) for position, names in marks.items()}
+        return {"at": str(at), "way": way_of(plan, self.stream, one.start, one.end, labels)}
+
+    def funnel(self, message: Message) -> dict[str, Any]:
+        """How many starts come how far."""
+        table = self._answer(message).funnel().to_arrow()
+        rows = [{name: shown(value) for name, value in row.items()} for row in table.to_pylist()]
+        return {"steps": rows}
+
+    def partials(self, message: Message) -> dict[str, Any]:
+        """The first partial matches, and how many there are."""
+        at, rows = int(message.get("at", 0)), min(int(message.get("rows", ROWS)), MOST_ROWS)
+        answer = self._answer(message).partials()
+        found = list(answer[at : at + rows])
+        return {
+            "count": str(answer.count()),
+            "at": str(at),
+            "rows": [self._row(at + number, one) for number, one in enumerate(found)],
+        }
+
+    def why_not(self, message: Message) -> dict[str, Any]:
+        """Why there are not more complex events, with the text without each reason where there is one."""
+        text = _text(message)
+        told = self._answer(message).why_not(seconds=min(_SECONDS_WHY, self.seconds))
+        reasons = [
+            {
+                "kind": reason.kind,
+                "condition": legible(reason.condition),
+                "events": reason.events,
+                "nearest": legible(reason.nearest),
+                "without": without(text, reason.kind, reason.condition),
+            }
+            for reason in told.reasons
+        ]
+        return {
+            "found": None if told.found is None else str(told.found),
+            "undecided": told.undecided,
+            "steps": [{"part": legible(step.part), "events": step.events} for step in told.steps],
+            "waited": legible(told.waited_for),
+            "came": told.came,
+            "passed": told.passed,
+            "reasons": reasons,
+            "lines": told.lines(),
+            "unanswered": [legible(one) for one in told.unanswered],
+        }
+
+    # ---------------------------------------------------------------------- inside
+
+    def _complaints(self, text: str, values: dict[str, object]) -> list[QueryError]:
+        """The errors of a text; with parameters, those over the events once all of them have values."""
+        if "$" not in text:
+            return check(text, self.stream.scan)
+        errors = check(text)
+        if errors or not (parameters := Query(text).parameters):
+            return errors or check(text, self.stream.scan)
+        if not set(parameters) <= values.keys():
+            return []
+        try:
+            return Query(text).bind({name: values[name] for name in parameters}).check(self.stream.scan)
+        except QueryError as error:
+            return [error, *error.others]
+
+    def _query(self, message: Message) -> Query:
+        return self._remembered(message).query
+
+    def _answer(self, message: Message) -> Answer:
+        return self._remembered(message).answer
+
+    def _remembered(self, message: Message) -> _Asked:
+        text, values = _text(message), _values(message)
+        key = (text, repr(values))
+        if self._asked is None or self._asked.key != key:
+            query = Query(text)
+            bound = query.bind({name: values[name] for name in query.parameters if name in values})
+            self._asked = _Asked(key, bound, bound.run(self.stream.scan, progress=self._progress))
+        return self._asked
+
+    def _progress(self, _read: int, _all: int | None) -> None:
+        if self._cancelled():
+            raise LimitExceeded("cancelled")
+        if monotonic() > self._ends:
+            raise LimitExceeded(
+                f"this takes longer than {self.seconds:g} seconds: "
+                "ask for less, by a window, keys or a filter"
+            )
+
+    def _row(self, number: int, one: Any) -> dict[str, Any]:
+        row = row_of(number, one)
+        row["from"], row["to"] = self.stream.places([one.start, one.end])
+        for label in row["labels"]:
+            label["at"] = self.stream.places(label["positions"])
+        return row
+
+    def _first_text(self) -> str:
+        """A query to begin with, of the first types that there are."""
+        from estero.language.tree.words import quoted
+
+        names = [quoted(name) for name in self.stream.types[:2]] or ["Event"]
+        if len(names) == 1:
+            return f"SELECT *\nWHERE {names[0]} AS a\nLIMIT 10 PER END\n"
+        return f"SELECT *\nWHERE {names[0]} AS a ; {names[1]} AS b\nWITHIN 10 EVENTS\n"
+
+
+def _text(message: Message) -> str:
+    text = message.get("text")
+    if not isinstance(text, str):
+        raise TypeError("the message has no text")
+    return text
+
+
+def _values(message: Message) -> dict[str, object]:
+    params = message.get("params") or {}
+    return {str(name): value_in(str(value)) for name, value in params.items() if str(value).strip()}
+
+
+def _in_words(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "the question needs more memory than it may have: ask for less"
+    said = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return legible(said or type(error).__name__, lines=True)
+
+
+_QUESTIONS: Final[dict[str, Callable[[Session, Message], dict[str, Any]]]] = {
+    "hello": Session.hello,
+    "event": Session.event,
+    "timeline": Session.timeline,
+    "check": Session.check,
+    "complete": Session.complete,
+    "code": Session.code,
+    "without": Session.without,
+    "automaton": Session.automaton,
+    "run": Session.run,
+    "count": Session.count,
+    "page": Session.page,
+    "states": Session.states,
+    "funnel": Session.funnel,
+    "partials": Session.partials,
+    "why_not": Session.why_not,
+}
+KINDS: Final = tuple(_QUESTIONS)
+"""The kinds of messages."""

@@ -1,0 +1,57 @@
+"""The studio in a notebook: a widget of anywidget, which carries messages to a session in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from estero.arguments import checked
+from estero.errors import require
+from estero.events.scan import Scan
+from estero.queries.query import Query
+from estero.studio.session import Session
+from estero.studio.static import SCRIPT, STYLE, static_file
+
+if TYPE_CHECKING:
+    from estero.studio.notebook import Explorer
+
+
+@checked
+def explore(
+    events: object,
+    query: Query | str | None = None,
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    order: Sequence[str] = (),
+    time_unit: str | None = None,
+    types: Sequence[str] = (),
+    csv_options: Mapping[str, object] | None = None,
+) -> Explorer:
+    """A widget for notebooks: an editor for queries over these events, and what is known of their answers.
+
+    `events` and the arguments that say how they are laid out are those of `Query.run`; they are read into
+    memory. The widget begins with `query`, else with a small one over the first types of events. Its ``text``
+    is the text in the editor. It works wherever anywidget does: Jupyter, VS Code, Colab, marimo, Databricks.
+
+    Raises `MissingPackage` without anywidget, `DataError` for events that cannot be read, ValueError for a
+    DataFrame of Spark.
+    """
+    require("studio", "the studio")
+    scan = Scan.of(events, type, time, order, time_unit, types, csv_options)
+    if scan.is_of_spark:
+        raise ValueError(
+            "the studio holds events in memory: give it a part of them, "
+            "such as frame.limit(100000).toPandas()"
+        )
+    text = None if query is None else str(query) if isinstance(query, str) else _text_of(query)
+    files = {"script": static_file(SCRIPT), "style": static_file(STYLE)}
+    from estero.studio.notebook import Explorer
+
+    return Explorer(Session(scan, text=text), **files)
+
+
+def _text_of(query: Query) -> str:
+    """The text of a query as it was written, or as it prints where it was built."""
+    said: Any = query.tree.text
+    return said or str(query)

@@ -1,0 +1,160 @@
+"""A process that answers a session's questions, so that each can be ended: by a wish, by time, by memory."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from contextlib import suppress
+from multiprocessing import get_context
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from estero.errors import EsteroError
+from estero.studio.opening import Opening
+from estero.studio.session import Message, Reply
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnProcess
+    from multiprocessing.synchronize import Event
+
+GRACE: Final = 2.0
+"""Seconds after which a process that does not stop by itself is ended."""
+GIGABYTE: Final = 1 << 30
+
+
+class Worker:
+    """The process of one session, begun with the first question and anew once it has been ended.
+
+    `memory` is how many bytes questions may take beside the events, where the system can tell (Linux).
+    """
+
+    def __init__(self, opening: Opening, *, memory: int | None = 4 * GIGABYTE) -> None:
+        self._opening = opening
+        self._memory = memory
+        self._context = get_context("spawn")
+        self._lock = threading.Lock()
+        self._process: SpawnProcess | None = None
+        self._connection: Connection | None = None
+        self._wish: Event = self._context.Event()
+        self._reading = False
+        self._cancelled_at: float | None = None
+        self._closed = False
+
+    def ask(self, message: Message) -> Reply:
+        """The reply to a message; one question after the other. To be called in a thread that may wait."""
+        with self._lock:
+            self._wish.clear()
+            self._cancelled_at = None
+            self._reading = True
+            ends = math.inf
+            try:
+                if self._closed:
+                    return _told(message, "the studio has ended")
+                connection, wrong = self._started()
+                if wrong is not None:
+                    return _told(message, wrong)
+                ends = monotonic() + self._opening.seconds + GRACE
+                connection.send(dict(message))
+                return cast(Reply, self._heard(connection, ends))
+            except (EOFError, OSError):
+                return self._ended(message, ends)
+            finally:
+                self._reading = False
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a question is asked now."""
+        return self._reading
+
+    def cancel(self) -> None:
+        """Has the question that is asked now stop, or ends its process if it does not within `GRACE`."""
+        if self._reading:
+            self._cancelled_at = monotonic()
+            self._wish.set()
+
+    def close(self) -> None:
+        """Ends the process, and answers no more."""
+        self._closed = True
+        self._end()
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.join()
+
+    def _started(self) -> tuple[Connection, str | None]:
+        """The connection to the process, which has read the events; or what is wrong with them."""
+        if self._process is not None and self._process.is_alive() and self._connection is not None:
+            return self._connection, None
+        self._connection, theirs = self._context.Pipe()
+        self._process = self._context.Process(
+            target=serve, args=(self._opening, theirs, self._wish, self._memory), daemon=True
+        )
+        self._process.start()
+        theirs.close()
+        wrong = cast("str | None", self._heard(self._connection, math.inf))
+        if wrong is not None:
+            self._end()
+        return self._connection, wrong
+
+    def _heard(self, connection: Connection, ends: float) -> object:
+        """What the process sends; EOFError where it must be, or has been, ended."""
+        while not connection.poll(0.05):
+            cancelled = self._cancelled_at is not None and monotonic() > self._cancelled_at + GRACE
+            if cancelled or self._closed or monotonic() > ends:
+                raise EOFError
+        return connection.recv()
+
+    def _ended(self, message: Message, ends: float) -> Reply:
+        """What is told of a question whose process has ended, or is ended now."""
+        if self._cancelled_at is not None:
+            why = "cancelled"
+        elif monotonic() > ends:
+            why = f"this takes longer than {self._opening.seconds:g} seconds: ask for less"
+        else:
+            why = "the question ended its process, most likely for want of memory: ask for less"
+        self._end()
+        return _told(message, why)
+
+
+def _told(message: Message, error: str) -> Reply:
+    return {"kind": message.get("kind"), "error": error, "notes": [], "ms": 0}, []
+
+
+def serve(opening: Opening, connection: Connection, wish: Event, memory: int | None) -> None:
+    """Answers the messages of a connection until it is closed; what runs in the process."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
+    try:
+        session = opening.session(cancelled=wish.is_set)
+        session.stream.scan  # noqa: B018 (reads the events)
+        connection.send(None)
+    except (EsteroError, OSError, MemoryError) as error:
+        connection.send(str(error))
+        return
+    if memory is not None:
+        limit_memory(memory)
+    with suppress(EOFError):
+        while True:
+            message: dict[str, Any] = connection.recv()
+            connection.send(session.answer(message))
+
+
+def limit_memory(more: int) -> None:
+    """Lets this process take so many bytes more than it has, where the system can tell both."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    sizes = Path("/proc/self/statm")
+    if sys.platform == "linux" and sizes.is_file():
+        taken = int(sizes.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        wanted = taken + more
+        if hard == resource.RLIM_INFINITY or wanted < hard:
+            resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
