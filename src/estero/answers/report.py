@@ -94,8 +94,7 @@ class Reporter:
         self._time = time
         self._suppressed = suppressed
         self._places = (POSITION,) if positions else ()
-        self.marks: int = len(label_sets)
-        sets = self.marks
+        self.marks = sets = len(label_sets)
         lookups = [
             np.fromiter((item.label in labels for labels in label_sets), np.bool_, sets) for item in shown
         ]

@@ -213,7 +213,7 @@ class Kernel:
     def __init__(self, function: Any, kinds: tuple[Any, ...]) -> None:
         update_wrapper(self, function)
         self.function, self.kinds = function, kinds
-        self.name: str = f"{function.__module__}.{function.__qualname__}".replace(".", "_")
+        self.name = f"{function.__module__}.{function.__qualname__}".replace(".", "_")
 
     def __call__(self, *arguments: Any) -> int:
         """What the function returns, an integer; machine code runs without Python's lock."""

@@ -67,12 +67,12 @@ class Screen:
         self._kept = [
             name for name in dict.fromkeys(columns_needed(classification, self.rests)) if name in events.names
         ]
-        self.columns: list[str] = list(dict.fromkeys((*self._kept, *asked)))
-        self.useful: bool = bool(asked) and strings.issuperset(asked) and _can_be_taken(events, self.columns)
-        self.selective: bool = any(name != classification.type_column for name in asked)
+        self.columns = list(dict.fromkeys((*self._kept, *asked)))
+        self.useful = bool(asked) and strings.issuperset(asked) and _can_be_taken(events, self.columns)
+        self.selective = any(name != classification.type_column for name in asked)
         self._words = [screen_name(word) for word in range(max(1, -(-len(splits) // WORD)))]
         added = [pa.field(name, pa.int64()) for name in (POSITION, *self._words)]
-        self.schema: Any = pa.schema([*(events.field(name) for name in self._kept), *added])
+        self.schema = pa.schema([*(events.field(name) for name in self._kept), *added])
         self._keep_all = classification.keep_all
         self._reach, self._time = reach, classification.schema.time
         self._columns = [_ScreenedColumn(name, splits) for name in asked]

@@ -65,19 +65,19 @@ class Source:
         self._databases = LentDatabases()
         tables = {name: self._describe(name, source, layout.type) for name, source in inputs.items()}
         self._columns = SourceColumns(inputs, tables, layout, mapped=mapped)
-        self.file: str | None = self._columns.file
-        self.zone: str | None = self._columns.zone
-        self.view: str | None = self._columns.view
-        self.columns: tuple[str, ...] = self._columns.names
-        self.type_column: str | None = self._columns.type_column
-        self.column_types: Mapping[str, ColumnType] = self._columns.types
-        self.only_type: str = layout.only_type
+        self.file = self._columns.file
+        self.zone = self._columns.zone
+        self.view = self._columns.view
+        self.columns = self._columns.names
+        self.type_column = self._columns.type_column
+        self.column_types = self._columns.types
+        self.only_type = layout.only_type
         self.one_shot = any(source.one_shot for source in inputs.values())
-        self.order: tuple[str, ...] = layout.order
+        self.order = layout.order
         self.schema = self._columns.schema
         self.layout = Layout(self.schema, self.type_column, self.only_type, self.order)
         self._find_no_time()
-        self.layout: Layout = replace(self.layout, tick_ns=self._columns.tick_ns())
+        self.layout = replace(self.layout, tick_ns=self._columns.tick_ns())
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the connections: another process reads the events again. TypeError where it could not."""
@@ -270,7 +270,7 @@ class Source:
                         table = whole_table(source.stream(None).read_all())
                     self._inputs[name] = dataclasses.replace(source, table=table, stream=None, one_shot=False)
             if self.one_shot:
-                self.one_shot: bool = False
+                self.one_shot = False
                 self._sorted = None
 
     def sql(self, classification: Classification) -> str:

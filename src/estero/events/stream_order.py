@@ -51,7 +51,7 @@ class OrderCheck:
             arrays = [pa.concat_arrays([head, array]) for head, array in zip(self._last, arrays, strict=True)]
         backward = _steps_back([(array.slice(0, len(array) - 1), array.slice(1)) for array in arrays])
         if self.is_sorted and pc.any(backward).as_py():
-            self.is_sorted: bool = False
+            self.is_sorted = False
             self.first_unsorted = offset + pc.index(backward, True).as_py() + 2
         self._last = [array.take(pa.array([len(array) - 1])) for array in arrays]
         self.rows += batch.num_rows

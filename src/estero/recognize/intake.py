@@ -51,9 +51,9 @@ class Intake:
     ) -> None:
         self._layout = layout
         self._classifier = Classifier(layout, source, classification)
-        self.schema: Any = self._classifier.schema
+        self.schema = self._classifier.schema
         """The columns of classified events."""
-        self.time_type: Any | None = time_type(source)
+        self.time_type = time_type(source)
         """The type in which times are shown; None where events have none."""
         order = [event_column(name) for name in layout.columns.order]
         types = [plain_type(self._classifier.columns.field(name).type) for name in order]

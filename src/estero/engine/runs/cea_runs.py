@@ -72,7 +72,7 @@ class CeaRuns(NumberedEvents):
         self._batch_keys = np.empty((0, 2), np.uint64)
         self._one: OneLoaded | None = None
         self._cursor = self.cursor_kind()
-        self.counter: PathCounter = PathCounter(choices=settings.chooses)
+        self.counter = PathCounter(choices=settings.chooses)
         self.tally = Tally(self._builder, windowed=self.window is not None) if settings.tallied else None
 
     # --------------------------------------------------------------- what depends on how runs are told apart
@@ -108,7 +108,7 @@ class CeaRuns(NumberedEvents):
         return first
 
     def _replace(self, name: str, pool: Any) -> None:
-        self.store: Any = self.store._replace(**{name: pool})
+        self.store = self.store._replace(**{name: pool})
 
     @property
     def arena(self) -> Arena:

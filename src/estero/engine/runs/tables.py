@@ -100,7 +100,7 @@ class TableBuilder:
         if state < self.states:
             return
         if state >= self.tables.accepts.size:
-            self.tables: Tables = with_sizes(self.tables, states=state + 1)
+            self.tables = with_sizes(self.tables, states=state + 1)
         for fresh in range(self.states, state + 1):
             self.tables.accepts[fresh] = self._automaton.accepts(fresh)
             self.tables.continues[fresh] = self._automaton.continues(fresh)
@@ -108,4 +108,4 @@ class TableBuilder:
                 self.tables.live[fresh] = self._automaton.live_registers(fresh)
                 reaches = self._automaton.register_reaches(fresh)
                 self.tables.reach[fresh] = [ANY_FAR if reach is None else reach for reach in reaches]
-        self.states: int = state + 1
+        self.states = state + 1

@@ -44,7 +44,7 @@ class ForwardCounts:
 
     def push(self, event_class: NDArray[np.int32], partition: NDArray[np.uint64]) -> None:
         """The next events: class int32[n], partition uint64[n, 2]; their counts replace those before them."""
-        self.first: int = self.next
+        self.first = self.next
         self._keys, numbers = numbered(self._keys, partition)
         self._make_place()
         states = self._builder.states

@@ -91,7 +91,7 @@ class Tally:
         self._size += stretch.oldest.size
         if stretch.oldest.size:
             reach = self._base + self._size - int(stretch.oldest[-1])
-            self.scattered: bool = reach < _FEW * partitions
+            self.scattered = reach < _FEW * partitions
         self._laid = None
         self._partitioned = partitions > 0
         if self._partitioned:

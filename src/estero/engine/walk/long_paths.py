@@ -250,7 +250,7 @@ class LongPaths:
             carried = {where: number for where, number in self._carried[-1].items() if until[where] >= high}
             fresh = (low + np.flatnonzero(until[low:high] >= high)).tolist()
             self._carried.append(carried | {where: _number(sums, where) for where in fresh})
-        self.totals: dict[int, int] = {root: self._carried[-1][top] for root, top in self._top.items()}
+        self.totals = {root: self._carried[-1][top] for root, top in self._top.items()}
         """By root."""
 
     def turns(self, root: int, index: int) -> Turns:

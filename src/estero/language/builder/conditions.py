@@ -80,7 +80,7 @@ class Variable:
     __slots__ = ("variable_name",)
 
     def __init__(self, name: str) -> None:
-        self.variable_name: str = name
+        self.variable_name = name
 
     def __getattr__(self, name: str) -> Expression:
         if name.startswith("__"):

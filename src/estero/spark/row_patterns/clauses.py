@@ -100,8 +100,8 @@ class MatchedClause:
         }
         names = [column_name(number) for number in range(len(self.input.columns))]
         df = selected([key.value for key in computed.values()]) if computed else df
-        self.df: DataFrame = df.toDF(*names, *computed)
-        self.work: RowPatternWork = self._work([name for name in computed if name.startswith("p")])
+        self.df = df.toDF(*names, *computed)
+        self.work = self._work([name for name in computed if name.startswith("p")])
 
     def frame(self) -> DataFrame:
         """The rows of the result."""

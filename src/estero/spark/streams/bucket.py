@@ -189,7 +189,7 @@ class Turn:
             ready = self._waiting.slice(0, passed)
             self._last = self._waiting.slice(passed - 1, 1)
             self._waiting = self._waiting.slice(passed)
-            self.recognized: int = passed
+            self.recognized = passed
             yield from self._answers(ready)
         yield from self._decided()
 

@@ -149,6 +149,6 @@ class ChainRuns(KeyedRuns):
         check_chain(snapshot.arrays, self.compact, snapshot.events.size, marks)
 
     def _put(self, snapshot: Snapshot) -> None:
-        self.nodes: RunNodes = read(RunNodes, "nodes", snapshot.arrays, self.capacity)
-        self.entries: EdEntries = read(EdEntries, "entries", snapshot.arrays, self.capacity)
+        self.nodes = read(RunNodes, "nodes", snapshot.arrays, self.capacity)
+        self.entries = read(EdEntries, "entries", snapshot.arrays, self.capacity)
         self.counter.forget()

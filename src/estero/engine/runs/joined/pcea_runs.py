@@ -154,8 +154,8 @@ class PceaRuns(KeyedRuns):
             check_trees(arrays, events)
 
     def _put(self, snapshot: Snapshot) -> None:
-        self.products: Products = read(Products, "products", snapshot.arrays, self.capacity)
-        self.nodes: HeapNodes = read(HeapNodes, "nodes", snapshot.arrays, self.products.mark.size)
+        self.products = read(Products, "products", snapshot.arrays, self.capacity)
+        self.nodes = read(HeapNodes, "nodes", snapshot.arrays, self.products.mark.size)
         if self.tables.ordered_steps:
-            self.ordered: OrderedIndex = ordered_of(snapshot.arrays, self.capacity)
+            self.ordered = ordered_of(snapshot.arrays, self.capacity)
         self.counter.forget()
