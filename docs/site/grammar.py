@@ -58,7 +58,8 @@ def productions(grammar: str) -> list[Production]:
     """
     imported = set[str]()
     for statement in _parsed(grammar).find_data("multi_import"):
-        imported |= {str(name) for name in statement.scan_values(lambda token: token.type == "RULE")}
+        tokens = statement.scan_values(lambda value: isinstance(value, lark.Token) and value.type == "RULE")
+        imported |= {str(name) for name in tokens}
     ours = _rules(grammar)
     shared = {name: body for name, body in (_rules("shared") if imported else {}).items() if name in imported}
     rules = ours | shared
@@ -101,8 +102,15 @@ def _parsed(grammar: str) -> lark.Tree[lark.Token]:
 
 def _rules(grammar: str) -> dict[str, lark.Tree[lark.Token]]:
     """The bodies of the rules, in the order of the file."""
-    rules = sorted(_parsed(grammar).find_data("rule"), key=lambda rule: rule.children[0].start_pos)
+    rules = sorted(_parsed(grammar).find_data("rule"), key=_place)
     return {str(rule.children[0]).lstrip("!?"): _tree(rule.children[-1]) for rule in rules}
+
+
+def _place(rule: lark.Tree[lark.Token]) -> int:
+    """Where a rule begins in its file."""
+    (name, *_) = rule.children
+    assert isinstance(name, lark.Token)
+    return name.start_pos or 0
 
 
 def _tree(value: object) -> lark.Tree[lark.Token]:

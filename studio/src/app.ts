@@ -379,7 +379,7 @@ export class App {
     } else if (tab === "partials") {
       const reply = await this.session.ask<Page>(this.message("partials", { rows: ROWS }));
       put(reply, () => reply.rows.length
-        ? h("div", {}, h("p", {}, `${plural(reply.count!, "partial match").replace("matchs", "matches")}: starts that came some steps, and not all of them.`), rowsTable(reply.rows, {
+        ? h("div", {}, h("p", {}, `${plural(reply.count!, "partial match", "partial matches")}: starts that came some steps, and not all of them.`), rowsTable(reply.rows, {
             shown: labelsOf(reply.rows, this.hello.types), left: this.leftOut(), chosen: null, caption: "Partial matches",
             event: (position) => void this.showEvent(position),
           }))

@@ -36,8 +36,8 @@ export function grouped(number: string | number): string {
   return String(number).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }
 
-export function plural(number: string | number, noun: string): string {
-  return `${grouped(number)} ${noun}${String(number) === "1" ? "" : "s"}`;
+export function plural(number: string | number, noun: string, several = `${noun}s`): string {
+  return `${grouped(number)} ${String(number) === "1" ? noun : several}`;
 }
 
 const TIME = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d(?::\d\d(?:\.\d+)?)?)([+-]\d\d:\d\d)?$/;

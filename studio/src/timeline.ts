@@ -345,21 +345,33 @@ export class Timeline {
 
   private drawCounts(counts: Uint16Array | Uint32Array, wide: number, lanes: number, most: number, size: number, pixels: number, shift = 0): void {
     const { context } = this;
+    // One path for each level of darkness; neighbours of one level are one bar.
     const levels = 5;
-    for (let level = 1; level <= levels; level++) {
-      context.globalAlpha = 0.25 + (0.6 * level) / levels;
-      context.beginPath();
-      for (let lane = 0; lane < lanes; lane++) {
-        const top = this.middle(lane);
-        for (let i = 0; i < wide; i++) {
-          const count = counts[lane * wide + i]!;
-          if (count && Math.min(levels, Math.ceil((levels * Math.log1p(count)) / Math.log1p(most))) === level) {
-            const tall = Math.max(3, size * (0.35 + (0.65 * level) / levels));
-            context.rect(LEFT + shift + i * pixels, top - tall / 2, Math.max(1, pixels), tall);
-          }
+    const ends = Array.from({ length: levels - 1 }, (_, i) => Math.expm1(((i + 1) / levels) * Math.log1p(most)));
+    const paths = Array.from({ length: levels + 1 }, () => new Path2D());
+    const level = (count: number) => {
+      if (!count) return 0;
+      let found = 1;
+      while (found < levels && count > ends[found - 1]!) found++;
+      return found;
+    };
+    for (let lane = 0; lane < lanes; lane++) {
+      const middle = this.middle(lane), row = lane * wide;
+      let begun = 0, here = level(counts[row]!);
+      for (let i = 1; i <= wide; i++) {
+        const next = i < wide ? level(counts[row + i]!) : -1;
+        if (next === here) continue;
+        if (here) {
+          const tall = Math.max(3, size * (0.35 + (0.65 * here) / levels));
+          paths[here]!.rect(LEFT + shift + begun * pixels, middle - tall / 2, Math.max(1, (i - begun) * pixels), tall);
         }
+        begun = i;
+        here = next;
       }
-      context.fill();
+    }
+    for (let i = 1; i <= levels; i++) {
+      context.globalAlpha = 0.25 + (0.6 * i) / levels;
+      context.fill(paths[i]!);
     }
     context.globalAlpha = 1;
   }

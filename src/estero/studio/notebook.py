@@ -18,6 +18,8 @@ class Explorer(anywidget.AnyWidget):
     """
 
     text = traitlets.Unicode("").tag(sync=True)
+    _esm = traitlets.Unicode("").tag(sync=True)
+    _css = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, session: Session, *, script: Path, style: Path) -> None:
         code, looks = (file.read_text(encoding="utf-8") for file in (script, style))
