@@ -31,7 +31,8 @@ def test_every_production_is_drawn_and_every_name_in_it_has_a_diagram(name: str)
 def test_a_diagram_shows_what_is_written() -> None:
     step = next(production for production in diagrams.productions("ceql") if production.name == "absent")
     drawn = diagrams.diagram(step, diagrams.words_of("ceql"), "")
-    assert re.findall(r"<text[^>]*>([^<]+)</text>", drawn) == ["NOT", "(", "pattern", ")"]
+    texts = re.findall(r"<text[^>]*>([^<]+)</text>", drawn)
+    assert list(dict.fromkeys(texts)) == ["NOT", "(", "pattern", ")"]  # a name with a link is drawn twice
 
 
 def test_every_grammar_has_its_place_on_the_page() -> None:
