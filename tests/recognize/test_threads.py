@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from estero.recognize.recognition import Recognition
 from estero.recognize.threads import channels, ranges
 from estero.recognize.threads.channels import Channel
 from estero.recognize.threads.divided import Divided, _Idle
+from estero.recognize.threads.pushed import PushedRanges
 from estero.recognize.threads.questions import Count
 from estero.recognize.threads.ranges import RangeCutter
 
@@ -209,3 +211,37 @@ def test_a_thread_that_was_overtaken_reads_all_of_its_range(events: estero.Scan)
     in_order = [sum(divided._of_range(_Idle(divided.open), Count(), part)) for part in (first, second)]
     overtaken = [sum(divided._of_range(idle, Count(), part)) for part in (second, first, second)]
     assert overtaken == [in_order[1], in_order[0], in_order[1]]
+
+
+def test_a_large_push_is_recognized_by_several_threads(
+    events: estero.Scan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranges, "SHORTEST", 10_000)
+    query, table = estero.query(RANGES), events.events
+    one, three = (query.recognizer(table.schema, type="type", threads=threads) for threads in (1, 3))
+    for pushed in (table, table.slice(0, 10), table):
+        mine, theirs = three.push(pushed), one.push(pushed)
+        assert mine.to_arrow() == theirs.to_arrow()
+        assert mine.count() == theirs.count()
+        assert mine.sample(5, seed=1).to_arrow() == theirs.sample(5, seed=1).to_arrow()
+    assert three.position == one.position == 2 * NUMBER + 10
+
+
+def test_a_thread_that_fails_fails_the_push(events: estero.Scan, monkeypatch: pytest.MonkeyPatch) -> None:
+    recognizer = estero.query(RANGES).recognizer(events.events.schema, type="type", threads=2)
+
+    def fail(*_: object) -> None:
+        raise MemoryError("no more")
+
+    monkeypatch.setattr(ranges, "SHORTEST", 10_000)
+    monkeypatch.setattr(PushedRanges, "_of_range", fail)
+    with pytest.raises(MemoryError, match="no more"):
+        recognizer.push(events.events)
+    with pytest.raises(estero.EsteroError, match="broke off in an earlier push"):
+        recognizer.push(events.events)
+
+
+@pytest.mark.parametrize(("threads", "error"), [(0, ValueError), (-1, ValueError), ("a", TypeError)])
+def test_a_recognizer_refuses_wrong_numbers_of_threads(threads: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="threads"):
+        estero.query(RANGES).recognizer(pa.schema([("type", pa.string())]), type="type", threads=threads)

@@ -226,6 +226,7 @@ class Query:
         types: Sequence[str] = ...,
         lateness: Lateness | None = ...,
         distinct: Distinct | None = ...,
+        threads: int | None = ...,
         partials: Literal[False] = ...,
     ) -> ContinuousRecognizer: ...
 
@@ -241,6 +242,7 @@ class Query:
         types: Sequence[str] = ...,
         lateness: Lateness | None = ...,
         distinct: Distinct | None = ...,
+        threads: int | None = ...,
         partials: Literal[True],
     ) -> PartialsRecognizer: ...
 
@@ -256,6 +258,7 @@ class Query:
         types: Sequence[str] = ...,
         lateness: Lateness | None = ...,
         distinct: Distinct | None = ...,
+        threads: int | None = ...,
         partials: bool,
     ) -> StreamRecognizer: ...
 
@@ -271,6 +274,7 @@ class Query:
         lateness: Lateness | None = None,
         distinct: Distinct | None = None,
         partials: bool = False,
+        threads: int | None = None,
     ) -> StreamRecognizer:
         """A recognizer of this query for events that are pushed, batch after batch, without an end.
 
@@ -279,7 +283,9 @@ class Query:
         of these, which names the columns. `lateness` is how long to wait for events that come out of order
         ("5 seconds", or a number of ticks); none by default. With `distinct` only the marks of complex events
         tell them apart (`with_distinct`). With `partials` answers have partial matches, too: see
-        `PartialsRecognizer`.
+        `PartialsRecognizer`. Where the query has a window that can be cut (`explain` says so) and events are
+        pushed by the hundred thousand, `threads` of this process recognize a push, as in `run`; partial
+        matches are recognized by one.
 
         Raises `QueryError` where the query does not fit the columns, and for partial matches of a query
         without a window or of a pattern that is no sequence; ValueError for what is no lateness.
@@ -289,7 +295,10 @@ class Query:
 
         laid_out = layout_of(scan, lateness)
         asked = self if distinct is None else self.with_distinct(distinct)
-        return asked.partials_recognizer_of(laid_out) if partials else asked.recognizer_of(laid_out)
+        workers = threads_to_use(threads)
+        if partials:
+            return asked.partials_recognizer_of(laid_out)
+        return asked.recognizer_of(laid_out, threads=workers)
 
     def partials_recognizer_of(self, layout: StreamLayout, state: State | None = None) -> PartialsRecognizer:
         """The recognizer with partial matches for events of a layout; it goes on from a `state`, if any."""
@@ -304,7 +313,9 @@ class Query:
         laid_out = replace(source.layout, schema=plan.classification.schema)
         return PartialsRecognizer(plan_of_one_stream(plan.tree, laid_out), layout, source, state=state)
 
-    def recognizer_of(self, layout: StreamLayout, state: State | None = None) -> ContinuousRecognizer:
+    def recognizer_of(
+        self, layout: StreamLayout, state: State | None = None, threads: int = 1
+    ) -> ContinuousRecognizer:
         """The recognizer for events of a layout; it goes on from a `state`, if any."""
         from estero.recognize.continuous import ContinuousRecognizer
         from estero.recognize.state_bytes import sound_content
@@ -313,7 +324,7 @@ class Query:
             source = layout.source()
         plan = self._checked_plan(source, layout.columns)
         plan.refuse_endless()
-        return ContinuousRecognizer(plan, layout, source, state=state)
+        return ContinuousRecognizer(plan, layout, source, state=state, threads=threads)
 
     def check(
         self,

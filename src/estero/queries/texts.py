@@ -14,6 +14,7 @@ from estero.language.syntax.recover import read
 from estero.queries.pattern_statement import PatternStatement
 from estero.queries.query import Distinct, Query
 from estero.queries.statement import Statement
+from estero.system.cores import threads_to_use
 
 if TYPE_CHECKING:
     from estero.language.tree.conjunctive import ConjunctiveTree
@@ -68,6 +69,7 @@ def restore(
     key: bytes | None = ...,
     partials: Literal[False] = ...,
     distinct: Distinct | None = ...,
+    threads: int | None = ...,
 ) -> ContinuousRecognizer: ...
 
 
@@ -79,6 +81,7 @@ def restore(
     key: bytes | None = ...,
     partials: Literal[True],
     distinct: Distinct | None = ...,
+    threads: int | None = ...,
 ) -> PartialsRecognizer: ...
 
 
@@ -90,6 +93,7 @@ def restore(
     key: bytes | None = ...,
     partials: bool,
     distinct: Distinct | None = ...,
+    threads: int | None = ...,
 ) -> StreamRecognizer: ...
 
 
@@ -101,13 +105,14 @@ def restore(
     key: bytes | None = None,
     partials: bool = False,
     distinct: Distinct | None = None,
+    threads: int | None = None,
 ) -> StreamRecognizer:
     """The recognizer of `query` that goes on from a snapshot as if it had never stopped.
 
     How events are laid out and how late they may be is in the snapshot. A snapshot that was written with a
     `key` is read with it, and no other is; that of a recognizer with `partials`, or with `distinct`, is
-    restored with the same. Raises `DataError` for bytes that are no snapshot, are damaged, or are of another
-    query, version or key.
+    restored with the same. How many `threads` recognize large pushes is said anew. Raises `DataError` for
+    bytes that are no snapshot, are damaged, or are of another query, version or key.
     """
     from estero.recognize import continuous, partials_recognizer
     from estero.recognize.intake import layout_in
@@ -115,12 +120,13 @@ def restore(
 
     asked = Query(query) if isinstance(query, str) else query
     asked = asked if distinct is None else asked.with_distinct(distinct)
+    workers = threads_to_use(threads)
     snapshot = read(state, key)
     kind = partials_recognizer.KIND if partials else continuous.KIND
     layout = layout_in(snapshot, str(asked), kind)
     if partials:
         return asked.partials_recognizer_of(layout, snapshot)
-    return asked.recognizer_of(layout, snapshot)
+    return asked.recognizer_of(layout, snapshot, threads=workers)
 
 
 @checked

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 import pyarrow as pa
 
@@ -18,6 +19,7 @@ from estero.recognize.intake import Intake
 from estero.recognize.recognition import Recognition
 from estero.recognize.state_bytes import State
 from estero.recognize.stream_recognizer import StreamRecognizer
+from estero.recognize.threads.pushed import PushedRanges, ReadSets
 
 KIND = "a recognizer"
 """The name of this kind of state, written into it."""
@@ -40,19 +42,21 @@ class ContinuousRecognizer(StreamRecognizer):
     _recognition: Recognition
 
     def __init__(
-        self, plan: Plan, layout: StreamLayout, source: Source, *, state: State | None = None
+        self,
+        plan: Plan,
+        layout: StreamLayout,
+        source: Source,
+        *,
+        state: State | None = None,
+        threads: int = 1,
     ) -> None:
         self._decides_by_time = plan.decides_later or bool(plan.deadlines)
         super().__init__(plan, Intake(layout, source, plan.classification, strict=self._decides_by_time))
-        self._recognition = Recognition(
-            plan,
-            self._intake.schema,
-            time=self._intake.time_type,
-            endless=True,
-            state=self._taken_up(state),
-        )
+        opened = partial(Recognition, plan, self._intake.schema, time=self._intake.time_type, endless=True)
+        self._recognition = opened(state=self._taken_up(state))
         self._recognition.recognizer.holding = True
-        self._sets: list[EndedSets] = []
+        self._ranges = PushedRanges.of(plan, opened, threads)
+        self._sets: ReadSets = []
         self._nothing = Answer(EmptyRun(self._recognition.reader))
 
     @property
@@ -64,7 +68,7 @@ class ContinuousRecognizer(StreamRecognizer):
         if event is None and not self._decides_by_time:
             self._turn.next()
             return self._nothing
-        return self._answer(lambda: self._ended_with_one(position, event))
+        return self._answer(lambda: self._read(self._ended_with_one(position, event)))
 
     def _ended_with_one(self, position: int, event: ClassifiedRow | None) -> list[EndedSets]:
         """The answer that one event ends, or decides by its time; None if the event is not relevant."""
@@ -78,16 +82,24 @@ class ContinuousRecognizer(StreamRecognizer):
     def _recognized(self, relevant: pa.RecordBatch) -> Answer:
         return self._answer(lambda: self._ended_with(relevant))
 
-    def _ended_with(self, relevant: pa.RecordBatch) -> list[EndedSets]:
+    def _ended_with(self, relevant: pa.RecordBatch) -> ReadSets:
         """The answer that ends with these events, or is decided by them."""
+        if self._ranges is not None:
+            return self._ranges.sets(self._recognition, relevant)
         ended = list(self._recognition.recognize(relevant))
         position = self._intake.position - 1
-        return [*ended, *self._recognition.decided(position=position, time=self._intake.watermark)]
+        return self._read(
+            [*ended, *self._recognition.decided(position=position, time=self._intake.watermark)]
+        )
 
     def _recognized_last(self, relevant: pa.RecordBatch, known: int | None) -> Answer:
-        return self._answer(lambda: [*self._recognition.recognize(relevant), *self._recognition.ended(known)])
+        recognition = self._recognition
+        return self._answer(lambda: self._read([*recognition.recognize(relevant), *recognition.ended(known)]))
 
-    def _answer(self, recognize: Callable[[], list[EndedSets]]) -> Answer:
+    def _read(self, sets: Iterable[EndedSets]) -> ReadSets:
+        return [(self._recognition.reader, ended) for ended in sets]
+
+    def _answer(self, recognize: Callable[[], ReadSets]) -> Answer:
         """The answer to what ends now."""
         number, self._sets = self._in_turn(recognize)
         return Answer(PushedRun(self._recognition.reader, self._sets, self._turn, number))

@@ -72,10 +72,13 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class PushedRun(Reading):
-    """The compact sets that end with one push, as an answer reads them."""
+    """The compact sets that end with one push, each with what reads it, as an answer does.
+
+    `reader` is that of the recognizer.
+    """
 
     reader: SetReader
-    sets: Sequence[EndedSets]
+    sets: Sequence[tuple[SetReader, EndedSets]]
     turn: Turn
     number: int
     share: Share = WHOLE
@@ -126,9 +129,9 @@ class PushedRun(Reading):
         del counting, showing  # what ends with a push is there already
         self._check_valid()
         deal = DealStage(self.reader, share)
-        for ended in self.sets:
-            for part in [ended] if share == WHOLE else deal.push(ended):
-                yield self.reader, part
+        for reader, ended in self.sets:
+            for part in [ended] if share == WHOLE else deal.of(reader).push(ended):
+                yield reader, part
                 self._check_valid()
 
     def _steps(self, items: Iterator[T]) -> Iterator[T]:

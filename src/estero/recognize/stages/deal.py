@@ -29,6 +29,11 @@ class DealStage(Stage[EndedSets]):
         self._dealer = Dealer(share)
         self._at_once = 1
 
+    def of(self, reader: SetReader) -> DealStage:
+        """The stage itself, which goes on with what another reader reads."""
+        self._reader = reader
+        return self
+
     def push(self, item: EndedSets) -> Iterator[EndedSets]:
         """The share of `item`, few ends after few, in order.
 
