@@ -109,8 +109,7 @@ def _rules(grammar: str) -> dict[str, lark.Tree[lark.Token]]:
 def _place(rule: lark.Tree[lark.Token]) -> int:
     """Where a rule begins in its file."""
     (name, *_) = rule.children
-    assert isinstance(name, lark.Token)
-    return name.start_pos or 0
+    return (name.start_pos or 0) if isinstance(name, lark.Token) else 0
 
 
 def _tree(value: object) -> lark.Tree[lark.Token]:
