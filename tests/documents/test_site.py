@@ -25,7 +25,7 @@ LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 def settings() -> dict[str, str]:
     """The lists of patterns in the configuration, as text."""
     text = (SITE / "conf.py").read_text("utf-8")
-    return dict(re.findall(r"^(\w+) = \[(.*?)^?\]$", text, re.MULTILINE | re.DOTALL))
+    return dict(re.findall(r"^(\w+) = \[(.*?)\]$", text, re.MULTILINE | re.DOTALL))
 
 
 def pages_of_the_tables_of_contents() -> set[Path]:

@@ -232,6 +232,8 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
         (STREAM.schema,),
         {**LAYOUT, "lateness": None, "partials": False},
     ),
+    "explore": (lambda: estero.explore, (STREAM,), {**LAYOUT, "query": TEXT, "csv_options": None}),
+    "query.explore": (lambda: _query().explore, (STREAM,), {**LAYOUT, "csv_options": None}),
     "query.check": (lambda: _query().check, (STREAM,), LAYOUT),
     "explain": (lambda: _query().explain, (STREAM,), LAYOUT),
     "query.automaton": (lambda: _query().automaton, (STREAM,), LAYOUT),

@@ -223,11 +223,11 @@ class Session:
         at, rows = int(message.get("at", 0)), min(int(message.get("rows", ROWS)), MOST_ROWS)
         if at < 0 or rows < 0:
             raise ValueError("pages begin at 0")
-        found = list(self._answer(message)[at : at + rows + 1])
+        complex_events = list(self._answer(message)[at : at + rows + 1])
         return {
             "at": str(at),
-            "rows": [self._row(at + number, one) for number, one in enumerate(found[:rows])],
-            "last": len(found) <= rows,
+            "rows": [self._row(at + number, one) for number, one in enumerate(complex_events[:rows])],
+            "last": len(complex_events) <= rows,
         }
 
     def states(self, message: Message) -> dict[str, Any]:
@@ -252,11 +252,11 @@ class Session:
         """The first partial matches, and how many there are."""
         at, rows = int(message.get("at", 0)), min(int(message.get("rows", ROWS)), MOST_ROWS)
         answer = self._answer(message).partials()
-        found = list(answer[at : at + rows])
+        complex_events = list(answer[at : at + rows])
         return {
             "count": str(answer.count()),
             "at": str(at),
-            "rows": [self._row(at + number, one) for number, one in enumerate(found)],
+            "rows": [self._row(at + number, one) for number, one in enumerate(complex_events)],
         }
 
     def why_not(self, message: Message) -> dict[str, Any]:

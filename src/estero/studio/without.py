@@ -112,8 +112,8 @@ def _pieces(condition: str, clause: str) -> Iterator[Span]:
     inside = re.fullmatch(r"[^\[]*\[(.*)\]", condition, re.DOTALL)
     for said in (condition, inside[1] if inside else ""):
         pattern = r"\s*".join(map(re.escape, re.findall(r"\w+|\S", said)))
-        for found in re.finditer(pattern, clause, re.IGNORECASE) if said else ():
-            yield Span(*found.span())
+        for match in re.finditer(pattern, clause, re.IGNORECASE) if said else ():
+            yield Span(*match.span())
 
 
 def _cut(text: str, span: Span, *, word: str = "", clause: Span | None = None) -> str:
