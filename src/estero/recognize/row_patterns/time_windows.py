@@ -37,15 +37,21 @@ def window_columns(names: Names, order: Sequence[Key], prefix: str, known: str) 
         )
     time = order[0].value
     sign = "-" if order[0].descending else "+"
-    length = within.text
-    if names.dialect != EVALUATED:
-        length = ParsedScalar(within, names.clause.text, names.dialect).tree.sql(EVALUATED)
-    deadline = f"({time}) {sign} ({length})"
+    deadline = f"({time}) {sign} ({length_of(names)})"
     return [
         alias(f"CASE WHEN TRUE THEN ({time}) ELSE {deadline} END", f"{prefix}time"),
         alias(deadline, f"{prefix}deadline"),
         *([alias(f"({deadline}) <= ({known})", f"{prefix}over")] if known else []),
     ]
+
+
+def length_of(names: Names) -> str:
+    """The SQL of the length of a window, which the clause has."""
+    within = names.clause.within
+    assert within is not None  # noqa: S101 - asked for where there is WITHIN
+    if names.dialect == EVALUATED:
+        return within.text
+    return ParsedScalar(within, names.clause.text, names.dialect).tree.sql(EVALUATED)
 
 
 def until_of(time: pa.Array, deadline: pa.Array, first: NDArray[np.int64], key: Key) -> NDArray[np.int64]:
@@ -55,7 +61,7 @@ def until_of(time: pa.Array, deadline: pa.Array, first: NDArray[np.int64], key: 
 
 
 def ticks_of(time: pa.Array, deadline: pa.Array, key: Key) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Times and deadlines as integers int64, which rise in the order of ORDER BY; NULL is behind or before all."""
+    """Times and deadlines as integers int64, which rise in their order; NULL is behind or before all."""
     time = time.cast(deadline.type)
     parts = [time, deadline]
     if not _has_integers(deadline.type):
