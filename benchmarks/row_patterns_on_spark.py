@@ -26,6 +26,7 @@ import duckdb
 import estero
 import estero.spark
 from benchmarks.spark_batch import COLLECTOR, MEMORY
+from estero.spark.row_patterns import time_ranges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,16 +42,17 @@ SHAPES = {
 SUMS = "count(*) AS matches, sum(n) AS days, sum(bottom) AS bottoms"
 
 
-def statement(shape: str, selected: str = "*") -> str:
-    """The statement that finds a shape."""
+def statement(shape: str, selected: str = "*", *, by_time: bool = False) -> str:
+    """The statement that finds a shape, of each symbol; or `by_time` of all trades, within a second."""
     pattern, skip = SHAPES[shape]
     define = "down AS price < PREV(price), up AS price > PREV(price)"
     if "again" in pattern:
         define += ", down_again AS price < PREV(price), up_again AS price > PREV(price)"
+    partition, window = ("", "WITHIN INTERVAL '1' SECOND") if by_time else ("PARTITION BY symbol", "")
     return f"""SELECT {selected} FROM trades MATCH_RECOGNIZE (
-        PARTITION BY symbol ORDER BY ts
+        {partition} ORDER BY ts
         MEASURES FIRST(ts) AS since, LAST(down.price) AS bottom, LAST(ts) AS until, count(*) AS n
-        AFTER MATCH SKIP {skip} PATTERN ({pattern}) DEFINE {define})"""
+        AFTER MATCH SKIP {skip} PATTERN ({pattern}) {window} DEFINE {define})"""
 
 
 def write_trades(rows: int, path: Path) -> None:
@@ -62,9 +64,9 @@ def write_trades(rows: int, path: Path) -> None:
     )
 
 
-def check(spark: SparkSession, trades: DataFrame, shape: str, path: Path) -> int:
+def check(spark: SparkSession, trades: DataFrame, shape: str, path: Path, *, by_time: bool = False) -> int:
     """The number of matches; raises where Spark finds other ones than this process."""
-    text = statement(shape, SUMS)
+    text = statement(shape, SUMS, by_time=by_time)
     expected = tuple(map(int, estero.sql(text, trades=path).to_arrow().to_pylist()[0].values()))
     (row,) = estero.spark.sql(spark, text, trades=trades).collect()
     if tuple(map(int, row)) != expected or not expected[0]:
@@ -81,6 +83,15 @@ def sorted_only(trades: DataFrame) -> None:
     """Sorts the rows by key and time in their tasks."""
     rows = trades.select(*COLUMNS).repartition("symbol").sortWithinPartitions("symbol", "ts")
     thrown_away(rows)
+
+
+def without_keys(spark: SparkSession, trades: DataFrame, fewest_tasks: int) -> None:
+    """Finds V shapes of all trades: in ranges of time, if at least so many tasks run at once."""
+    usual, time_ranges.FEWEST_TASKS = time_ranges.FEWEST_TASKS, fewest_tasks
+    try:
+        thrown_away(estero.spark.sql(spark, statement("V", by_time=True), trades=trades))
+    finally:
+        time_ranges.FEWEST_TASKS = usual
 
 
 def best_of(repeats: int, works: dict[str, Callable[[], None]]) -> dict[str, float]:
@@ -108,6 +119,9 @@ def measured(rows: int, repeats: int) -> dict[str, Any]:
         frames = {shape: estero.spark.sql(spark, statement(shape), trades=trades) for shape in SHAPES}
         works: dict[str, Callable[[], None]] = {"sort": lambda: sorted_only(trades)}
         works |= {shape: partial(thrown_away, df) for shape, df in frames.items()}
+        counts["V without keys"] = check(spark, trades, "V", path, by_time=True)
+        works["ranges"] = partial(without_keys, spark, trades, 2)
+        works["one task"] = partial(without_keys, spark, trades, 1 << 30)
         seconds = best_of(repeats, works)
     found = {
         shape: {
@@ -117,8 +131,20 @@ def measured(rows: int, repeats: int) -> dict[str, Any]:
         }
         for shape in SHAPES
     }
+    apart = {
+        "matches": counts["V without keys"],
+        "ranges of time": round(seconds["ranges"], 2),
+        "one ordered task": round(seconds["one task"], 2),
+    }
     machine = {"machine": platform.machine(), "cores": os.cpu_count(), "pyspark": version("pyspark")}
-    return {**machine, "rows": rows, "keys": KEYS, "sort": round(seconds["sort"], 2), "shapes": found}
+    return {
+        **machine,
+        "rows": rows,
+        "keys": KEYS,
+        "sort": round(seconds["sort"], 2),
+        "shapes": found,
+        "V without keys": apart,
+    }
 
 
 def main() -> None:

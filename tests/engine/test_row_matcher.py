@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from estero import LimitExceeded
 from estero.automata.row_patterns.positions import PositionAutomaton
 from estero.engine.row_patterns import row_matcher, run_rows
-from estero.engine.row_patterns.row_matcher import MatchTable, RowMarks, SkipFailure, find_matches, moves_of
+from estero.engine.row_patterns.row_matcher import (
+    Extent,
+    MatchTable,
+    RowMarks,
+    SkipFailure,
+    find_matches,
+    moves_of,
+)
 from estero.language.row_patterns.patterns import parse_row_pattern
 from estero.language.row_patterns.tree import RowPattern, Skip
 from estero.reference.row_patterns import Matcher
@@ -130,3 +137,31 @@ def test_marks_are_the_rows_from_which_a_match_can_end() -> None:
     marks.go_to(0)
     of_a = next(state for state, known in enumerate(automaton.states) if known.variable == "a")
     assert [marks.has(of_a, row) for row in range(3)] == [False, True, False]
+
+
+@given(row_patterns, PARTITIONS, st.booleans(), st.sets(st.integers(0, 4)))
+def test_several_searches_find_what_each_of_them_finds(
+    pattern: RowPattern, partitions: list[list[set[str]]], windowed: bool, places: set[int]
+) -> None:
+    table, automaton = moves(pattern, max(map(len, partitions)))
+    if automaton.never:
+        return
+    rows = [row for part in partitions for row in part]
+    first = np.array([0, len(rows)], np.int64)
+    until = np.full(len(rows), len(rows), np.int64) if windowed else None
+    entries = [place for place in sorted(places) if place < len(rows)]
+    reached = np.zeros(len(rows) + 1, np.bool_)
+    reached[entries] = True
+    found = find_matches(bits(rows), first, table, run_rows.PAST_LAST, until, reached=reached)
+    expected: dict[int, Any] = {}
+    stands = set(entries)
+    for entry in entries:
+        extent = Extent(np.array([entry]), first[1:], first[:-1])
+        alone = listed(find_matches(bits(rows), first, table, run_rows.PAST_LAST, until, extent), automaton)
+        expected |= {start: (partition, start, labels) for partition, start, labels in alone}
+        row = entry
+        while row < len(rows):
+            stands.add(row)
+            row += max(1, len(expected[row][2])) if row in expected else 1
+    assert listed(found, automaton) == [expected[start] for start in sorted(expected)]
+    assert {row for row in np.flatnonzero(reached).tolist() if row < len(rows)} == stands

@@ -247,3 +247,21 @@ def test_a_stream_needs_a_watermark_on_the_time(spark: SparkSession, tmp_path: P
     frame = spark.readStream.schema(spark.createDataFrame(payments()).schema).parquet(str(tmp_path / "in"))
     with pytest.raises(DataError, match=r"column 'at': on a stream .* needs a watermark"):
         estero.spark.sql(spark, f"SELECT * FROM payments {PAST_LAST}", payments=frame)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT * FROM payments {PAST_LAST} UNION ALL SELECT * FROM payments {TO_NEXT}",
+        f"SELECT * FROM payments {PAST_LAST} UNION ALL SELECT * FROM known {TO_NEXT}",
+        f"SELECT * FROM known {PAST_LAST} UNION ALL SELECT * FROM payments {TO_NEXT}",
+        f"""SELECT * FROM payments {PAST_LAST} MATCH_RECOGNIZE (ORDER BY since MEASURES count(*) AS m
+            PATTERN (a+) WITHIN INTERVAL '1' MINUTE DEFINE a AS TRUE)""",
+    ],
+)
+def test_a_statement_has_one_clause_over_a_stream(spark: SparkSession, tmp_path: Path, text: str) -> None:
+    files(payments(), tmp_path / "in", [])
+    with pytest.raises(QueryError, match="can have one MATCH_RECOGNIZE, and this is another") as raised:
+        estero.spark.sql(spark, text, payments=stream_of(spark, tmp_path / "in"), known=payments())
+    assert "write a statement for each" in str(raised.value)
+    assert "^^^" in str(raised.value)

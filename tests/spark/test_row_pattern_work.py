@@ -48,7 +48,13 @@ def in_order(parts: Sequence[Sequence[Row]]) -> pa.Table:
 
 
 UNMATCHED = "MATCH_NUMBER() AS number, FIRST(i) AS first"
-FORMS = ((ONE, ""), (ALL, "ALL ROWS PER MATCH"), (UNMATCHED, "ALL ROWS PER MATCH WITH UNMATCHED ROWS"))
+NUMBERED = "max(MATCH_NUMBER()) AS number, FIRST(i) AS first, 0 AS i"
+FORMS = (
+    (ONE, ""),
+    (NUMBERED, ""),
+    (ALL, "ALL ROWS PER MATCH"),
+    (UNMATCHED, "ALL ROWS PER MATCH WITH UNMATCHED ROWS"),
+)
 
 
 @pytest.mark.filterwarnings("ignore:the alternative")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from estero.spark.connectors.sinks import write_stream
     from estero.spark.connectors.sources import read_stream
     from estero.spark.files.files import read_events
-    from estero.spark.row_patterns.statements import sql
+    from estero.spark.row_patterns.statements import explain_sql, sql
     from estero.spark.sessions.session import local_session
     from estero.spark.table_function import register
 
@@ -44,6 +44,7 @@ __all__ = [
     "collect",
     "count",
     "explain",
+    "explain_sql",
     "follow",
     "local_session",
     "read_events",
@@ -61,6 +62,7 @@ __all__ = [
 
 _HOMES = {
     "collect": "batch.collected",
+    "explain_sql": "row_patterns.statements",
     "follow": "connectors.progress",
     "local_session": "sessions.session",
     "read_events": "files.files",

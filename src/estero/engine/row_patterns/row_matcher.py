@@ -16,6 +16,7 @@ from estero.engine.row_patterns.run_rows import (
     Matches,
     Moves,
     Partitions,
+    Starts,
     Window,
     advance,
     mark,
@@ -102,13 +103,15 @@ def find_matches(
     to: int,
     until: NDArray[np.int64] | None = None,
     extent: Extent | None = None,
+    reached: NDArray[np.bool_] | None = None,
     tick: Callable[[], None] | None = None,
 ) -> MatchTable:
     """All matches of partitions whose rows are variables[first[p] : first[p + 1]] uint64[rows, words].
 
     `to` says where a search goes on (`run_rows.PAST_LAST`, …), `until` int64[rows] which border a match from
-    there may reach, and `extent` which starts are tried, all of them if it is None. Raises `SkipFailure` and
-    `LimitExceeded`.
+    there may reach, and `extent` which starts are tried, all of them if it is None. With `reached`
+    bool[rows + 1] a search begins at each row that is marked there; rows at which one of them stands are
+    marked, too, and the matches are those of all, in order. Raises `SkipFailure` and `LimitExceeded`.
     """
     states = moves.variable.size
     longest = int(np.diff(first).max(initial=0))
@@ -120,10 +123,11 @@ def find_matches(
         window = Window(until, np.empty((longest, states), np.int64))
     rows = variables.shape[0]
     partitions = _partitions(variables, first, extent)
+    starts = None if reached is None else Starts(reached)
     matches = _new_matches(_FEWEST, max(rows, _FEWEST))
     cursor = Cursor()
     cursor.to = to
-    while (code := advance(partitions, moves, marks, window, matches, cursor)) == GROW:
+    while (code := advance(partitions, moves, marks, window, starts, matches, cursor)) == GROW:
         if cursor.labels > MOST_LABELS:
             raise LimitExceeded(
                 f"matches overlap so much that they have more than {MOST_LABELS:,} rows together, the limit: "

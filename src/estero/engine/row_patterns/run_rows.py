@@ -76,6 +76,16 @@ class Window(NamedTuple):
 
 
 @pool
+class Starts(NamedTuple):
+    """reached bool[rows + 1]: the rows at which one of several searches stands, marked when it comes there.
+
+    The searches begin at the rows that are marked before the pass; where two meet, they go on as one.
+    """
+
+    reached: NDArray[np.bool_]
+
+
+@pool
 class Matches(NamedTuple):
     """start, length and partition int64 of each match; the states int32 of its rows one behind the other."""
 
@@ -156,11 +166,12 @@ def _is_marked(marks, row, state):  # type: ignore[no-untyped-def]
     return (marks[row, state >> 6] >> np.uint64(state & 63)) & np.uint64(1) != np.uint64(0)
 
 
-@kernel(Partitions, Moves, column(np.uint64, 2), Maybe(Window), Matches, Cursor)
-def advance(partitions, moves, marks, window, matches, cursor):  # type: ignore[no-untyped-def]
+@kernel(Partitions, Moves, column(np.uint64, 2), Maybe(Window), Maybe(Starts), Matches, Cursor)
+def advance(partitions, moves, marks, window, starts, matches, cursor):  # type: ignore[no-untyped-def]
     """Finds matches from the cursor's row on until all are found (DONE), room is missing (GROW), or FULL.
 
-    FULL: the search cannot go on behind the last match, for the reason in `failure`.
+    FULL: the search cannot go on behind the last match, for the reason in `failure`. With `starts` there are
+    several searches at once, and the matches are those of all.
     """
     states = moves.variable.size
     while cursor.partition + 1 < partitions.first.size:
@@ -177,6 +188,9 @@ def advance(partitions, moves, marks, window, matches, cursor):  # type: ignore[
         stop = partitions.stop[cursor.partition]
         origin = partitions.origin[cursor.partition]
         while row < stop:
+            if starts is not None and not starts.reached[row]:
+                row += 1
+                continue
             at = row
             state = 0
             label = cursor.labels
@@ -213,6 +227,8 @@ def advance(partitions, moves, marks, window, matches, cursor):  # type: ignore[
                 at += 1
             if not is_complete:
                 row += 1
+                if starts is not None:
+                    starts.reached[row] = True
                 continue
             if cursor.matches == matches.start.size:
                 cursor.row = row
@@ -223,11 +239,10 @@ def advance(partitions, moves, marks, window, matches, cursor):  # type: ignore[
             cursor.matches += 1
             first_label = cursor.labels
             cursor.labels = label
+            resume = at
             if at == row or cursor.to == TO_NEXT:
-                row += 1
-            elif cursor.to == PAST_LAST:
-                row = at
-            else:
+                resume = row + 1
+            elif cursor.to != PAST_LAST:
                 place = -1
                 for index in range(first_label, label):
                     if moves.skipped[matches.state[index]]:
@@ -237,7 +252,12 @@ def advance(partitions, moves, marks, window, matches, cursor):  # type: ignore[
                 if place <= 0:
                     cursor.failure = NO_ROW if place < 0 else SAME_ROW
                     return FULL
-                row += place
+                resume = row + place
+            if starts is None:
+                row = resume
+            else:
+                starts.reached[resume] = True
+                row += 1
             cursor.row = row
         partitions.resume[cursor.partition] = row
         cursor.partition += 1

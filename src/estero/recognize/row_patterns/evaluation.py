@@ -7,7 +7,9 @@ becomes bits, of which a kernel finds all matches; measures are read of the matc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -33,14 +35,33 @@ from estero.recognize.row_patterns.conditions import check_types
 from estero.recognize.row_patterns.divided_conditions import conditions_of
 from estero.recognize.row_patterns.keys import keys_of
 from estero.recognize.row_patterns.match_finder import MatchFinder
-from estero.recognize.row_patterns.matches import Matches, shown_rows
+from estero.recognize.row_patterns.matches import Matches, ShownRows, resumed_rows, shown_rows
 from estero.recognize.row_patterns.measures import shown_table, taken
-from estero.recognize.row_patterns.ordered_rows import OrderedRows, Relation, ordered_rows
-from estero.recognize.row_patterns.resumption import Surroundings, remaining, surroundings_of
+from estero.recognize.row_patterns.ordered_rows import OrderedRows, Relation, ordered_rows, whole
+from estero.recognize.row_patterns.resumption import (
+    Surroundings,
+    reads_number,
+    remaining,
+    surroundings_of,
+)
 from estero.recognize.row_patterns.row_blocks import Block, blocks_of
 from estero.recognize.row_patterns.selection import selection
-from estero.recognize.row_patterns.statements import Statements
+from estero.recognize.row_patterns.statements import PREFIX, Statements, unique
+from estero.recognize.row_patterns.time_windows import length_of, window_columns
 from estero.system.cores import threads_to_use
+
+
+class RangePart(NamedTuple):
+    """The result for a part of the rows, as a table.
+
+    `start` and `resume` int64[rows] say of its rows where their match begins, and where the search goes on
+    behind it; `stop` is the first start that is not decided.
+    """
+
+    table: pa.Table
+    start: NDArray[np.int64]
+    resume: NDArray[np.int64]
+    stop: int
 
 
 class Evaluation:
@@ -57,7 +78,7 @@ class Evaluation:
         relation: str,
     ) -> None:
         self._statements = statements
-        self._clause = clause
+        self.clause = clause
         self._types = [kind for _, kind in columns]
         self._names = Names(clause, [name for name, _ in columns], relation, statements.aggregates)
         self._defined, self._measures = read_expressions(self._names)
@@ -68,7 +89,7 @@ class Evaluation:
     def check(self) -> None:
         """Raises `QueryError` for what is wrong with names and types of the result."""
         self._check_ambiguous()
-        check_types(self._statements, self._clause, self._defined, self._slot_types(self._defined))
+        check_types(self._statements, self.clause, self._defined, self._slot_types(self._defined))
 
     def table(self, relation: Relation, *, apart: bool = False) -> pa.Table:
         """The result for the rows of a relation that has the columns.
@@ -94,16 +115,42 @@ class Evaluation:
         """The same for a relation in pieces, and the rows of `table` that its next piece begins with."""
         rows, matches = self._matched(relation)
         return self._shown(rows, matches, self._statements), remaining(
-            table, rows, matches, self._surroundings
+            table, rows, matches, self.surroundings
         )
 
+    def part_of_range(self, relation: Relation) -> RangePart:
+        """The same for a relation in pieces of which only some rows are `Relation.starts`."""
+        rows, matches = self._matched(relation)
+        shown = shown_rows(self.clause, matches, rows)
+        table = self._table_of(rows, shown, self._statements)
+        start, resume = matches.start, resumed_rows(self.clause, matches)
+        return RangePart(table, start[shown.match], resume[shown.match], int(matches.resume[0]))
+
+    def deadlines(self, times: pa.Array) -> pa.Array:
+        """The latest times of matches from these times of the first entry of ORDER BY on."""
+        name = unique("times")
+        columns = window_columns(self._names, [replace(self.order[0], value="t")], PREFIX, known="")
+        sql = f"SELECT {', '.join(columns)} FROM {name}"
+        return whole(self._statements.table(sql, "WITHIN", {name: pa.table({"t": times})}).column(1))
+
+    def window_length(self) -> Any:
+        """The value of WITHIN: a number, or an interval with months, days and nanoseconds."""
+        table = self._statements.table(f"SELECT ({length_of(self._names)})", "WITHIN")
+        return table.column(0)[0].as_py()
+
+    @property
+    def reads_number(self) -> bool:
+        """Whether DEFINE or MEASURES read MATCH_NUMBER()."""
+        return reads_number([*self._defined.values(), *self._measures.values()])
+
     @cached_property
-    def _surroundings(self) -> Surroundings:
-        return surroundings_of(self._clause, [*self._defined.values(), *self._measures.values()])
+    def surroundings(self) -> Surroundings:
+        """What is read beside a match."""
+        return surroundings_of(self.clause, [*self._defined.values(), *self._measures.values()])
 
     def _finder(self, longest: int | None) -> MatchFinder:
         types = self._slot_types(self.conditions.far)
-        return MatchFinder(self._clause, self.conditions, types, self._surroundings, longest)
+        return MatchFinder(self.clause, self.conditions, types, self.surroundings, longest)
 
     @cached_property
     def _finder_in_pieces(self) -> MatchFinder:
@@ -114,20 +161,22 @@ class Evaluation:
         return rows, self._finder_in_pieces.matches(rows, self._statements)
 
     def _shown(self, rows: OrderedRows, matches: Matches, statements: Statements) -> pa.Table:
-        shown = shown_rows(self._clause, matches, rows)
+        return self._table_of(rows, shown_rows(self.clause, matches, rows), statements)
+
+    def _table_of(self, rows: OrderedRows, shown: ShownRows, statements: Statements) -> pa.Table:
         before, behind = self._beside(rows, shown.row)
         return shown_table(
-            statements, shown, self._measures, before, behind, one_row=self._clause.rows == "one"
+            statements, shown, self._measures, before, behind, one_row=self.clause.rows == "one"
         )
 
     def _check_ambiguous(self) -> None:
         """Raises `QueryError` for measures that are called as columns of PARTITION BY."""
         keys = {key.name.casefold() for key in self.partition if key.column is not None}
-        for measure in self._clause.measures:
-            if measure.name.casefold() in keys and self._clause.rows == "one":
+        for measure in self.clause.measures:
+            if measure.name.casefold() in keys and self.clause.rows == "one":
                 raise QueryError(
                     f"{measure.name!r} is ambiguous: PARTITION BY returns a column of this name, too",
-                    text=self._clause.text,
+                    text=self.clause.text,
                     span=measure.span,
                     found=measure.name,
                     hint="give the measure another name",
@@ -135,7 +184,7 @@ class Evaluation:
 
     def needed(self) -> list[int]:
         """The numbers of the columns that are read."""
-        if self._clause.rows != "one":
+        if self.clause.rows != "one":
             return list(range(len(self._types)))
         slots = [
             slot
@@ -157,7 +206,7 @@ class Evaluation:
             (key.name, taken(values, row, there))
             for key, values in zip(self.partition, rows.keys, strict=True)
         ]
-        if self._clause.rows == "one":
+        if self.clause.rows == "one":
             return before, []
         given = {key.column for key in self.partition if key.column is not None}
         for key in self.order:

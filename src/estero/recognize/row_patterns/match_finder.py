@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -87,7 +87,8 @@ class MatchFinder:
             try:
                 extent = extent_of(rows, self._around)
                 to = _SKIPS[self._clause.skip.to]
-                table = find_matches(bits, rows.first, moves, to, rows.until, extent)
+                reached = None if rows.starts is None else rows.starts.reached
+                table = find_matches(bits, rows.first, moves, to, rows.until, extent, reached)
             except SkipFailure as failure:
                 raise self._cannot_skip(failure, rows) from None
             return self._named(table, automaton, rows)
@@ -210,7 +211,7 @@ class MatchFinder:
     def _all_of(
         self, search: Search, automaton: PositionAutomaton, rows: OrderedRows, marks: RowMarks | None
     ) -> MatchTable:
-        skip, wanted = self._clause.skip, self._skipped()
+        reached = None if rows.starts is None else rows.starts.reached
         extent = extent_of(rows, self._around) or Extent.whole(rows.first)
         resume = extent.begin.copy()
         starts: list[int] = []
@@ -226,30 +227,25 @@ class MatchFinder:
                 number += int(rows.progress.number[partition])
             origin = int(extent.origin[partition])
             while start < extent.stop[partition]:
-                until = end if rows.until is None else int(rows.until[start])
-                path = search.from_start(start, Bounds(origin, begin, end, until), number)
-                if path is None:
+                if reached is not None and not reached[start]:
                     start += 1
                     continue
-                number += 1
-                starts.append(start)
-                lengths.append(len(path))
-                partitions.append(partition)
-                states += path
-                if skip.to == "next" or not path:
-                    start += 1
-                elif skip.variable is None:
-                    start += len(path)
-                else:
-                    mine = [
-                        place
-                        for place, state in enumerate(path)
-                        if automaton.states[state].variable in wanted
-                    ]
-                    place = (mine[0] if skip.to == "first" else mine[-1]) if mine else -1
-                    if place <= 0:
-                        raise self._cannot_skip(SkipFailure(0, start, partition, no_row=place < 0), rows)
-                    start += place
+                until = end if rows.until is None else int(rows.until[start])
+                path = search.from_start(start, Bounds(origin, begin, end, until), number)
+                on_by = 1
+                if path is not None:
+                    number += 1
+                    starts.append(start)
+                    lengths.append(len(path))
+                    partitions.append(partition)
+                    states += path
+                    on_by = self._on_by([automaton.states[state].variable for state in path])
+                    if on_by <= 0:
+                        raise self._cannot_skip(SkipFailure(0, start, partition, no_row=on_by < 0), rows)
+                if reached is not None:
+                    reached[start + on_by] = True
+                    on_by = 1
+                start += on_by
             resume[partition] = start
         return MatchTable(
             np.array(starts, np.int64),
@@ -258,3 +254,13 @@ class MatchFinder:
             np.array(states, np.int32),
             resume,
         )
+
+    def _on_by(self, path: Sequence[str]) -> int:
+        """By how many rows a search goes on behind a match of these variables: 0 or -1 where it cannot."""
+        skip, wanted = self._clause.skip, self._skipped()
+        if skip.to == "next" or not path:
+            return 1
+        if skip.variable is None:
+            return len(path)
+        mine = [place for place, variable in enumerate(path) if variable in wanted]
+        return (mine[0] if skip.to == "first" else mine[-1]) if mine else -1

@@ -155,6 +155,26 @@ class ShownRows:
         return known
 
 
+def resumed_rows(clause: RowPatternClause, matches: Matches) -> Ints:
+    """Of each match the row at which the search goes on; only for matches behind which it does."""
+    skip = clause.skip
+    behind = matches.start + np.maximum(matches.length, 1)
+    if skip.to == "next":
+        return matches.start + 1
+    if skip.variable is None:
+        return behind
+    wanted = np.isin(matches.variable, matches.numbers_of(clause.names[skip.variable.key]))
+    places = np.flatnonzero(wanted)
+    if skip.to == "first":
+        place = np.searchsorted(places, matches.offset[:-1])
+    else:
+        place = np.searchsorted(places, matches.offset[1:]) - 1
+    resumed = behind.copy()  # behind an empty match it is the next row
+    full = matches.length > 0
+    resumed[full] = matches.row_of[places[place[full]]]
+    return resumed
+
+
 def shown_rows(clause: RowPatternClause, matches: Matches, rows: OrderedRows) -> ShownRows:
     """The rows that ONE ROW or ALL ROWS PER MATCH shows, in the order of the input."""
     everyone = np.arange(matches.start.size, dtype=np.int64)

@@ -21,6 +21,18 @@ from estero.recognize.row_patterns.time_windows import until_of, window_columns
 
 
 @dataclass(frozen=True)
+class Starts:
+    """The rows of a partition at which matches may begin: those before the row `stop`.
+
+    With `reached` bool[rows + 1] only those at which one of several searches stands; these mark there how
+    far they come.
+    """
+
+    stop: int
+    reached: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True)
 class Relation:
     """What MATCH_RECOGNIZE is applied to, as the statement has it; `before` is the WITH that it may name.
 
@@ -28,7 +40,8 @@ class Relation:
     PARTITION BY or ORDER BY has an expression p0, p1, … or o0, o1, … If its partitions come in `pieces`, it
     has the columns `PROGRESS`, too, of which the first row of a partition counts. All partitions have ended
     in the `last` piece, and in others all but the last one; but if `known` is given, none has, and all rows
-    up to this time (SQL) are there. `table` is it as a table in memory, if it is one.
+    up to this time (SQL) are there. `table` is it as a table in memory, if it is one. In a part of the rows
+    `starts` are those at which matches may begin.
     """
 
     sql: str
@@ -39,6 +52,7 @@ class Relation:
     last: bool = False
     known: str = ""
     table: pa.Table | None = None
+    starts: Starts | None = None
 
     def own(self, name: str, number: int) -> str:
         """The SQL that reads a column."""
@@ -71,7 +85,8 @@ class OrderedRows:
     """Rows by partition and in order; `columns` are Arrow arrays by number, `first` where partitions begin.
 
     `keys` are the values of PARTITION BY. `until` says of each row, where there is WITHIN, the end of the
-    rows that may belong to a match from there. `progress` is None if all rows are here.
+    rows that may belong to a match from there. `progress` is None if all rows are here, and `starts` if
+    matches may begin anywhere.
     """
 
     columns: dict[int, pa.Array]
@@ -81,6 +96,7 @@ class OrderedRows:
     size: int
     until: NDArray[np.int64] | None = None
     progress: Progress | None = None
+    starts: Starts | None = None
     lists: dict[int, list[Any]] = field(default_factory=dict)
 
     def places(self, start: int, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -150,7 +166,14 @@ def ordered_rows(
         until = until_of(whole(time), whole(deadline), first, order[0])
     progress = _progress(table, first, prefix, relation) if relation.pieces else None
     return OrderedRows(
-        arrays, {number: types[number] for number in columns}, keys, first, size, until, progress
+        arrays,
+        {number: types[number] for number in columns},
+        keys,
+        first,
+        size,
+        until,
+        progress,
+        relation.starts,
     )
 
 

@@ -48,7 +48,8 @@ def ranks(column: pa.Array, *, descending: bool = False, nulls_first: bool = Fal
         numbers: NDArray[Any] = _order_of(encoded.dictionary)[_integers(encoded.indices, there)]
         numbers = numbers.astype(np.uint64)
     elif pa.types.is_floating(column.type):
-        numbers = _of_floats(column.cast(pa.float64()), there)
+        column = column.cast(pa.float64())
+        numbers = float_ranks(column if there is None else pc.fill_null(column, 0.0)).view(np.uint64) ^ _SIGN
     else:
         numbers = _integers(column, there)
         if numbers.size:
@@ -84,13 +85,12 @@ def _integers(column: pa.Array, there: NDArray[np.bool_] | None) -> NDArray[Any]
     return numbers
 
 
-def _of_floats(column: pa.Array, there: NDArray[np.bool_] | None) -> NDArray[np.uint64]:
-    """Bits of floats, turned so that they are in order; all NaN are one, and the largest, as in DuckDB."""
-    values = np.asarray(column if there is None else pc.fill_null(column, 0.0)) + 0.0  # -0.0 is 0.0
-    values = np.where(np.isnan(values), np.nan, values)
-    bits = values.view(np.uint64)
-    is_negative = (bits & _SIGN) != 0
-    return np.where(is_negative, ~bits, bits | _SIGN)
+def float_ranks(column: pa.Array) -> NDArray[np.int64]:
+    """Bits of float64 without NULL, turned so that they are in order; all NaN are one, and the largest."""
+    values = np.asarray(column) + 0.0  # -0.0 is 0.0
+    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
+    turned: NDArray[np.int64] = np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)
+    return turned
 
 
 def _order_of(values: pa.Array) -> NDArray[np.int64]:

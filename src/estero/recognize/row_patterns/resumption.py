@@ -7,7 +7,8 @@ known, too. Rows from the first start that is not decided are kept, and those be
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from estero.engine.row_patterns.row_matcher import Extent
 from estero.engine.walk.matches import places_of
-from estero.language.row_patterns.slots import Expression, Label, MatchNumber, Presence, Value
+from estero.language.row_patterns.slots import Aggregate, Expression, Label, MatchNumber, Presence, Value
 from estero.language.row_patterns.tree import Anchor, RowPatternClause, nodes_of
 from estero.recognize.row_patterns.matches import Matches
 from estero.recognize.row_patterns.ordered_rows import PROGRESS, OrderedRows
@@ -31,12 +32,26 @@ class Surroundings:
     earlier: bool
 
 
-def surroundings_of(clause: RowPatternClause, expressions: Iterable[Expression]) -> Surroundings:
+def reads_number(expressions: Iterable[Expression]) -> bool:
+    """Whether one of them reads MATCH_NUMBER(), or an aggregate that does."""
+    slots = {slot for expression in expressions for slot in expression.slots}
+    return any(
+        isinstance(slot, MatchNumber)
+        or (isinstance(slot, Aggregate) and _NUMBER.search(f"{slot.call} {slot.filter}") is not None)
+        for slot in slots
+    )
+
+
+_NUMBER: Final = re.compile(r"\bnumber\b")
+"""How the text of an aggregate calls the number of the match."""
+
+
+def surroundings_of(clause: RowPatternClause, expressions: Sequence[Expression]) -> Surroundings:
     """What the expressions and the pattern of a clause read beside a match."""
     slots = {slot for expression in expressions for slot in expression.slots}
     shifts = [slot.address.shift for slot in slots if isinstance(slot, Value | Presence | Label)]
     anchored = any(isinstance(node, Anchor) for node in nodes_of(clause.pattern))
-    numbered = anchored or any(isinstance(slot, MatchNumber) for slot in slots)
+    numbered = anchored or reads_number(expressions)
     back = max((-shift for shift in shifts if shift < 0), default=0)
     return Surroundings(max((shift for shift in shifts if shift > 0), default=0), back, numbered)
 
@@ -61,6 +76,8 @@ def extent_of(rows: OrderedRows, around: Surroundings) -> Extent | None:
     decided &= rows.until + around.ahead <= ends
     before = np.concatenate([[0], np.cumsum(decided)])
     stop = np.where(progress.ended, end, first + before[end] - before[first])
+    if rows.starts is not None:
+        stop = np.minimum(stop, rows.starts.stop)
     begin = first + progress.begin
     return Extent(begin, np.maximum(begin, stop), np.where(progress.dropped == 0, first, -1))
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from estero.engine.row_patterns.windows import ends_of
 from estero.errors import QueryError
 from estero.language.row_patterns.expressions import EVALUATED, Names
 from estero.language.row_patterns.scalars import ParsedScalar
 from estero.recognize.row_patterns.keys import Key
+from estero.recognize.row_patterns.ranks import float_ranks
 from estero.recognize.row_patterns.statements import alias
 
-_FARTHEST: Final = 2**62
+_FARTHEST: Final = np.iinfo(np.int64).max
 """What stands for a time that is NULL, which is before or after all others."""
 
 
@@ -36,10 +37,7 @@ def window_columns(names: Names, order: Sequence[Key], prefix: str, known: str) 
         )
     time = order[0].value
     sign = "-" if order[0].descending else "+"
-    length = within.text
-    if names.dialect != EVALUATED:
-        length = ParsedScalar(within, names.clause.text, names.dialect).tree.sql(EVALUATED)
-    deadline = f"({time}) {sign} ({length})"
+    deadline = f"({time}) {sign} ({length_of(names)})"
     return [
         alias(f"CASE WHEN TRUE THEN ({time}) ELSE {deadline} END", f"{prefix}time"),
         alias(deadline, f"{prefix}deadline"),
@@ -47,22 +45,48 @@ def window_columns(names: Names, order: Sequence[Key], prefix: str, known: str) 
     ]
 
 
+def length_of(names: Names) -> str:
+    """The SQL of the length of a window, which the clause has."""
+    within = names.clause.within
+    assert within is not None  # noqa: S101 - asked for where there is WITHIN
+    if names.dialect == EVALUATED:
+        return within.text
+    return ParsedScalar(within, names.clause.text, names.dialect).tree.sql(EVALUATED)
+
+
 def until_of(time: pa.Array, deadline: pa.Array, first: NDArray[np.int64], key: Key) -> NDArray[np.int64]:
     """Of each row the end of those that a match from there may have; partitions begin at rows `first`."""
-    times, deadlines = (_ticks(values, deadline.type, key) for values in (time, deadline))
-    until = np.empty(times.size, np.int64)
-    for begin, end in pairwise(first.tolist()):
-        until[begin:end] = begin + np.searchsorted(times[begin:end], deadlines[begin:end], "right")
-    return until
+    times, deadlines = ticks_of(time, deadline, key)
+    return ends_of(times, deadlines, first)
 
 
-def _ticks(values: pa.Array, kind: pa.DataType, key: Key) -> NDArray[Any]:
-    """Times as numbers that rise in the order of the rows."""
-    if pa.types.is_temporal(kind):
-        values = pc.cast(pc.cast(values, kind), pa.int64())
+def ticks_of(time: pa.Array, deadline: pa.Array, key: Key) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Times and deadlines as integers int64, which rise in their order; NULL is behind or before all."""
+    time = time.cast(deadline.type)
+    parts = [time, deadline]
+    if not _has_integers(deadline.type):
+        ranked = pc.rank(pa.concat_arrays(parts), tiebreaker="dense").cast(pa.int64())
+        parts = [ranked.slice(0, len(time)), ranked.slice(len(time))]
+    return _rising(parts[0], time.is_valid(), key), _rising(parts[1], deadline.is_valid(), key)
+
+
+def _has_integers(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_floating(kind)
+        or types.is_temporal(kind)
+        or (types.is_integer(kind) and not types.is_uint64(kind))
+    )
+
+
+def _rising(values: pa.Array, there: pa.Array, key: Key) -> NDArray[np.int64]:
+    kind = values.type
+    if pa.types.is_floating(kind):
+        integers = float_ranks(pc.fill_null(values.cast(pa.float64()), 0.0))
     else:
-        values = pc.cast(values, pa.float64())
-    there = values.is_valid().to_numpy(zero_copy_only=False)
-    ticks: NDArray[Any] = pc.fill_null(values, 0).to_numpy(zero_copy_only=False)
-    rising = -ticks if key.descending else ticks
-    return np.where(there, rising, -_FARTHEST if key.nulls_first else _FARTHEST)
+        if pa.types.is_temporal(kind):
+            values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+        integers = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    rising = -np.maximum(integers, -_FARTHEST) if key.descending else integers
+    known = np.clip(rising, 1 - _FARTHEST, _FARTHEST - 1)  # what is infinite is not NULL
+    return np.where(there.to_numpy(zero_copy_only=False), known, -_FARTHEST if key.nulls_first else _FARTHEST)

@@ -148,9 +148,9 @@ def find_ranges(rows: DataFrame, *, places: bool, count: int | None) -> Ranges:
     wanted = parallelism(rows.sparkSession) if count is None else count
     if wanted == 1:
         return Ranges((Cut(()),))
-    (quantiles,) = _quantiles(rows.groupBy(), wanted)
+    (quantiles,) = quantiles_of(rows.groupBy(), wanted)
     most = wanted if count is not None else quantiles.events // SMALLEST_TASK
-    ranges = Ranges((Cut(_starts(quantiles, min(wanted, max(1, most)), wanted)),))
+    ranges = Ranges((Cut(starts_of(quantiles, min(wanted, max(1, most)), wanted)),))
     return _with_places(rows, ranges) if places and ranges.count > 1 else ranges
 
 
@@ -195,17 +195,17 @@ def _hot(rows: DataFrame, share: float, tasks: int, window: Window | None) -> It
     With a `window`, ranges are no shorter than it, and no smaller than a task should be.
     """
     steps = 2 * tasks  # finer than there are ranges, which need not divide it
-    for key in _quantiles(rows.groupBy(*KEYS), steps):
+    for key in quantiles_of(rows.groupBy(*KEYS), steps):
         if key.events <= HOT * share:
             continue
         ranges = math.ceil(key.events / share)
         if window is not None:
             lengths = (key["last"] - key.least) // max(1, window.length)
             ranges = max(1, min(ranges, key.events // SMALLEST_TASK, lengths))
-        yield Cut(_starts(key, ranges, steps), key=(key[KEYS[0]], key[KEYS[1]]))
+        yield Cut(starts_of(key, ranges, steps), key=(key[KEYS[0]], key[KEYS[1]]))
 
 
-def _quantiles(rows: GroupedData, steps: int) -> list[Any]:
+def quantiles_of(rows: GroupedData, steps: int) -> list[Any]:
     """The number of events of each group, its first and last times, and the times that cut it evenly."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -219,7 +219,7 @@ def _quantiles(rows: GroupedData, steps: int) -> list[Any]:
     ).collect()
 
 
-def _starts(quantiles: Any, ranges: int, steps: int) -> tuple[int, ...]:
+def starts_of(quantiles: Any, ranges: int, steps: int) -> tuple[int, ...]:
     """The times at which ranges begin, but for the first one; fewer where many events have one time."""
     if not quantiles.cuts:
         return ()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from estero.classify.column_names import TIME
 from estero.errors import DataError, warn
 from estero.language.row_patterns.slots import column_name
 from estero.language.row_patterns.tree import RowPatternClause
@@ -20,7 +22,11 @@ from estero.recognize.row_patterns.keys import Key
 from estero.recognize.row_patterns.ordered_rows import NO_ORDER, Relation
 from estero.recognize.row_patterns.resumption import ends_with_partition
 from estero.recognize.row_patterns.statements import unique
-from estero.spark.row_patterns.streams import check_stream, stream_frame
+from estero.spark.row_patterns.division import division_in_words, is_chained, why_one_task
+from estero.spark.row_patterns.range_work import in_time_ranges
+from estero.spark.row_patterns.streams import check_stream, refuse_another, stream_frame
+from estero.spark.row_patterns.time_axis import TimeAxis
+from estero.spark.row_patterns.time_ranges import find_time_ranges
 from estero.spark.row_patterns.types import crossing_type, result_type
 from estero.spark.row_patterns.work import GROUP, RowPatternWork, StatementsInZone, check_zone
 from estero.spark.work import spark_schema
@@ -77,12 +83,22 @@ class Input:
 class MatchedClause:
     """A clause, the `number`th of its statement, over the DataFrame that `selected` gives.
 
-    Raises `QueryError` for what is wrong with it.
+    `is_streamed` says that one before it is over a stream. Raises `QueryError` for what is wrong with it.
     """
 
-    def __init__(self, clause: RowPatternClause, relation: str, selected: Selected, number: int = 1) -> None:
+    def __init__(
+        self,
+        clause: RowPatternClause,
+        relation: str,
+        selected: Selected,
+        number: int = 1,
+        *,
+        is_streamed: bool = False,
+    ) -> None:
         self._clause, self._relation, self._number = clause, relation, number
         df = selected(())
+        if is_streamed or (df.isStreaming and number > 1):
+            refuse_another(clause)
         self.input = Input.of(df)
         self._statements = StatementsInZone(self.input.zone)
         self._evaluation = Evaluation(self._statements, clause, self.input.columns, relation)
@@ -103,10 +119,18 @@ class MatchedClause:
         self.df = df.toDF(*names, *computed)
         self.work = self._work([name for name in computed if name.startswith("p")])
 
-    def frame(self) -> DataFrame:
-        """The rows of the result."""
-        matched = self._of_stream() if self.df.isStreaming else self._of_batch()
-        return matched.toDF(*self.names)
+    @property
+    def explained(self) -> str:
+        """How matches are found, and how tasks divide the rows."""
+        division = division_in_words(self._evaluation, self._axis, streaming=self.df.isStreaming)
+        return f"{self._evaluation.conditions.strategy}; on Spark: {division}"
+
+    def frame(self, *, by_time: bool = True) -> DataFrame:
+        """The rows of the result; runs jobs that look at the times where these are cut, if `by_time`."""
+        if self.df.isStreaming:
+            return self._of_stream().toDF(*self.names)
+        in_ranges = self._in_ranges() if by_time and not self.partition else None
+        return (self._of_batch() if in_ranges is None else in_ranges).toDF(*self.names)
 
     def _of_stream(self) -> DataFrame:
         keys = [self._without_signs(_column(key, "p", place)) for place, key in enumerate(self.partition)]
@@ -128,6 +152,33 @@ class MatchedClause:
         else:
             rows = rows.repartition(1).sortWithinPartitions(*order, ARRIVAL)
         return rows.select(*names).mapInArrow(self.work.on_batches(), spark_schema(self.work.result))
+
+    def _in_ranges(self) -> DataFrame | None:
+        """The rows of the result by ranges of time; None where one task has all rows."""
+        from pyspark.sql.functions import expr, monotonically_increasing_id
+
+        axis = self._axis
+        if axis is None or why_one_task(self._evaluation, axis):
+            return None
+        time = _column(self.order[0], "o", 0)
+        order = [_sorted(key, _column(key, "o", place)) for place, key in enumerate(self.order)]
+        around, chained = self._evaluation.surroundings, is_chained(self._clause)
+        times = self.df.selectExpr(f"{axis.ticks(time)} AS {TIME}")
+        ranges = find_time_ranges(times, axis.ends_of_windows, around, chained=chained)
+        if ranges is None:
+            return None
+        rows = self.df.withColumns(
+            {ARRIVAL: monotonically_increasing_id(), TIME: expr(axis.ticks_of_all(time))}
+        )
+        return in_time_ranges(rows, ranges, self.work, [*order, ARRIVAL], chained=chained)
+
+    @cached_property
+    def _axis(self) -> TimeAxis | None:
+        """The times of the first entry of ORDER BY."""
+        if not self.order:
+            return None
+        kind = self.df.schema[_column(self.order[0], "o", 0)].dataType.typeName()
+        return TimeAxis(self._evaluation, kind, self.input.zone)
 
     def _without_signs(self, name: str) -> Column:
         """A key whose zeros hash alike."""

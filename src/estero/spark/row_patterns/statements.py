@@ -35,22 +35,40 @@ def sql(spark: SparkSession, text: str, /, **tables: object) -> DataFrame:
     """The DataFrame of a statement of Spark SQL, in which MATCH_RECOGNIZE may stand behind any relation.
 
     `tables` are relations that the statement names beside the views and tables of the session: DataFrames, or
-    whatever events come as (`estero.sql`). The result is lazy. Its actions, such as ``collect``, ``show`` and
-    ``toArrow``, raise Estero's errors for rows that have no answer; those of frames made of it raise Spark's,
-    which quote them.
+    whatever events come as (`estero.sql`). The result is lazy, but where tasks share ranges of time
+    (`explain_sql`) jobs look for these. Its actions, such as ``collect``, ``show`` and ``toArrow``, raise
+    Estero's errors for rows that have no answer; those of frames made of it raise Spark's, which quote them.
 
     Raises `QueryError` with all that is wrong in MATCH_RECOGNIZE, and for what Spark refuses around it, and
     `DataError` for columns of types that cannot be read.
     """
+    statement, placed = _read("sql", spark, text, tables)
+    return statement.frame_of(placed)
+
+
+@checked
+def explain_sql(spark: SparkSession, text: str, /, **tables: object) -> str:
+    """How each MATCH_RECOGNIZE of a statement is evaluated, one line for each; no job is started.
+
+    A line says how matches are found, and how tasks on Spark divide the rows. Where one of them has to see
+    all rows in order, ``one ordered task`` is in it, and why. The arguments and errors are those of `sql`.
+    """
+    statement, placed = _read("explain_sql", spark, text, tables)
+    return statement.explained(placed)
+
+
+def _read(
+    function: str, spark: SparkSession, text: str, tables: Mapping[str, object]
+) -> tuple[_Statement, Sequence[Placed]]:
     if not hasattr(spark, "createDataFrame"):
-        raise TypeError(f"sql() takes a session of Spark, not {shown(spark)}")
+        raise TypeError(f"{function}() takes a session of Spark, not {shown(spark)}")
     placed = placed_clauses(text, "spark")
     for clause in placed:
         warn_of_alternatives(clause.clause)
     words = words_of(text, dialect="spark")
     if placed:
         _refuse_views(text, words)
-    return _Statement(spark, text, words, tables).frame_of(placed)
+    return _Statement(spark, text, words, tables), placed
 
 
 class _Statement:
@@ -62,26 +80,47 @@ class _Statement:
         self._spark, self._words, self._pieces = spark, words, Pieces(text)
         self._frames: dict[str, DataFrame] = {}
         names = {word.name.casefold() for word in words if word.is_name}
-        self._definitions = [
-            f"{quoted(name)} AS (SELECT * FROM {self._named(_frame(spark, table))})"
+        self._definitions = {
+            name.casefold(): f"{quoted(name)} AS (SELECT * FROM {self._named(_frame(spark, table))})"
             for name, table in tables.items()
             if name.casefold() in names
-        ]
+        }
 
     def frame_of(self, placed: Sequence[Placed]) -> DataFrame:
         """The frame of the whole statement."""
-        for number, clause in enumerate(placed, 1):
-            with jobs():
-                source = _Source(self, clause)
-                matched = MatchedClause(clause.clause, clause.relation, source, number).frame()
-            self._pieces.replace(clause.whole, self._named(matched))
+        for _ in self._clauses(placed, by_time=True):
+            pass
         around = "the statement around MATCH_RECOGNIZE" if placed else "the statement"
         return readable_frame(self._frame(self._with_tables(), around))
 
+    def explained(self, placed: Sequence[Placed]) -> str:
+        """How the clauses are evaluated."""
+        clauses = enumerate(self._clauses(placed, by_time=False), 1)
+        lines = [f"MATCH_RECOGNIZE {number}: {matched.explained}" for number, matched in clauses]
+        return "\n".join(lines) or "no MATCH_RECOGNIZE: the statement is Spark's"
+
+    def _clauses(self, placed: Sequence[Placed], *, by_time: bool) -> Iterator[MatchedClause]:
+        """The clauses, in whose place the frames of their results are."""
+        is_streamed = False
+        for number, clause in enumerate(placed, 1):
+            source = _Source(self, clause)
+            with jobs():
+                matched = MatchedClause(
+                    clause.clause, clause.relation, source, number, is_streamed=is_streamed
+                )
+                is_streamed |= matched.df.isStreaming
+                frame = matched.frame(by_time=by_time)
+            self._pieces.replace(clause.whole, self._named(frame))
+            yield matched
+
     def source_of(self, clause: Placed, columns: Sequence[str]) -> DataFrame:
         """The input of a clause, with further columns."""
-        before = self._pieces.definitions(clause, self._definitions)
         source = self._pieces.text(clause.source)
+        text = f"{self._pieces.definitions(clause)} {source}"
+        named = {word.name.casefold() for word in words_of(text, dialect="spark") if word.is_name}
+        # a table that is not named may be a stream, which the input would be, too
+        given = [definition for name, definition in self._definitions.items() if name in named]
+        before = self._pieces.definitions(clause, given)
         return self._frame(
             f"{before} SELECT {', '.join(['*', *columns])} FROM {source}", "the input of MATCH_RECOGNIZE"
         )
@@ -117,9 +156,9 @@ class _Statement:
                 hint="make them views: df.createOrReplaceTempView(name)",
             )
         if first[0].upper != "WITH":
-            return f"WITH {', '.join(self._definitions)} {text}"
+            return f"WITH {', '.join(self._definitions.values())} {text}"
         place = first[first[1].upper == "RECURSIVE"].end
-        return f"{text[:place]} {', '.join(self._definitions)}, {text[place:]}"
+        return f"{text[:place]} {', '.join(self._definitions.values())}, {text[place:]}"
 
 
 class _Source:

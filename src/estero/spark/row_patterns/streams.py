@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import pyarrow as pa
 
@@ -42,6 +42,20 @@ _TURNED: Final = ", ".join([*(f"{name} BIGINT" for name in _COUNTS), "answers BI
 _SALT: Final = 1
 _ROWS: Final = 1 << 16
 """Rows of a blob of answers."""
+
+
+def refuse_another(clause: RowPatternClause) -> NoReturn:
+    """Raises the error for a second clause in a statement over a stream.
+
+    Spark's planner takes one ``applyInPandasWithState`` in a query, and does not number rows beside it.
+    """
+    raise QueryError(
+        "a statement over a stream can have one MATCH_RECOGNIZE, and this is another one",
+        text=clause.text,
+        span=clause.pattern_span,
+        found=clause.text[clause.pattern_span.start : clause.pattern_span.end],
+        hint="write a statement for each; what one writes to files or a table, the next one reads",
+    )
 
 
 def check_stream(clause: RowPatternClause, df: DataFrame, order: list[Key]) -> None:

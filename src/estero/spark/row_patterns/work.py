@@ -17,8 +17,9 @@ from estero.classify.sql_texts import literal
 from estero.errors import DataError
 from estero.events.database import lent_to
 from estero.language.row_patterns.tree import RowPatternClause
-from estero.recognize.row_patterns.evaluation import Evaluation
-from estero.recognize.row_patterns.ordered_rows import PROGRESS, Relation
+from estero.recognize.row_patterns.evaluation import Evaluation, RangePart
+from estero.recognize.row_patterns.ordered_rows import PROGRESS, Relation, Starts
+from estero.recognize.row_patterns.resumption import Surroundings
 from estero.recognize.row_patterns.statements import Statements, unique
 from estero.spark.row_patterns.types import as_type
 from estero.spark.workers import spare_collector
@@ -29,7 +30,7 @@ GROUP: Final = "g"
 """The column whose value all rows of a partition share; rows of several may, too."""
 AT_ONCE: Final = 1 << 18
 """Rows that are evaluated at once, and what is left of their last partition."""
-_ROWS: Final = 1 << 16
+ROWS: Final = 1 << 16
 """Rows of a batch of results."""
 
 
@@ -100,6 +101,18 @@ class Evaluated:
         with self.statements.registered({name: rows}):
             return self._evaluation.table_and_rest(relation, rows)
 
+    @property
+    def surroundings(self) -> Surroundings:
+        """What is read beside a match."""
+        return self._evaluation.surroundings
+
+    def part_of_range(self, rows: pa.Table, starts: Starts, *, last: bool) -> RangePart:
+        """The result for rows with their progress, of which only some are starts."""
+        name = unique("crossed")
+        relation = Relation(name, self._work.relation, sorted=True, pieces=True, last=last, starts=starts)
+        with self.statements.registered({name: rows}):
+            return self._evaluation.part_of_range(relation)
+
     def _table(self, rows: pa.Table, *, pieces: bool = False, last: bool = False) -> pa.Table:
         name = unique("crossed")
         relation = Relation(name, self._work.relation, sorted=True, pieces=pieces, last=last)
@@ -107,7 +120,7 @@ class Evaluated:
             return self._evaluation.table(relation)
 
     def _going_back(self, table: pa.Table) -> Batches:
-        yield from self.as_result(table).to_batches(_ROWS)
+        yield from self.as_result(table).to_batches(ROWS)
 
     def as_result(self, table: pa.Table) -> pa.Table:
         """A table with the types that go back to Spark."""
@@ -118,11 +131,11 @@ class Evaluated:
         return pa.Table.from_arrays(columns, schema=self._work.result)
 
 
-def with_progress(rows: pa.Table) -> pa.Table:
-    """Rows of which nothing has been seen, as pieces are."""
-    nothing = pa.array(np.zeros(rows.num_rows, np.int64))
+def with_progress(rows: pa.Table, *, dropped: int = 0, begin: int = 0) -> pa.Table:
+    """Rows as pieces are; nothing has been seen of their partitions, unless more is said (`Progress`)."""
+    values = {"dropped": dropped, "begin": begin}
     for name in PROGRESS:
-        rows = rows.append_column(name, nothing)
+        rows = rows.append_column(name, pa.array(np.full(rows.num_rows, values.get(name, 0))))
     return rows
 
 
