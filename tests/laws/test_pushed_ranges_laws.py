@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from unittest.mock import patch
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,8 @@ from laws.test_whole_queries import MOST
 from strategies.joined import any_joined_queries
 from strategies.patterns import TABLE, queries, streams, to_table
 from strategies.whole import whole_queries
+
+pytestmark = pytest.mark.long
 
 LAYOUT = StreamLayout({"": TABLE}, EventLayout.of("type", "time", time_unit="s", only_type="A"))
 WINDOWED = st.one_of(queries(), any_joined_queries(), whole_queries()).filter(lambda tree: tree.window)

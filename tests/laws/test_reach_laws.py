@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +27,8 @@ from strategies.correlated import correlated
 from strategies.joined import any_joined_queries
 from strategies.patterns import SCHEMA, streams
 from strategies.whole import whole_queries
+
+pytestmark = pytest.mark.long
 
 ROWS = st.integers(1, 6)
 """Of a batch, which is looked at alone."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
 
@@ -30,6 +31,8 @@ from strategies.joined import any_joined_queries
 from strategies.partials import queries_with_levels
 from strategies.patterns import SCHEMA, streams
 from strategies.whole import whole_queries
+
+pytestmark = pytest.mark.long
 
 THREADS = st.sampled_from([2, 3, 8])
 LENGTHS = st.integers(1, 4)
