@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 WORKERS ?= 3
+INTERPRETED := kernel_laws engine_equals_reference operator_laws strategies growing_laws restart_laws correlated_laws
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
@@ -85,8 +86,8 @@ types: setup     ## static types, strictly
 imports: setup   ## which room may know which (pyproject.toml, tool.importlinter)
 	$(BIN)/lint-imports
 
-interpreted: setup ## the kernels as functions of Python: same tests, fewer examples, no long streams
-	ESTERO_KERNELS=python $(BIN)/python -m pytest tests/engine tests/laws -m "not spark and not long" --hypothesis-profile=quick \
+interpreted: setup ## the kernels as functions of Python: their tests and some laws, fewer examples, no long streams
+	ESTERO_KERNELS=python $(BIN)/python -m pytest tests/engine $(INTERPRETED:%=tests/laws/test_%.py) -m "not spark and not long" --hypothesis-profile=quick \
 		--numprocesses $(WORKERS) --dist loadfile
 
 extras: setup    ## a built wheel in empty environments, without extras and with each

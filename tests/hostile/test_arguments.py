@@ -295,6 +295,11 @@ ON_SPARK: dict[str, tuple[Callable[[Any], Any], tuple[str, ...], dict[str, Any]]
         (),
         {"query": None, "sample": 0, "seconds": "9"},
     ),
+    "explain_sql": (
+        lambda frame: lambda text: estero.spark.explain_sql(frame.sparkSession, text, t=frame),
+        ("SELECT * FROM t MATCH_RECOGNIZE (ORDER BY k MEASURES k AS l PATTERN (a) DEFINE a AS k > 1)",),
+        {},
+    ),
     "collect": (lambda _: estero.spark.collect, (), {"matches": None, "events": None, "csv_options": None}),
     "read_events": (lambda _: estero.spark.read_events, (), {"path": None, "csv_options": None}),
     "read_stream": (lambda _: estero.spark.read_stream, (), {"source": None, "schema": 1}),
