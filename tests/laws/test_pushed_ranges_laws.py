@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from estero.answers.answer import Answer
 from estero.events.streams.stream_layout import StreamLayout
@@ -16,7 +18,7 @@ from estero.language.tree.schema import EventLayout
 from estero.plan.rules import plan_of
 from estero.recognize.continuous import ContinuousRecognizer
 from estero.recognize.state_bytes import read
-from estero.recognize.threads import pushed, ranges
+from estero.recognize.threads import ranges
 from estero.recognize.threads.pushed import PushedRanges
 from estero.reference.queries import Event
 from laws.test_plans_agree import layout_of
@@ -59,7 +61,7 @@ def test_a_divided_push_is_that_of_one_thread(
     while first < len(events):
         batch = to_table(events[first : first + sizes[turn % len(sizes)]])
         alone = said(one.push(batch))
-        with patch.object(ranges, "SHORTEST", 1), patch.object(pushed, "_HALOS", 1):
+        with patch.object(ranges, "SHORTEST", 1), patch.object(ranges, "HALOS", 1):
             assert said(several.push(batch)) == alone
         if restored:  # both, as the order within one end follows what is remembered
             one = ContinuousRecognizer(plan, LAYOUT, LAYOUT.source(), state=read(one.snapshot()))
@@ -77,8 +79,8 @@ def test_there_are_pushes_that_are_divided(events: list[Event]) -> None:
     asked = []
     whole_sets = PushedRanges._bounds  # what is divided, seen from outside
 
-    def bounds(self: PushedRanges, relevant: object) -> list[int]:
-        asked.append(whole_sets(self, relevant))
+    def bounds(self: PushedRanges, stamps: NDArray[np.int64]) -> list[int]:
+        asked.append(whole_sets(self, stamps))
         return asked[-1]
 
     with patch.object(ranges, "SHORTEST", 1), patch.object(PushedRanges, "_bounds", bounds):

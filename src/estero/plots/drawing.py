@@ -99,7 +99,7 @@ def _texts(cea: CEA) -> tuple[dict[Arc, list[ArcText]], list[str]]:
 
 
 def _without_streams(predicate: EventPredicate) -> EventPredicate:
-    """The predicates without ``S>R`` beside ``R``: the stream of an event is no news in a picture."""
+    """The predicate without ``S>R`` where ``R`` is there: a picture need not repeat the stream."""
     types = [
         kind for kind in predicate.types if kind.rpartition(">")[2] not in predicate.types or ">" not in kind
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 
 import pyarrow as pa
 
@@ -52,12 +51,17 @@ class ContinuousRecognizer(StreamRecognizer):
     ) -> None:
         self._decides_by_time = plan.decides_later or bool(plan.deadlines)
         super().__init__(plan, Intake(layout, source, plan.classification, strict=self._decides_by_time))
-        opened = partial(Recognition, plan, self._intake.schema, time=self._intake.time_type, endless=True)
-        self._recognition = opened(state=self._taken_up(state))
-        self._recognition.recognizer.holding = True
-        self._ranges = PushedRanges.of(plan, opened, threads)
+        self._recognition = self._opened(self._taken_up(state))
+        self._ranges = PushedRanges.of(plan, self._opened, threads)
         self._sets: ReadSets = []
         self._nothing = Answer(EmptyRun(self._recognition.reader))
+
+    def _opened(self, state: bytes | None = None) -> Recognition:
+        """A recognition whose compact sets stay readable until the next push."""
+        schema, time = self._intake.schema, self._intake.time_type
+        recognition = Recognition(self._plan, schema, time=time, endless=True, state=state)
+        recognition.recognizer.holding = True
+        return recognition
 
     @property
     def schema(self) -> pa.Schema:

@@ -130,7 +130,7 @@ class PushedRun(Reading):
         self._check_valid()
         deal = DealStage(self.reader, share)
         for reader, ended in self.sets:
-            for part in [ended] if share == WHOLE else deal.of(reader).push(ended):
+            for part in [ended] if share == WHOLE else deal.with_reader(reader).push(ended):
                 yield reader, part
                 self._check_valid()
 

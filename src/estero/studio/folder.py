@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from estero.answers.output_file import output_file
+
 SUFFIX: Final = ".ceql"
 _MOST: Final = 200
 
@@ -26,8 +28,9 @@ class Folder:
         return self._file(name).read_text(encoding="utf-8")
 
     def write(self, name: str, text: str) -> None:
-        """Writes a query, in the place of one of that name if there is one. The same errors."""
-        self._file(name).write_text(text, encoding="utf-8", newline="\n")
+        """Writes a query whole or not at all, in the place of one of that name. Raises what `read` does."""
+        with output_file(self._file(name)) as file:
+            file.write(text.encode())
 
     def _file(self, name: str) -> Path:
         file = self.path / name

@@ -77,9 +77,11 @@ def application(worker: Worker, token: str, folder: Folder | None = None) -> Sta
         return FileResponse(path)
 
     async def message(request: Request) -> Response:
-        body = await request.body()
-        if len(body) > LONGEST_MESSAGE:
-            return PlainTextResponse("the message is too long", 413)
+        body = bytearray()
+        async for piece in request.stream():
+            body += piece
+            if len(body) > LONGEST_MESSAGE:
+                return PlainTextResponse(f"a message has {LONGEST_MESSAGE:,} bytes at most", 413)
         try:
             asked = json.loads(body)
         except ValueError:

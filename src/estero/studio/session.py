@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +27,7 @@ from estero.studio.without import without
 
 if TYPE_CHECKING:
     from estero.answers.answer import Answer
+    from estero.queries.explanation import Explanation
 
 ROWS: Final = 50
 """The rows of a page, unless it says how many."""
@@ -33,9 +35,9 @@ MOST_ROWS: Final = 500
 SECONDS: Final = 60.0
 """A question takes so long at most, unless the session is given another limit."""
 _SECONDS_WHY: Final = 10.0
-"""Of these, so many may go into the enumeration behind a why-not."""
+"""Seconds of the limit that the enumeration behind a why-not may take."""
 _MOST_FIXED: Final = 5
-"""So many errors are looked at for what mends them."""
+"""Errors for which fixes are looked for, at most."""
 
 Message = Mapping[str, Any]
 Reply = tuple[dict[str, Any], list[bytes]]
@@ -50,13 +52,19 @@ class Example:
     text: str
 
 
-@dataclass(slots=True)
+@dataclass
 class _Asked:
-    """The last query that was run, whose answer remembers its count."""
+    """The query that was asked about last; its answer remembers its count, and its plan is made once."""
 
     key: tuple[str, str]
     query: Query
     answer: Answer
+    scan: Scan
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """What `explain` says of the query."""
+        return self.query.explain(self.scan)
 
 
 class Session:
@@ -65,7 +73,7 @@ class Session:
     A message is a dict with ``kind``, one of `KINDS`; most have the ``text`` of a query, and ``params``, the
     values of its parameters as texts. `answer` never raises for what users can get wrong: the reply has
     ``error``, in words. Numbers of complex events are texts, as they may be of any size. Places in a text are
-    in units of UTF-16. A question stops behind `seconds`, or once it is `cancelled`, as soon as a batch of
+    in units of UTF-16. A question stops after `seconds`, or once it is `cancelled`, when the next batch of
     events has been read.
     """
 
@@ -196,7 +204,7 @@ class Session:
 
     def automaton(self, message: Message) -> dict[str, Any]:
         """The automaton laid out, and the words of the plan."""
-        explanation = self._query(message).explain(self.stream.scan)
+        explanation = self._remembered(message).explanation
         sections = [
             {"title": title, "body": legible(body, lines=True)} for title, body in explanation.sections()
         ]
@@ -210,8 +218,6 @@ class Session:
         reply["count"] = None if counted is None else str(counted())
         if counted is None and reply["last"]:
             reply["count"] = str(len(reply["rows"]))
-        if counted is not None and answer.count() < len(reply["rows"]):
-            raise RuntimeError("an answer has more rows than its count says")
         return reply
 
     def count(self, message: Message) -> dict[str, Any]:
@@ -233,7 +239,7 @@ class Session:
     def states(self, message: Message) -> dict[str, Any]:
         """The way of complex event ``at`` through the automaton (`way_of`)."""
         at = int(message["at"])
-        plan = self._query(message).explain(self.stream.scan).plan
+        plan = self._remembered(message).explanation.plan
         one = self._answer(message)[at]
         marks: dict[int, set[str]] = {}
         for label, positions in one.positions.items():
@@ -301,9 +307,6 @@ class Session:
         except QueryError as error:
             return [error, *error.others]
 
-    def _query(self, message: Message) -> Query:
-        return self._remembered(message).query
-
     def _answer(self, message: Message) -> Answer:
         return self._remembered(message).answer
 
@@ -313,7 +316,8 @@ class Session:
         if self._asked is None or self._asked.key != key:
             query = Query(text)
             bound = query.bind({name: values[name] for name in query.parameters if name in values})
-            self._asked = _Asked(key, bound, bound.run(self.stream.scan, progress=self._progress))
+            answer = bound.run(self.stream.scan, progress=self._progress)
+            self._asked = _Asked(key, bound, answer, self.stream.scan)
         return self._asked
 
     def _progress(self, _read: int, _all: int | None) -> None:

@@ -119,7 +119,7 @@ class Evaluation:
         )
 
     def part_of_range(self, relation: Relation) -> RangePart:
-        """The same for a relation in pieces of which only some rows are `Relation.starts`."""
+        """The matches that begin at `Relation.starts`, for a relation whose other rows are only read."""
         rows, matches = self._matched(relation)
         shown = shown_rows(self.clause, matches, rows)
         table = self._table_of(rows, shown, self._statements)

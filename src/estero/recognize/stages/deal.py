@@ -29,8 +29,8 @@ class DealStage(Stage[EndedSets]):
         self._dealer = Dealer(share)
         self._at_once = 1
 
-    def of(self, reader: SetReader) -> DealStage:
-        """The stage itself, which goes on with what another reader reads."""
+    def with_reader(self, reader: SetReader) -> DealStage:
+        """This stage, for compact sets that `reader` reads from now on."""
         self._reader = reader
         return self
 

@@ -21,13 +21,11 @@ from estero.recognize.threads import ranges
 
 ReadSets = Sequence[tuple[SetReader, EndedSets]]
 """Compact sets in order of their ends, each with what reads it."""
-_HALOS = 4
-"""How many times as long as its halo a range is at least, as in `ranges`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PushedRanges:
-    """Divides pushes among `threads`: the one that pushes goes on with the stream's own recognition.
+    """Divides pushes among `threads`; the thread that pushes also continues the stream's own recognition.
 
     `open` makes the recognitions of the others, which know nothing of what was pushed before: no window that
     ends in their ranges reaches back so far.
@@ -44,8 +42,9 @@ class PushedRanges:
         return None if window is None or threads == 1 else cls(opened, window, threads)
 
     def sets(self, own: Recognition, relevant: pa.RecordBatch) -> ReadSets:
-        """The compact sets that end in a push; `own` has read the stream so far, and goes on with it."""
-        bounds = self._bounds(relevant)
+        """The compact sets that end in a push; `own` is the recognition of the stream, which continues."""
+        stamps = self._stamps(relevant)
+        bounds = self._bounds(stamps)
         if len(bounds) < 3:
             return [(own.reader, ended) for ended in own.recognize(relevant)]
         from concurrent.futures import ThreadPoolExecutor  # 15 ms, which small pushes can do without
@@ -53,37 +52,34 @@ class PushedRanges:
         workers = ThreadPoolExecutor(len(bounds) - 2, thread_name_prefix="estero-push")
         try:
             later = [
-                workers.submit(self._of_range, relevant, first, last) for first, last in pairwise(bounds[1:])
+                workers.submit(self._of_range, relevant, self._halo(stamps, first), first, last)
+                for first, last in pairwise(bounds[1:])
             ]
             sets = [(own.reader, ended) for ended in own.recognize(relevant.slice(0, bounds[1]))]
             for future in later:
                 sets += future.result()
         finally:
             workers.shutdown(cancel_futures=True)
-        stamps = self._stamps(relevant)
         # What ends in the last window is another range's; what begins there may end in the next push.
         for _ in own.recognize(relevant.slice(max(bounds[1], self._halo(stamps, relevant.num_rows)))):
             pass
         return sets
 
-    def _of_range(self, relevant: pa.RecordBatch, first: int, last: int) -> ReadSets:
-        """What ends in the rows from `first` to before `last`."""
+    def _of_range(self, relevant: pa.RecordBatch, halo: int, first: int, last: int) -> ReadSets:
+        """What ends in the rows from `first` to before `last`, whose windows begin at row `halo`."""
         recognition = self.open()
-        recognition.recognizer.holding = True
-        halo = self._halo(self._stamps(relevant), first)
         for _ in recognition.recognize(relevant.slice(halo, first - halo)):
             pass
         ended = recognition.recognize(relevant.slice(first, last - first))
         return [(recognition.reader, sets) for sets in ended]
 
-    def _bounds(self, relevant: pa.RecordBatch) -> list[int]:
+    def _bounds(self, stamps: NDArray[np.int64]) -> list[int]:
         """The rows where ranges begin, and the number of rows: fewer than three where it does not pay."""
-        rows = relevant.num_rows
+        rows = stamps.size
         if rows < 2 * ranges.SHORTEST:
             return [0, rows]
-        halo = rows - self._halo(self._stamps(relevant), rows)
-        number = max(1, min(self.threads, rows // max(ranges.SHORTEST, _HALOS * halo)))
-        stamps = self._stamps(relevant)
+        halo = rows - self._halo(stamps, rows)
+        number = max(1, min(self.threads, rows // max(ranges.SHORTEST, ranges.HALOS * halo)))
         inner = [rows * place // number for place in range(1, number)]
         # A window that begins before the push has events that only the stream's own recognition knows.
         return [0, *(first for first in inner if self._halo(stamps, first) > 0), rows]

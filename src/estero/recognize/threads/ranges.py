@@ -20,7 +20,7 @@ SHORTEST = 1 << 17
 """Rows of a range, at least: to open a recognition takes as long as some thousand events."""
 LONGEST = 1 << 20
 """Rows of a range, at most; where windows are longer than a part of that, ranges do not pay."""
-_HALOS = 4
+HALOS = 4
 """How many times as long as its halo a range is: what is read twice is a quarter at most."""
 
 
@@ -42,7 +42,7 @@ class RangeCutter:
         self._length = length
         last = int(stamps(first[-1])[-1])
         in_window = sum(batch.num_rows for batch in self._after(first, last - length))
-        self.rows = max(SHORTEST, _HALOS * in_window)
+        self.rows = max(SHORTEST, HALOS * in_window)
         self.pays = self.rows <= LONGEST
         """Whether what is read twice is little."""
 

@@ -49,32 +49,31 @@ def refuse_another(clause: RowPatternClause) -> NoReturn:
 
     Spark's planner takes one ``applyInPandasWithState`` in a query, and does not number rows beside it.
     """
-    raise QueryError(
+    raise _at_pattern(
+        clause,
         "a statement over a stream can have one MATCH_RECOGNIZE, and this is another one",
-        text=clause.text,
-        span=clause.pattern_span,
-        found=clause.text[clause.pattern_span.start : clause.pattern_span.end],
         hint="write a statement for each; what one writes to files or a table, the next one reads",
     )
+
+
+def _at_pattern(clause: RowPatternClause, message: str, *, hint: str) -> QueryError:
+    """An error with its caret under PATTERN."""
+    span = clause.pattern_span
+    written = clause.text[span.start : span.end]
+    return QueryError(message, text=clause.text, span=span, found=written, hint=hint)
 
 
 def check_stream(clause: RowPatternClause, df: DataFrame, order: list[Key]) -> None:
     """Raises an error where matches on a stream would never be decided, or not in bounded state."""
     if clause.within is None:
-        raise QueryError(
+        raise _at_pattern(
+            clause,
             "on a stream MATCH_RECOGNIZE needs WITHIN: without it no row could ever be forgotten",
-            text=clause.text,
-            span=clause.pattern_span,
-            found=clause.text[clause.pattern_span.start : clause.pattern_span.end],
             hint="add it behind PATTERN (…), as in WITHIN INTERVAL '1' HOUR",
         )
     if ends_with_partition(clause):
-        raise QueryError(
-            "$ is the end of a partition, which a stream does not have",
-            text=clause.text,
-            span=clause.pattern_span,
-            found=clause.text[clause.pattern_span.start : clause.pattern_span.end],
-            hint="leave $ out",
+        raise _at_pattern(
+            clause, "$ is the end of a partition, which a stream does not have", hint="leave $ out"
         )
     scalar = clause.order_by[0] if clause.order_by else clause.within
     if not order or order[0].column is None or order[0].descending:
