@@ -212,3 +212,18 @@ def test_a_question_stops_when_its_time_is_over_and_when_it_is_cancelled() -> No
     assert reply["error"].startswith("this takes longer than 0 seconds")
     reply, _ = demo_session(cancelled=lambda: True).answer({"kind": "run", "text": demo.QUERY})
     assert reply["error"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        ({"kind": "page", "at": "zz"}, "at is a whole number, such as 0, not 'zz'"),
+        ({"kind": "page", "rows": None}, "rows is a whole number, such as 0, not None"),
+        ({"kind": "page", "at": -1}, "pages begin at 0"),
+        ({"kind": "event"}, "position is a whole number, such as 0, not None"),
+        ({"kind": "states", "at": []}, "at is a whole number, such as 0, not []"),
+    ],
+)
+def test_a_message_with_a_wrong_number_says_which(message: dict[str, object], error: str) -> None:
+    reply, _ = demo_session().answer({"text": demo.QUERY, **message})
+    assert reply["error"] == error

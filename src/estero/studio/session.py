@@ -141,7 +141,7 @@ class Session:
 
     def event(self, message: Message) -> dict[str, Any]:
         """The event at a ``position``."""
-        return {"event": self.stream.event(int(message["position"]))}
+        return {"event": self.stream.event(_number(message, "position"))}
 
     def timeline(self, message: Message) -> dict[str, Any]:
         """The events from ``from`` to ``to`` on the axis, in lanes ``by`` a column (`Stream.timeline`)."""
@@ -188,7 +188,7 @@ class Session:
         """What can be written at a ``place``."""
         text, stream = _text(message), self.stream
         kinds = {name: kind.kind.value for name, kind in stream.source.column_types.items()}
-        place = from_browser(text, int(message["place"]))
+        place = from_browser(text, _number(message, "place"))
         start, options = completions(text, place, stream.source.schema, stream.types, kinds)
         return {"from": to_browser(text, start), "options": [option.shown() for option in options]}
 
@@ -226,7 +226,7 @@ class Session:
 
     def page(self, message: Message) -> dict[str, Any]:
         """The complex events from number ``at`` on (a number, or its text): ``rows`` of them at most."""
-        at, rows = int(message.get("at", 0)), min(int(message.get("rows", ROWS)), MOST_ROWS)
+        at, rows = _number(message, "at", 0), min(_number(message, "rows", ROWS), MOST_ROWS)
         if at < 0 or rows < 0:
             raise ValueError("pages begin at 0")
         complex_events = list(self._answer(message)[at : at + rows + 1])
@@ -238,7 +238,7 @@ class Session:
 
     def states(self, message: Message) -> dict[str, Any]:
         """The way of complex event ``at`` through the automaton (`way_of`)."""
-        at = int(message["at"])
+        at = _number(message, "at")
         plan = self._remembered(message).explanation.plan
         one = self._answer(message)[at]
         marks: dict[int, set[str]] = {}
@@ -256,7 +256,7 @@ class Session:
 
     def partials(self, message: Message) -> dict[str, Any]:
         """The first partial matches, and how many there are."""
-        at, rows = int(message.get("at", 0)), min(int(message.get("rows", ROWS)), MOST_ROWS)
+        at, rows = _number(message, "at", 0), min(_number(message, "rows", ROWS), MOST_ROWS)
         answer = self._answer(message).partials()
         complex_events = list(answer[at : at + rows])
         return {
@@ -351,6 +351,15 @@ def _text(message: Message) -> str:
     if not isinstance(text, str):
         raise TypeError("the message has no text")
     return text
+
+
+def _number(message: Message, name: str, otherwise: int | None = None) -> int:
+    """A whole number of a message, which may be its text: it can be longer than JavaScript's numbers."""
+    value: Any = message.get(name, otherwise)
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is a whole number, such as 0, not {value!r}") from None
 
 
 def _values(message: Message) -> dict[str, object]:
