@@ -377,7 +377,8 @@ class Undecided(Answer):
             return self.count() == other
         return self is other
 
-    __hash__ = Answer.__hash__
+    def __hash__(self) -> int:
+        return Answer.__hash__(self)
 
     def __int__(self) -> int:
         return self.count()

@@ -87,8 +87,8 @@ class ComplexEvent:
         self._batch = batch
         self._row = row
         self._layout = layout
-        self.start = start
-        self.end = end
+        self.start: int = start
+        self.end: int = end
 
     @property
     def start_time(self) -> Any:

@@ -40,9 +40,9 @@ class EventStore:
         self._chunks: list[pa.RecordBatch] = []
         self._starts: list[int] = []
         self._single: list[Single] = []
-        self.first = 0
+        self.first: int = 0
         """The smallest sequence number that can still be taken."""
-        self.next = 0
+        self.next: int = 0
         """The sequence number that the next appended event gets."""
 
     def append(self, batch: pa.RecordBatch) -> None:

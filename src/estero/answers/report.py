@@ -65,6 +65,8 @@ class Reporter:
     batches, `time` the type of the time column (None: no time), `measures` the values of each complex event.
     """
 
+    marks: int
+
     def __init__(  # noqa: PLR0913  (one argument per kind of column)
         self,
         shown: Sequence[Shown],

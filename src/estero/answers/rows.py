@@ -69,12 +69,16 @@ class RowsLayout:
 
     def __init__(self, answer: pa.Schema) -> None:
         fixed = _fixed_columns(answer.names)
-        self.placed = answer.names[:1] == ["start"]
+        self.placed: Any = answer.names[:1] == ["start"]
         """Whether events have positions: the last field of their structs."""
-        self.ends = range(fixed)
+        self.ends: range = range(fixed)
         """The columns of the answer that say where a complex event starts and ends."""
-        self.labels = [(label, place) for place, field in enumerate(answer) if (label := label_of(field))]
-        self.keys = [place for place in range(fixed, len(answer)) if not _is_other(answer.field(place))]
+        self.labels: list[tuple[str, int]] = [
+            (label, place) for place, field in enumerate(answer) if (label := label_of(field))
+        ]
+        self.keys: list[int] = [
+            place for place in range(fixed, len(answer)) if not _is_other(answer.field(place))
+        ]
         self._answer = answer
         types: dict[str, list[pa.DataType]] = {}
         for _, place in self.labels:

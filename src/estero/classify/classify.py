@@ -42,7 +42,7 @@ class Clauses:
         dialect: Dialect,
         columns: Mapping[str, ColumnType] | None = None,
     ) -> None:
-        self.columns = columns_read(classification, dialect, columns)
+        self.columns: Mapping[str, ColumnType] = columns_read(classification, dialect, columns)
         self.classification = classification
         self._dialect = dialect
         self._bits = BitWriter(classification, dialect, self.columns)

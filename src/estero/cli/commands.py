@@ -69,7 +69,7 @@ WIDTH_OF_HELP = 120
 class Program(click.Group):
     """The program itself."""
 
-    command_class = options.Command
+    command_class: type[click.Command] | None = options.Command
 
     def list_commands(self, _context: click.Context) -> list[str]:
         """The names of its commands, in the order in which they are written here."""

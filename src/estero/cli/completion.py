@@ -5,12 +5,25 @@ from __future__ import annotations
 import contextlib
 import csv
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 PROGRAM = "estero"
+
+Decorated = TypeVar("Decorated", bound="Callable[..., Any] | click.Command")
+
+
+class Decorator(Protocol):
+    """What gives a command an option or an argument."""
+
+    def __call__(self, command: Decorated, /) -> Decorated:
+        """The command with it."""
+        ...
+
 
 _FILES = {
     "bash": Path(".bash_completions", "estero.sh"),
@@ -38,7 +51,7 @@ def _install(context: click.Context, _option: click.Parameter, wanted: bool) -> 
         context.exit()
 
 
-show_option = click.option(
+show_option: Decorator = click.option(
     "--show-completion",
     is_flag=True,
     is_eager=True,
@@ -46,7 +59,7 @@ show_option = click.option(
     callback=_show,
     help="Show the script that completes commands in your shell ($SHELL: bash, zsh or fish).",
 )
-install_option = click.option(
+install_option: Decorator = click.option(
     "--install-completion",
     is_flag=True,
     is_eager=True,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import estero
-from estero.cli.completion import column_names, file_names
+from estero.cli.completion import Decorator, column_names, file_names
 from estero.errors import legible
 from estero.events.files.temporary_files import is_pipe, named_by_content, named_for, spooled
 
@@ -105,16 +105,16 @@ class Command(click.Command):
 _WIDTH_OF_OPTIONS = 36
 """Where an option is longer, its help begins on the next line."""
 
-option = partial(click.option, cls=Option)
+option: Callable[..., Decorator] = partial(click.option, cls=Option)
 """An option of a command."""
 
-about_events = partial(option, group="Options for the events")
+about_events: Callable[..., Decorator] = partial(option, group="Options for the events")
 """An option that is shown with those about events."""
 
-existing_or_not = click.Path(path_type=Path)
+existing_or_not: click.Path = click.Path(path_type=Path)
 """A path, whether or not there is something."""
 
-file_to_write = click.Path(path_type=Path, dir_okay=False)
+file_to_write: click.Path = click.Path(path_type=Path, dir_okay=False)
 """A path that is not that of a directory."""
 
 
@@ -127,26 +127,26 @@ def one_of(kind: type[StrEnum]) -> dict[str, Any]:
     return {"type": click.Choice([str(choice) for choice in kind]), "callback": member}
 
 
-query_file = click.argument("query", cls=_Query, metavar="QUERY.ceql", type=existing_or_not)
+query_file: Decorator = click.argument("query", cls=_Query, metavar="QUERY.ceql", type=existing_or_not)
 
-events_type = about_events(
+events_type: Decorator = about_events(
     "--type",
     metavar="COL",
     help="The column with the event's type, if there are several types.",
     shell_complete=column_names,
 )
-events_time = about_events(
+events_time: Decorator = about_events(
     "--time",
     metavar="COL",
     help="The time column, by which events are sorted.",
     shell_complete=column_names,
 )
-events_time_unit = about_events(
+events_time_unit: Decorator = about_events(
     "--time-unit",
     metavar="UNIT",
     help="The unit of an integer time column: ns, us, ms, s, min, h or d.",
 )
-events_order = about_events(
+events_order: Decorator = about_events(
     "--order",
     metavar="COL",
     multiple=True,
@@ -196,65 +196,73 @@ class _Events(click.Argument):
         return "EVENTS", "Events in Parquet, CSV, JSON lines or Arrow: files, globs or directories."
 
 
-_events_argument = click.argument(
+_events_argument: Decorator = click.argument(
     "events", cls=_Events, metavar="[EVENTS]", nargs=-1, required=False, shell_complete=file_names
 )
 
-predicates = option(
+predicates: Decorator = option(
     "--predicates",
     metavar="MODULE",
     multiple=True,
     help="A module, or a file, with predicates of your own (@estero.predicate); can be repeated.",
     shell_complete=file_names,
 )
-params = option(
+params: Decorator = option(
     "--param",
     metavar="NAME=VALUE",
     multiple=True,
     help="The value of $NAME in the query; can be repeated. A list is [1, 2], or @FILE with a value "
     "in each line.",
 )
-engine = option(
+engine: Decorator = option(
     "--engine",
     **one_of(Engine),
     help="duckdb runs in this process, spark on Spark. Default: duckdb, unless there is a --master, or "
     "events that only Spark reads.",
 )
-master = option("--master", metavar="URL", help="The Spark master, for a run on Spark. Default: local[*].")
-debug = option("--debug", is_flag=True, help="Show the stack trace of an error.")
-out = option("--out", metavar="FILE", type=file_to_write, help="Write to a file; its suffix sets the format.")
-format_option = option("--format", **one_of(Format), help="Default: by the suffix of --out, else table.")
-limit = option(
+master: Decorator = option(
+    "--master", metavar="URL", help="The Spark master, for a run on Spark. Default: local[*]."
+)
+debug: Decorator = option("--debug", is_flag=True, help="Show the stack trace of an error.")
+out: Decorator = option(
+    "--out", metavar="FILE", type=file_to_write, help="Write to a file; its suffix sets the format."
+)
+format_option: Decorator = option(
+    "--format", **one_of(Format), help="Default: by the suffix of --out, else table."
+)
+limit: Decorator = option(
     "--limit",
     metavar="N",
     type=click.IntRange(min=0),
     help="At most N complex events: the first N, or on Spark any N.",
 )
-count = option("--count", is_flag=True, help="Only print how many complex events there are.")
-rows = option(
+count: Decorator = option("--count", is_flag=True, help="Only print how many complex events there are.")
+rows: Decorator = option(
     "--rows",
     **one_of(RowsOf),
     default=str(RowsOf.MATCHES),
     show_default=True,
     help="events writes one row for each marked event and label, matches one for each complex event.",
 )
-positions = option("--positions", is_flag=True, help="Show events as their positions in the stream.")
-threads = option(
+positions: Decorator = option(
+    "--positions", is_flag=True, help="Show events as their positions in the stream."
+)
+threads: Decorator = option(
     "--threads",
     metavar="N",
     type=click.IntRange(min=1),
     help="Threads that recognize, in this process. Default: ESTERO_THREADS, else as many as there are cores.",
 )
-until = option(
+until: Decorator = option(
     "--until",
     metavar="TIME",
     help="Up to when events are known, for queries that end with NOT(…) FOR; end: no more events come. "
     "Default: up to the last event.",
 )
-explain_option = option(
+explain_option: Decorator = option(
     "--explain", is_flag=True, help="First print how the query is evaluated, on standard error."
 )
-picture = option(
+picture: Decorator = option(
     "--picture",
     metavar="FILE",
     type=file_to_write,
@@ -262,19 +270,19 @@ picture = option(
     show_default=True,
     help="The file for the picture (svg, png or pdf).",
 )
-partials = option(
+partials: Decorator = option(
     "--partials",
     is_flag=True,
     help="Also how far each start came that was not completed in its window: columns steps, expired_time "
     "and complete.",
 )
-why_not = option(
+why_not: Decorator = option(
     "--why-not",
     is_flag=True,
     help="In place of the plan, say why there are not more complex events: how far the sequence "
     "comes, and what keeps events away.",
 )
-svg = option("--svg", metavar="FILE", type=file_to_write, help="Also draw the automaton, as SVG.")
+svg: Decorator = option("--svg", metavar="FILE", type=file_to_write, help="Also draw the automaton, as SVG.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,10 +210,13 @@ class Variant(NamedTuple):
 class Kernel:
     """A kernel as Python calls it; `kinds` are those of its arguments."""
 
+    function: Any
+    kinds: tuple[Any, ...]
+
     def __init__(self, function: Any, kinds: tuple[Any, ...]) -> None:
         update_wrapper(self, function)
         self.function, self.kinds = function, kinds
-        self.name = f"{function.__module__}.{function.__qualname__}".replace(".", "_")
+        self.name: str = f"{function.__module__}.{function.__qualname__}".replace(".", "_")
 
     def __call__(self, *arguments: Any) -> int:
         """What the function returns, an integer; machine code runs without Python's lock."""

@@ -28,7 +28,11 @@ _ENDINGS: Final = {"linux": "so", "macos": "dylib", "windows": "dll"}
 _SYSTEMS: Final = {"linux": "linux", "darwin": "macos", "win32": "windows"}
 _MACHINES: Final = {"amd64": "x86_64", "x86_64": "x86_64", "aarch64": "aarch64", "arm64": "arm64"}
 
-LEVELS: Final = {"x86_64": ("x86-64-v2", "x86-64-v3"), "aarch64": ("armv8",), "arm64": ("armv8",)}
+LEVELS: Final[dict[str, tuple[str, ...]]] = {
+    "x86_64": ("x86-64-v2", "x86-64-v3"),
+    "aarch64": ("armv8",),
+    "arm64": ("armv8",),
+}
 """What processors of a kind can do, the least first."""
 PLATFORMS: Final = ("linux-x86_64", "linux-aarch64", "macos-arm64", "macos-x86_64", "windows-x86_64")
 

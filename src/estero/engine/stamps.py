@@ -26,7 +26,7 @@ class Stamps:
         self._width = width
         self._kept = np.empty(0, np.int64)
         self._first = self._end = 0
-        self.oldest = 0
+        self.oldest: int = 0
 
     def ahead(self, stamps: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """What is kept with these behind it, and the earliest event in the window of each of these.

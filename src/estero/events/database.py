@@ -58,8 +58,8 @@ class Database:
     """
 
     def __init__(self) -> None:
-        self.connection = connect()
-        self.lock = RLock()
+        self.connection: duckdb.DuckDBPyConnection = connect()
+        self.lock: RLock = RLock()
         self._alone = False
 
     def cursor(self) -> Connection:
@@ -104,7 +104,7 @@ class LentDatabases:
 
     def __init__(self) -> None:
         self._lent: dict[int, Database] = {}
-        self.lock = RLock()
+        self.lock: RLock = RLock()
 
     def __reduce__(self) -> tuple[type[Self], tuple[()]]:
         return type(self), ()  # another process opens its own

@@ -26,7 +26,7 @@ class Slot:
     """A relation of fixed columns for DuckDB, in which a table is put for each execution."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        self.table = empty_table(schema)
+        self.table: pa.Table = empty_table(schema)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.table.__arrow_c_stream__(requested_schema)

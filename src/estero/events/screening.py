@@ -38,7 +38,7 @@ from estero.classify.vectors.batch_columns import BatchColumns, OddValueError
 from estero.classify.vectors.conditions import indices_of
 from estero.classify.vectors.taking import taken
 from estero.classify.vectors.within_reach import within_reach
-from estero.language.tree.expressions import Literal
+from estero.language.tree.expressions import Literal, Node
 from estero.plan.plan import Classification
 from estero.plan.reach import Reach
 
@@ -63,20 +63,22 @@ class Screen:
         strings = {field.name for field in events if _is_string(field.type)}
         splits = [self._split(predicate, classification, strings) for predicate in classification.predicates]
         asked = list(dict.fromkeys(name for division in splits for name in division.one_of))
-        self.rests = [division.rest for division in splits]
+        self.rests: list[Node | None] = [division.rest for division in splits]
         self._kept = [
             name for name in dict.fromkeys(columns_needed(classification, self.rests)) if name in events.names
         ]
-        self.columns = list(dict.fromkeys((*self._kept, *asked)))
-        self.useful = bool(asked) and strings.issuperset(asked) and _can_be_taken(events, self.columns)
-        self.selective = any(name != classification.type_column for name in asked)
+        self.columns: list[str] = list(dict.fromkeys((*self._kept, *asked)))
+        self.useful: bool = bool(asked) and strings.issuperset(asked) and _can_be_taken(events, self.columns)
+        self.selective: bool = any(name != classification.type_column for name in asked)
         self._words = [screen_name(word) for word in range(max(1, -(-len(splits) // WORD)))]
         added = [pa.field(name, pa.int64()) for name in (POSITION, *self._words)]
-        self.schema = pa.schema([*(events.field(name) for name in self._kept), *added])
+        self.schema: Any = pa.schema([*(events.field(name) for name in self._kept), *added])
         self._keep_all = classification.keep_all
         self._reach, self._time = reach, classification.schema.time
         self._columns = [_ScreenedColumn(name, splits) for name in asked]
-        self.pushed = () if classification.keep_all else _pushed(splits)
+        self.pushed: tuple[()] | tuple[Mapping[str, frozenset[str]], ...] = (
+            () if classification.keep_all else _pushed(splits)
+        )
 
     @staticmethod
     def _split(predicate: EventPredicate, classification: Classification, strings: Collection[str]) -> Split:

@@ -50,26 +50,26 @@ class SourceColumns:
     ) -> None:
         check_names_together(tables)
         files = {source.file for source in inputs.values()}
-        self.file = files.pop() if len(files) == 1 else None
+        self.file: str | None = files.pop() if len(files) == 1 else None
         self._inputs = inputs
         self._tables = tables
         self._layout = layout
         self.mapped = mapped
         union = union_columns(tables)
-        self.type_column = free_name(MAPPED_TYPE, union) if mapped else layout.type
+        self.type_column: str | None = free_name(MAPPED_TYPE, union) if mapped else layout.type
         if layout.time is not None and union.get(layout.time, _INTEGER).kind is Kind.NULL:
             # Times without any value are read as the query will want them.
             union[layout.time] = _TIMESTAMP if layout.time_unit is None else _INTEGER
-        self.names = tuple(union)
+        self.names: tuple[str, ...] = tuple(union)
         of_type = {str(self.type_column): ColumnType(Kind.STRING)} if mapped else {}
         self.types: Mapping[str, ColumnType] = of_type | union
-        self.view = self._view(union)
-        self.order = (*(() if layout.time is None else (layout.time,)), *layout.order)
+        self.view: str | None = self._view(union)
+        self.order: tuple[str, ...] = (*(() if layout.time is None else (layout.time,)), *layout.order)
         self._came = self._types_as_they_came()
         self._nothing = self._types_of_nothing()
         self._check_there()
         self._check_kinds()
-        self.schema = self._schema()
+        self.schema: Schema = self._schema()
 
     @property
     def of_inputs(self) -> list[list[str]]:

@@ -34,7 +34,7 @@ from estero.events.tables.relations import Numbered, OneOf, Relation
 from estero.events.tables.shown_types import is_text, occurs
 from estero.events.tables.table_columns import TableColumn
 from estero.events.tables.whole_batches import whole_table
-from estero.language.tree.schema import EventLayout, Kind
+from estero.language.tree.schema import EventLayout, Kind, Schema
 from estero.plan.plan import Classification, Layout
 from estero.plan.reach import Reach
 
@@ -65,17 +65,17 @@ class Source:
         self._databases = LentDatabases()
         tables = {name: self._describe(name, source, layout.type) for name, source in inputs.items()}
         self._columns = SourceColumns(inputs, tables, layout, mapped=mapped)
-        self.file = self._columns.file
-        self.zone = self._columns.zone
-        self.view = self._columns.view
-        self.columns = self._columns.names
-        self.type_column = self._columns.type_column
-        self.column_types = self._columns.types
-        self.only_type = layout.only_type
-        self.one_shot = any(source.one_shot for source in inputs.values())
-        self.order = layout.order
-        self.schema = self._columns.schema
-        self.layout = Layout(self.schema, self.type_column, self.only_type, self.order)
+        self.file: str | None = self._columns.file
+        self.zone: str | None = self._columns.zone
+        self.view: str | None = self._columns.view
+        self.columns: tuple[str, ...] = self._columns.names
+        self.type_column: str | None = self._columns.type_column
+        self.column_types: Mapping[str, ColumnType] = self._columns.types
+        self.only_type: str = layout.only_type
+        self.one_shot: bool = any(source.one_shot for source in inputs.values())
+        self.order: tuple[str, ...] = layout.order
+        self.schema: Schema = self._columns.schema
+        self.layout: Layout = Layout(self.schema, self.type_column, self.only_type, self.order)
         self._find_no_time()
         self.layout = replace(self.layout, tick_ns=self._columns.tick_ns())
 

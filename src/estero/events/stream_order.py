@@ -28,8 +28,8 @@ class OrderCheck:
         self._timed = timed
         self._file = file
         self._last: list[pa.Array] | None = None
-        self.rows = 0
-        self.is_sorted = True
+        self.rows: int = 0
+        self.is_sorted: bool = True
         self.first_unsorted: int | None = None
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice, product
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from estero.automata.ages import AgedAutomaton, AgeProgram, by_age, with_distances
 from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, LabelSet, Transition
@@ -48,7 +48,15 @@ class AutomatonPlan(Plan):
     stream. `registers` are the comparisons that runs check as they go.
     """
 
-    evaluated = ("automaton", "gaps", "registers", "ages", "best_per_start", "asks_greatest", "cut_by")
+    evaluated: ClassVar[tuple[str, ...]] = (
+        "automaton",
+        "gaps",
+        "registers",
+        "ages",
+        "best_per_start",
+        "asks_greatest",
+        "cut_by",
+    )
 
     automaton: CEA
     gaps: bool = False

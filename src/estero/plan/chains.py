@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import ClassVar, Final
 
 from estero.automata.ages import by_age
 from estero.automata.cea import CEA
@@ -44,7 +44,7 @@ class ChainPlan(KeyedPlan):
     are the residuals that registers could check.
     """
 
-    evaluated = ("columns", "states", "final", "steps", "transitions", "orders")
+    evaluated: ClassVar[tuple[str, ...]] = ("columns", "states", "final", "steps", "transitions", "orders")
 
     chain: Chain
     pattern: CEA

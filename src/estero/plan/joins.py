@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import ClassVar, Final
 
 from estero.automata.cea import CEA
 from estero.automata.correlated.push_down import Decision
@@ -49,7 +49,7 @@ class JoinPlan(KeyedPlan):
     events.
     """
 
-    evaluated = ("columns", "automaton")
+    evaluated: ClassVar[tuple[str, ...]] = ("columns", "automaton")
 
     automaton: PCEA
     drawn: QTreeOfAtoms | CEA

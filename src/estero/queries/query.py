@@ -65,7 +65,7 @@ class Query:
             from estero.queries.conjunctive_statement import conjunctive_statement
 
             query = conjunctive_statement(query)
-        self.statement = query if isinstance(query, Statement) else pattern_statement(query)
+        self.statement: Statement = query if isinstance(query, Statement) else pattern_statement(query)
         self._planned: tuple[object, Plan] | None = None
 
     def __getstate__(self) -> dict[str, object]:

@@ -49,7 +49,7 @@ class Excerpt:
         fields = [events.field(name) for name in self._first]
         fields += [pa.field(name, pa.int64()) for name in self._words]
         fields += [events.field(there).with_name(name) for name, there in self._values.items()]
-        self.schema = pa.schema([*fields, *map(events.field, self._shown)])
+        self.schema: pa.Schema = pa.schema([*fields, *map(events.field, self._shown)])
         """The columns of what it reads."""
 
     def of(self, classified: pa.RecordBatch) -> pa.RecordBatch:

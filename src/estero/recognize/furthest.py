@@ -53,7 +53,7 @@ class Furthest:
         self._wait = 0 if plan.window.in_positions else plan.whole.wait or 0
         self._steps = len(plan.by_level) + 1
         self._completed_by_rows = plan.completing is None
-        self.schema = schema_with_partials(answer, timed=not plan.window.in_positions)
+        self.schema: Any = schema_with_partials(answer, timed=not plan.window.in_positions)
         """The columns of what is given."""
         self._column_of_steps = list(map(partial_of, self.schema)).index(STEPS)
         self._waited = pa.schema([*self.schema, *map(pa.field, *zip(*_STARTED, strict=True))])

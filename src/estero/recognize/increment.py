@@ -28,7 +28,7 @@ class Turn:
     """
 
     def __init__(self) -> None:
-        self.lock = RLock()
+        self.lock: RLock = RLock()
         self._number = 0
         self._failure = ""
 

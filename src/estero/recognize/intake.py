@@ -51,16 +51,16 @@ class Intake:
     ) -> None:
         self._layout = layout
         self._classifier = Classifier(layout, source, classification)
-        self.schema = self._classifier.schema
+        self.schema: Any = self._classifier.schema
         """The columns of classified events."""
-        self.time_type = time_type(source)
+        self.time_type: Any | None = time_type(source)
         """The type in which times are shown; None where events have none."""
         order = [event_column(name) for name in layout.columns.order]
         types = [plain_type(self._classifier.columns.field(name).type) for name in order]
         self._held = ReorderBuffer(_held_columns(self.schema), types, layout.lateness, strict=strict)
-        self.position = 0
+        self.position: int = 0
         """The position that the next event gets."""
-        self.late = 0
+        self.late: int = 0
         """The number of events that came too late, of all that were pushed."""
         self._no_events = self._late_events = self._classifier.columns.empty_table()
         self._single: SingleEvents | None = None

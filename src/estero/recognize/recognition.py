@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from estero.answers.event_store import Single
+from estero.answers.event_store import EventStore, Single
 from estero.classify.column_names import BITS, ORDINAL, POSITION, TIME, numbered
 from estero.engine.int64 import LEAST
+from estero.engine.recognizer import Recognizer, Runs
 from estero.engine.walk.roots import Roots
 from estero.engine.walk.share import WHOLE, Share
 from estero.language.tree.query import Strategy
@@ -24,6 +25,7 @@ from estero.recognize.consumed import Consumed
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.engine_input import EngineInput
 from estero.recognize.open_runs import OpenRuns, open_runs
+from estero.recognize.set_reader import SetReader
 from estero.recognize.stages.composed import event_stages, nearby_of, reader_of, set_stages
 from estero.recognize.state import Holding
 
@@ -62,10 +64,11 @@ class Recognition:
         self._in_order = opened.runs.in_order = not endless or last_counts
         self.plan = plan
         nearby = nearby_of(plan, events)
-        self.reader = reader_of(
+        self.reader: SetReader = reader_of(
             plan, opened, events, time=time, positions=positions, nearby=nearby, consumed=consumed
         )
-        self.recognizer, self.store = self.reader.recognizer, self.reader.store
+        self.recognizer: Recognizer[Runs] = self.reader.recognizer
+        self.store: EventStore = self.reader.store
         self._before = event_stages(plan, events, nearby)
         self._after = set_stages(
             self.reader, events, in_order=self._in_order, starts=starts, consumed=consumed, share=share

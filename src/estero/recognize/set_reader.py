@@ -49,7 +49,7 @@ class SetReader:
         self.recognizer = recognizer
         self.store = store
         self.sieve = sieve
-        self.limit = None if plan.limit is None else plan.limit.per_end
+        self.limit: int | None = None if plan.limit is None else plan.limit.per_end
         self._reporter = reporter
         self._capacity = _FIRST_CAPACITY
 

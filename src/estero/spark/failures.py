@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from estero import errors
 from estero.errors import DataError, EnvironmentProblem, EsteroError
@@ -73,7 +74,7 @@ _MESSAGES = {
     "estero: 64-bit overflow": "a number does not fit into 64 bits",
 }
 
-ended_by_interrupt = threading.Event()
+ended_by_interrupt: Final[threading.Event] = threading.Event()
 """Set by Ctrl-C where it has ended jobs that a call waits for, and raised nothing itself (session.py)."""
 
 

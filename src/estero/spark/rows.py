@@ -77,7 +77,7 @@ class NumberedRows:
 
     def __init__(self, answer: pa.Schema) -> None:
         self._layout = RowsLayout(answer)
-        self.schema = told_apart(self._layout.schema)
+        self.schema: pa.Schema = told_apart(self._layout.schema)
 
     def of(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The rows of a batch."""

@@ -87,7 +87,7 @@ class Session:
         title: str = "",
         cancelled: Callable[[], bool] | None = None,
     ) -> None:
-        self.stream = Stream(scan)
+        self.stream: Stream = Stream(scan)
         self.text = text
         self.examples = examples
         self.title = title

@@ -16,7 +16,7 @@ from estero.automata.cea import EventPredicate
 from estero.classify.column_names import BITS, POSITION, TIME, WORD, event_column
 from estero.errors import DataError, LimitExceeded
 from estero.events.scan import Scan
-from estero.events.sources import open_source
+from estero.events.sources import Source, open_source
 from estero.language.tree.names import some
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
@@ -48,7 +48,7 @@ class Stream:
 
     def __init__(self, scan: Scan) -> None:
         self.asked = scan
-        self.source = open_source(scan.events, scan.layout, scan.csv_options, declared=False)
+        self.source: Source = open_source(scan.events, scan.layout, scan.csv_options, declared=False)
 
     @cached_property
     def table(self) -> pa.Table:

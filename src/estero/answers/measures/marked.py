@@ -111,6 +111,8 @@ class EventsAtHand:
     long what ends waits then, if it does.
     """
 
+    chosen: Integers
+
     def __init__(
         self,
         excerpt: pa.RecordBatch,
@@ -124,7 +126,10 @@ class EventsAtHand:
         self._wait = wait
         asked = np.concatenate((rows, starts, ends)) if starts.size else rows
         self.chosen, places = distinct(asked, excerpt.num_rows)
-        self.rows, self.starts, self.ends = np.split(places, [rows.size, rows.size + starts.size])
+        split = np.split(places, [rows.size, rows.size + starts.size])
+        self.rows: Integers = split[0]
+        self.starts: Integers = split[1]
+        self.ends: Integers = split[2]
         self._columns: dict[str, pa.Array] = {}
 
     def keep(self, items: Integers, matches: Integers) -> None:

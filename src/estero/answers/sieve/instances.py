@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from estero.answers.measures.marked import EventsAtHand, Integers, Marked, Mask
 from estero.automata.residual import ALL_MARKED, Hidden, Key, Residual
@@ -25,7 +26,7 @@ class MarkTable:
         self._hidden = tuple(hidden_sets)
         self._holders: dict[Key, Mask] = {}
         smallest: dict[frozenset[str], int] = {}
-        self.shown_as = np.array(
+        self.shown_as: NDArray[np.int32] = np.array(
             [smallest.setdefault(labels, mark) for mark, labels in enumerate(self._labels)], np.int32
         )
         """int32 [marks]: the smallest id with the same visible labels."""
@@ -74,7 +75,7 @@ class Instances:
         self._marked: dict[str, Marked] = {}
         low, high = matches.offsets[:-1], matches.offsets[1:]
         if residual.place is None:
-            self.match = np.arange(len(low))
+            self.match: Integers = np.arange(len(low))
             self._first, self._low, self._high = low, low, high
         else:
             self._first = self._items(Hidden(residual.place))

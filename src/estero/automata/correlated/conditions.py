@@ -8,7 +8,7 @@ conditions. Unknown is an outcome of its own: if a value is NULL, neither ``=`` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain, product
 from typing import Final, NamedTuple
@@ -71,7 +71,7 @@ class Terms:
     def __init__(self) -> None:
         self._numbers: dict[Term, int] = {}
         self._terms: list[Term] = []
-        self.both = cache(self._both)
+        self.both: Callable[[Condition, Condition], Condition | None] = cache(self._both)
 
     def of_neighbours(self, comparisons: Iterable[Neighbours]) -> Condition | None:
         """The condition that all comparisons are true, or None if they exclude one another."""

@@ -58,7 +58,7 @@ class TooManyError(Exception):
 
     def __init__(self, what: str, subsets: Iterable[frozenset[int]]) -> None:
         super().__init__(what)
-        self.subsets = tuple(subsets)
+        self.subsets: tuple[frozenset[int], ...] = tuple(subsets)
 
 
 def minimal(machine: Machine, terms: Terms) -> Machine:

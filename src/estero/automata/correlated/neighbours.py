@@ -69,7 +69,7 @@ class NotCarriedError(Exception):
 
     def __init__(self, register: Register, reason: str) -> None:
         super().__init__(reason)
-        self.origins = register.origins
+        self.origins: frozenset[int] = register.origins
 
 
 class Carried:

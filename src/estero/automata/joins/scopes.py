@@ -17,7 +17,7 @@ class Scopes:
             frozenset(single for single, event in enumerate(parts.events) if number in event.values)
             for number in range(len(parts.classes))
         ]
-        self.all = frozenset(value_class.scope for value_class in parts.classes)
+        self.all: frozenset[int] = frozenset(value_class.scope for value_class in parts.classes)
         """The numbers of the shapes that are the scope of a class."""
         self._place(parts.shape, NOTHING, NOTHING)
 

@@ -66,7 +66,7 @@ class PositionAutomaton:
 
     def __init__(self, pattern: RowPattern, longest: int) -> None:
         self._nodes = _Nodes(_simplified(pattern), longest)
-        self.never = self._nodes.least_rows() > longest
+        self.never: bool = self._nodes.least_rows() > longest
         self.states: list[State] = [State("", excluded=False)]
         self._keys: list[tuple[int, Counts]] = [(-1, ())]
         self._numbers: dict[tuple[int, Counts], int] = {(-1, ()): START}

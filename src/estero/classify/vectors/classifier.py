@@ -95,7 +95,7 @@ class PlainClassifier:
         if len({columns.ticks_of(name) for name, *_ in self._values} - {None}) > 1:
             raise NotPlainError
         self._payload = [(name, as_returned(self._columns.stored(name))) for name in classification.payload]
-        self.schema = self._schema()
+        self.schema: pa.Schema = self._schema()
 
     # ------------------------------------------------------------------------------------- compiling
 

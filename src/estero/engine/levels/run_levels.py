@@ -13,7 +13,7 @@ its window has passed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from estero.engine.store.arena import NONE
 from estero.engine.store.lists import give_back, take_row
 from estero.engine.store.schema import ROWS, STATES, counters, data, free_rows, own, ref, scratch
 
-Cursor = cursor_of("miss_state", "miss_class")
+Cursor: Any = cursor_of("miss_state", "miss_class")
 
 NEVER = np.iinfo(np.int64).max
 """What is noted of a level that is not reached."""

@@ -63,6 +63,11 @@ class Extent:
 class SkipFailure(Exception):
     """The search cannot go on behind a match: it has `no_row` of the variable, or that is its first row."""
 
+    match: int
+    start: int
+    partition: int
+    no_row: bool
+
     def __init__(self, match: int, start: int, partition: int, *, no_row: bool) -> None:
         super().__init__()
         self.match, self.start, self.partition, self.no_row = match, start, partition, no_row

@@ -10,7 +10,7 @@ With a window the mark is the earliest end of a match, and a state counts if tha
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ PAST_LAST, TO_NEXT, TO_FIRST, TO_LAST = range(4)
 NO_ROW, SAME_ROW = 1, 2
 NEVER = np.iinfo(np.int64).max
 
-Cursor = cursor_type("partition", "row", "marked", "to", "failure", "matches", "labels")
+Cursor: Any = cursor_type("partition", "row", "marked", "to", "failure", "matches", "labels")
 """Where the pass is: partition and row int64, the partition whose rows are marked plus 1, how to go on
 after a match
 (`to`), why that failed, and how many matches and labels there are."""

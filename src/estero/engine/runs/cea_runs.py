@@ -48,6 +48,10 @@ for a compaction of the nodes, so that most look-ups missed the cache, and 130 t
 class CeaRuns(NumberedEvents):
     """See `recognizer.Runs`. Partitions are numbered from 0; without keys there is one."""
 
+    window: int | None
+    consume: int
+    forgotten: int
+
     capacity = 1 << 16
     decides_later = False
     in_order = True
@@ -65,14 +69,14 @@ class CeaRuns(NumberedEvents):
         super().__init__(automaton, settings, self._registers)
         self.window, self.consume, self.forgotten = settings.window, settings.consume, 0
         sizes |= {"arena": _SMALLEST_ARENA, STATES: self._builder.tables.accepts.size}
-        self.store = new(self.store_kind, CAPACITY, partitions=FEWEST_PARTITIONS, **sizes)
+        self.store: Any = new(self.store_kind, CAPACITY, partitions=FEWEST_PARTITIONS, **sizes)
         self.store.partitions.step[:] = self._first_step
         self._most_keys = _MANY_KEYS
         self._events = NO_EVENTS
         self._batch_keys = np.empty((0, 2), np.uint64)
         self._one: OneLoaded | None = None
         self._cursor = self.cursor_kind()
-        self.counter = PathCounter(choices=settings.chooses)
+        self.counter: PathCounter = PathCounter(choices=settings.chooses)
         self.tally = Tally(self._builder, windowed=self.window is not None) if settings.tallied else None
 
     # --------------------------------------------------------------- what depends on how runs are told apart

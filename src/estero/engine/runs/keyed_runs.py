@@ -24,7 +24,7 @@ from estero.engine.runs.joined.run_pcea import PceaTables
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_pcea import index_of
 from estero.engine.snapshots.sound import check_index
-from estero.engine.store.hash_index import new_index, rebuilt
+from estero.engine.store.hash_index import HashIndex, new_index, rebuilt
 from estero.engine.tally.tally import Tally
 from estero.engine.walk.counter import Counter
 
@@ -39,6 +39,10 @@ class KeyedRuns(ABC):
     all pools at first.
     """
 
+    window: int | None
+    consume: int
+    capacity: int
+
     cursor_kind: ClassVar[Any]
     """The class of the kernel's cursors."""
     decides_later = False
@@ -49,7 +53,7 @@ class KeyedRuns(ABC):
 
     def __init__(self, window: int | None, consume: int, capacity: int) -> None:
         self.window, self.consume, self.capacity = window, consume, capacity
-        self.index = new_index(capacity)
+        self.index: HashIndex = new_index(capacity)
         self._forgotten = new_forgotten(consume, capacity)
         self._events = NO_EVENTS
         self._cursor = self.cursor_kind()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from estero.engine.cursor import Reported
 from estero.engine.runs import run_cea
 from estero.engine.runs.cea_runs import CeaRuns
@@ -10,8 +12,10 @@ from estero.engine.runs.cea_runs import CeaRuns
 class PlainRuns(CeaRuns):
     """See `CeaRuns`."""
 
-    cursor_kind, store_kind = run_cea.Cursor, run_cea.Plain
-    lists, scratch = "entries", "pending"
+    cursor_kind: ClassVar[Any] = run_cea.Cursor
+    store_kind: ClassVar[Any] = run_cea.Plain
+    lists: ClassVar[str] = "entries"
+    scratch: ClassVar[str] = "pending"
 
     def _advance(self, reported: Reported) -> int:
         read = reported, self._events, self._cursor, self.settings.gaps, self.consume

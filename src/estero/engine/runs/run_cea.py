@@ -6,7 +6,7 @@ an event costs what it changes. Lists stay sorted because two of them are merged
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ IDLE = -2
 DEAD = -1
 ANY_FAR = -1
 
-Cursor = automaton_cursor_of("need_cells", "need_entries", "need_pending")
+Cursor: Any = automaton_cursor_of("need_cells", "need_entries", "need_pending")
 
 
 @pool

@@ -58,8 +58,8 @@ class TableBuilder:
         self._automaton = automaton
         self._rows = 0
         self._edges = 0
-        self.states = 0
-        self.tables = new(Tables, 64, edges=64, states=8, classes=16, registers=registers)
+        self.states: int = 0
+        self.tables: Tables = new(Tables, 64, edges=64, states=8, classes=16, registers=registers)
         self.meet(0)
 
     def learn(self, state: int, event_class: int) -> None:

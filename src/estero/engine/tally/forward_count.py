@@ -32,7 +32,7 @@ class ForwardCounts:
         self._builder = builder
         self._keys = new_table(_FEWEST, 2)
         self._open = ways(_FEWEST, builder.states)
-        self.first = 0
+        self.first: int = 0
         """The number of the first event whose count is kept."""
         self._exact = np.empty(0, np.uint64)
         self._rough = np.empty(0)

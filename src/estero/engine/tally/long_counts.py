@@ -39,6 +39,8 @@ class LongCounts:
     reaches.
     """
 
+    states: int
+
     def __init__(self, tables: Tables, states: int, line: Line, base: int = 0) -> None:
         self._tables, self.states, self._line, self._base = tables, states, line, base
         self._window: Window = new_window(_BLOCK, _BLOCK, states)

@@ -72,7 +72,7 @@ class Tally:
     def __init__(self, builder: TableBuilder, *, windowed: bool = True) -> None:
         self._builder = builder
         self._forward = None if windowed else ForwardCounts(builder)
-        self.scattered = False
+        self.scattered: bool = False
         """Whether partitions have few events in a window, so that the compact set is read sooner."""
         self._base = 0
         self._stretches: list[Stretch] = []

@@ -146,7 +146,7 @@ class Counter(ABC, Generic[S]):
     """What kernels get: the counts of the nodes that were there when something was counted last."""
 
     def __init__(self) -> None:
-        self.steps = 0
+        self.steps: int = 0
         self._window = np.array([-1, 0])
 
     def forget(self) -> None:

@@ -14,7 +14,8 @@ one, which takes far less than to enumerate what goes with them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,7 +129,8 @@ class ListCounter(Counter[Lists]):
     Sums of entries are kept, numbers of nodes are not: those that only end are soon other nodes.
     """
 
-    walk, count = staticmethod(walk_chains), staticmethod(count_run_nodes)
+    walk: ClassVar[Callable[..., int]] = staticmethod(walk_chains)
+    count: ClassVar[Callable[..., int]] = staticmethod(count_run_nodes)
 
     def __init__(self, subsets: int) -> None:
         super().__init__()
@@ -139,7 +141,7 @@ class ListCounter(Counter[Lists]):
     def forget(self) -> None:
         """Numbers of nodes and entries have changed: start again."""
         super().forget()
-        self.counts = new_list_counts(0, 0, self._subsets)
+        self.counts: Any = new_list_counts(0, 0, self._subsets)
         self._alike = nothing_alike()
         self._large.clear()
         self._large_done = 0

@@ -222,13 +222,16 @@ class LongPaths:
     The rims below the roots must be done.
     """
 
+    oldest: int
+    place: NDArray[np.int32]
+
     def __init__(self, arena: Arena, counts: PathCounts, roots: NDArray[np.int32], oldest: int) -> None:
         place = np.zeros(int(roots.max()) + 1, np.int32)
         marked = np.empty(2, np.int64)
         mark_long(arena, counts, roots, oldest, place, marked)
         size, first = marked.tolist()
         node, left, right = np.empty((3, size), np.int32)
-        self.unions = Unions(node, left, right, *np.empty((2, size), np.uint64))
+        self.unions: Unions = Unions(node, left, right, *np.empty((2, size), np.uint64))
         list_long(arena, counts, oldest, place, first, self.unions)
         self.oldest, self.place = oldest, place
         self._length = max(_SHORTEST, isqrt(size))
@@ -250,7 +253,7 @@ class LongPaths:
             carried = {where: number for where, number in self._carried[-1].items() if until[where] >= high}
             fresh = (low + np.flatnonzero(until[low:high] >= high)).tolist()
             self._carried.append(carried | {where: _number(sums, where) for where in fresh})
-        self.totals = {root: self._carried[-1][top] for root, top in self._top.items()}
+        self.totals: dict[int, int] = {root: self._carried[-1][top] for root, top in self._top.items()}
         """By root."""
 
     def turns(self, root: int, index: int) -> Turns:

@@ -8,6 +8,9 @@ past a left side as a whole, by its count: it costs the length of one path, and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -302,12 +305,13 @@ def walk_paths(arena, counts, asked, walk, matches, sizes):  # type: ignore[no-u
 class PathCounter(Counter[Arena]):
     """Counts of the nodes of an arena, which may have `choices`."""
 
-    walk, count = staticmethod(walk_paths), staticmethod(count_paths)
+    walk: ClassVar[Callable[..., int]] = staticmethod(walk_paths)
+    count: ClassVar[Callable[..., int]] = staticmethod(count_paths)
 
     def __init__(self, *, choices: bool = False) -> None:
         super().__init__()
         self._choices = choices
-        self.counts = new(PathCounts, stack=0, links=0)._replace(of_nodes=new_counts(0, self._window))
+        self.counts: Any = new(PathCounts, stack=0, links=0)._replace(of_nodes=new_counts(0, self._window))
         self._done = 0
         self._long: LongPaths | None = None
 

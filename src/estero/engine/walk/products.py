@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -383,7 +383,8 @@ def walk_products(heaps, counts, asked, walk, matches, sizes):  # type: ignore[n
 class ProductCounter(Counter[Heaps]):
     """Counts of products and of heap nodes, which are its parts."""
 
-    walk, count = staticmethod(walk_products), staticmethod(count_products)
+    walk: ClassVar[Callable[..., int]] = staticmethod(walk_products)
+    count: ClassVar[Callable[..., int]] = staticmethod(count_products)
 
     def __init__(self) -> None:
         super().__init__()

@@ -57,12 +57,12 @@ class Classifier:
         self._time = layout.columns.time
         self._time_type = time_kind(source)
         classified = source.classified_schema(classification)
-        self.schema = pa.schema([field.with_type(plain_type(field.type)) for field in classified])
+        self.schema: pa.Schema = pa.schema([field.with_type(plain_type(field.type)) for field in classified])
         self._classification = classification
         self._source = source
         self._made: Statements | None = None
         self._is_one = source.view is None
-        self.columns = layout.schemas[""] if self._is_one else self._statements.columns
+        self.columns: pa.Schema = layout.schemas[""] if self._is_one else self._statements.columns
         """The columns of all events."""
         self._screen: Screen | None = None
         self._plain: PlainClassifier | None = None

@@ -40,7 +40,7 @@ class Statements:
             self._connection.execute(f"PREPARE together AS {view}")
         else:
             self._union = self._slots[""]
-        self.columns = self._union.table.schema
+        self.columns: pa.Schema = self._union.table.schema
         self._connection.register(EVENTS, self._union)
         self._connection.execute(f"PREPARE classify AS {statement}")
 

@@ -8,10 +8,9 @@ predicates for ``var("a")[…]``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import NoReturn, TypeAlias, overload
+from typing import ClassVar, NoReturn, TypeAlias, overload
 
 from estero.arguments import checked, shown
 from estero.errors import NOWHERE
@@ -80,7 +79,7 @@ class Variable:
     __slots__ = ("variable_name",)
 
     def __init__(self, name: str) -> None:
-        self.variable_name = name
+        self.variable_name: str = name
 
     def __getattr__(self, name: str) -> Expression:
         if name.startswith("__"):
@@ -105,25 +104,12 @@ class Variable:
         return f"var({self.variable_name!r})"
 
 
-_Computing: TypeAlias = "Callable[[Expression, Operand], Expression]"
+def _compared(operator: e.ComparisonOperator, left: Expression, right: Operand) -> Condition:
+    return _condition(e.Comparison(operator, left.tree, _beside(left.tree, right)))
 
 
-def _comparing(operator: e.ComparisonOperator) -> Callable[[Expression, Operand], Condition]:
-    """The method of a comparison operator of Python."""
-
-    def compare(value: Expression, other: Operand) -> Condition:
-        return _condition(e.Comparison(operator, value.tree, _beside(value.tree, other)))
-
-    return compare
-
-
-def _computing(operator: e.ArithmeticOperator) -> tuple[_Computing, _Computing]:
-    """The two methods of an arithmetic operator of Python, with the expression on its left and right."""
-
-    def compute(left: Operand, right: Operand) -> Expression:
-        return Expression(e.Arithmetic(operator, _term(left), _term(right)))
-
-    return compute, lambda right, left: compute(left, right)
+def _computed(operator: e.ArithmeticOperator, left: Operand, right: Operand) -> Expression:
+    return Expression(e.Arithmetic(operator, _term(left), _term(right)))
 
 
 @checked
@@ -171,19 +157,55 @@ class Expression:
             "Python cannot tell whether a value of events is true; join conditions with &, | and ~"
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
-    __eq__ = _comparing("=")  # type: ignore[assignment]
-    __ne__ = _comparing("!=")  # type: ignore[assignment]
-    __lt__ = _comparing("<")
-    __le__ = _comparing("<=")
-    __gt__ = _comparing(">")
-    __ge__ = _comparing(">=")
-    __add__, __radd__ = _computing("+")
-    __sub__, __rsub__ = _computing("-")
-    __mul__, __rmul__ = _computing("*")
-    __truediv__, __rtruediv__ = _computing("/")
-    __mod__, __rmod__ = _computing("%")
+    def __eq__(self, other: Operand) -> Condition:  # type: ignore[override]
+        return _compared("=", self, other)
+
+    def __ne__(self, other: Operand) -> Condition:  # type: ignore[override]
+        return _compared("!=", self, other)
+
+    def __lt__(self, other: Operand) -> Condition:
+        return _compared("<", self, other)
+
+    def __le__(self, other: Operand) -> Condition:
+        return _compared("<=", self, other)
+
+    def __gt__(self, other: Operand) -> Condition:
+        return _compared(">", self, other)
+
+    def __ge__(self, other: Operand) -> Condition:
+        return _compared(">=", self, other)
+
+    def __add__(self, other: Operand) -> Expression:
+        return _computed("+", self, other)
+
+    def __radd__(self, other: Operand) -> Expression:
+        return _computed("+", other, self)
+
+    def __sub__(self, other: Operand) -> Expression:
+        return _computed("-", self, other)
+
+    def __rsub__(self, other: Operand) -> Expression:
+        return _computed("-", other, self)
+
+    def __mul__(self, other: Operand) -> Expression:
+        return _computed("*", self, other)
+
+    def __rmul__(self, other: Operand) -> Expression:
+        return _computed("*", other, self)
+
+    def __truediv__(self, other: Operand) -> Expression:
+        return _computed("/", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Expression:
+        return _computed("/", other, self)
+
+    def __mod__(self, other: Operand) -> Expression:
+        return _computed("%", self, other)
+
+    def __rmod__(self, other: Operand) -> Expression:
+        return _computed("%", other, self)
 
     def __neg__(self) -> Expression:
         return Expression(e.Negative(self.tree))

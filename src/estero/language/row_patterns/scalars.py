@@ -24,6 +24,9 @@ MODES: Final = frozenset({"RUNNING", "FINAL"})
 class ParsedScalar:
     """A tree, and where its nodes are in the text of the statement."""
 
+    scalar: Scalar
+    text: str
+
     def __init__(self, scalar: Scalar, text: str, dialect: Dialect) -> None:
         self.scalar, self.text = scalar, text
         pieces, self._places = _rewritten(scalar, text, dialect)

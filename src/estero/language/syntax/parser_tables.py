@@ -22,7 +22,7 @@ _HERE: Final = Path(__file__).parent
 _NOT_KEPT: Final[dict[str, Any]] = {"postlex": None, "import_paths": [], "source_path": None}
 """Options of Lark that are no JSON; the last two say where a grammar is from, which parsing does not ask."""
 
-GRAMMARS: Final = {
+GRAMMARS: Final[dict[str, tuple[str, ...]]] = {
     "ceql": ("query", "pattern", "condition"),
     "conjunctive": ("conjunctive_query",),
     "row_pattern": ("row_pattern",),

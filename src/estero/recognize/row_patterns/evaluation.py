@@ -32,8 +32,8 @@ from estero.language.row_patterns.slots import (
 )
 from estero.language.row_patterns.tree import RowPatternClause
 from estero.recognize.row_patterns.conditions import check_types
-from estero.recognize.row_patterns.divided_conditions import conditions_of
-from estero.recognize.row_patterns.keys import keys_of
+from estero.recognize.row_patterns.divided_conditions import Conditions, conditions_of
+from estero.recognize.row_patterns.keys import Key, keys_of
 from estero.recognize.row_patterns.match_finder import MatchFinder
 from estero.recognize.row_patterns.matches import Matches, ShownRows, resumed_rows, shown_rows
 from estero.recognize.row_patterns.measures import shown_table, taken
@@ -82,9 +82,9 @@ class Evaluation:
         self._types = [kind for _, kind in columns]
         self._names = Names(clause, [name for name, _ in columns], relation, statements.aggregates)
         self._defined, self._measures = read_expressions(self._names)
-        self.conditions = conditions_of(self._defined)
-        self.partition = keys_of(clause.partition_by, self._names, "PARTITION BY")
-        self.order = keys_of(clause.order_by, self._names, "ORDER BY")
+        self.conditions: Conditions = conditions_of(self._defined)
+        self.partition: list[Key] = keys_of(clause.partition_by, self._names, "PARTITION BY")
+        self.order: list[Key] = keys_of(clause.order_by, self._names, "ORDER BY")
 
     def check(self) -> None:
         """Raises `QueryError` for what is wrong with names and types of the result."""

@@ -63,6 +63,8 @@ class MatchFinder:
     match, and `longest` is the rows of the longest partition of all blocks, if that is known.
     """
 
+    conditions: Conditions
+
     def __init__(
         self,
         clause: RowPatternClause,

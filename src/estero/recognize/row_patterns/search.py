@@ -88,6 +88,12 @@ class FarCondition:
 class MatchSoFar:
     """The rows of a match as far as it is known, and what slots read of it."""
 
+    start: int
+    row: int
+    begin: int
+    end: int
+    number: int
+
     def __init__(
         self,
         rows: OrderedRows,

@@ -69,9 +69,9 @@ class Pipeline(Stage[T]):
     """Stages one after the other, as one stage."""
 
     def __init__(self, stages: Sequence[Stage[T]]) -> None:
-        self.stages = tuple(stages)
-        self.takes_single = all(stage.takes_single for stage in stages)
-        self.forgets = any(stage.forgets for stage in stages)
+        self.stages: tuple[Stage[T], ...] = tuple(stages)
+        self.takes_single: bool = all(stage.takes_single for stage in stages)
+        self.forgets: bool = any(stage.forgets for stage in stages)
 
     def push(self, item: T) -> Iterator[T]:
         """The items that pass all stages."""

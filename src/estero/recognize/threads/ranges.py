@@ -42,8 +42,8 @@ class RangeCutter:
         self._length = length
         last = int(stamps(first[-1])[-1])
         in_window = sum(batch.num_rows for batch in self._after(first, last - length))
-        self.rows = max(SHORTEST, HALOS * in_window)
-        self.pays = self.rows <= LONGEST
+        self.rows: int = max(SHORTEST, HALOS * in_window)
+        self.pays: bool = self.rows <= LONGEST
         """Whether what is read twice is little."""
 
     def cut(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Range]:

@@ -86,6 +86,9 @@ class MatchedClause:
     `is_streamed` says that one before it is over a stream. Raises `QueryError` for what is wrong with it.
     """
 
+    partition: list[Key]
+    order: list[Key]
+
     def __init__(
         self,
         clause: RowPatternClause,
@@ -99,7 +102,7 @@ class MatchedClause:
         df = selected(())
         if is_streamed or (df.isStreaming and number > 1):
             refuse_another(clause)
-        self.input = Input.of(df)
+        self.input: Input = Input.of(df)
         self._statements = StatementsInZone(self.input.zone)
         self._evaluation = Evaluation(self._statements, clause, self.input.columns, relation)
         self._evaluation.check()
@@ -116,8 +119,8 @@ class MatchedClause:
         }
         names = [column_name(number) for number in range(len(self.input.columns))]
         df = selected([key.value for key in computed.values()]) if computed else df
-        self.df = df.toDF(*names, *computed)
-        self.work = self._work([name for name in computed if name.startswith("p")])
+        self.df: DataFrame = df.toDF(*names, *computed)
+        self.work: RowPatternWork = self._work([name for name in computed if name.startswith("p")])
 
     @property
     def explained(self) -> str:
@@ -206,7 +209,7 @@ class MatchedClause:
         empty, name = crossing.empty_table(), unique("crossed")
         with self._statements.registered({name: empty}):
             result = self._evaluation.table(Relation(name, self._relation, sorted=True)).schema
-        self.names = list(result.names)
+        self.names: list[str] = list(result.names)
         result = pa.schema(
             [(f"r{place}", result_type(field.type, field.name)) for place, field in enumerate(result)]
         )

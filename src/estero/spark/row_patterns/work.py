@@ -73,7 +73,7 @@ class Evaluated:
 
     def __init__(self, work: RowPatternWork) -> None:
         self._work = work
-        self.statements = StatementsInZone(work.zone, work.aggregates, in_worker=True)
+        self.statements: StatementsInZone = StatementsInZone(work.zone, work.aggregates, in_worker=True)
         self._evaluation = Evaluation(self.statements, work.clause, work.columns, work.relation)
         self._rest: pa.Table | None = None
 

@@ -165,7 +165,7 @@ class Turn:
         self._waiting = self._rows_of(self._held.waiting)
         self._recognition: Recognizing | None = None
         self.late: list[pa.RecordBatch] = []
-        self.recognized = 0
+        self.recognized: int = 0
 
     @property
     def waiting(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,12 @@ class KnowsAges(Protocol):
 class AgedRuns(CeaRuns):
     """See `CeaRuns`. Columns 0 … `clocks` - 1 of the values are what clocks show; they do not fall."""
 
-    cursor_kind, store_kind = run_aged.Cursor, Aged
-    lists, scratch = "entries", "pending"
+    store: Aged
+
+    cursor_kind: ClassVar[Any] = run_aged.Cursor
+    store_kind: ClassVar[Any] = Aged
+    lists: ClassVar[str] = "entries"
+    scratch: ClassVar[str] = "pending"
 
     def __init__(self, automaton: Automaton, settings: Settings) -> None:
         self._clocks = settings.clocks

@@ -6,7 +6,7 @@ next length that makes a difference. Everywhere else they are in union-lists as 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,7 @@ from estero.engine.store.lists import give_back, take_row
 from estero.engine.store.schema import STATES, data, scratch
 from estero.engine.store.tecs import Cells, free_list, new_cell
 
-Cursor = automaton_cursor_of("need_waiting", "need_cells", "need_entries", "need_pending")
+Cursor: Any = automaton_cursor_of("need_waiting", "need_cells", "need_entries", "need_pending")
 """`need_waiting` is runs in queues."""
 
 NEVER = -1

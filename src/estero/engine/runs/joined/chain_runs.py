@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,11 @@ from estero.engine.runs.keyed_runs import LEAST_CAPACITY, KeyedRuns
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_chain import chain_snapshot, check_chain, drop_before
 from estero.engine.store.arena import NONE
-from estero.engine.store.ed_index import EdEntries, sequences_of
+from estero.engine.store.ed_index import EdEntries, Sequences, sequences_of
 from estero.engine.store.hash_index import rename_roots
 from estero.engine.store.run_nodes import RunNodes
 from estero.engine.store.schema import grown, kept_columns, new, read
+from estero.engine.walk.counter import Counter
 from estero.engine.walk.list_counts import Lists
 from estero.engine.walk.lists import ListCounter
 from estero.engine.walk.roots import Roots
@@ -42,12 +44,12 @@ class ChainRuns(KeyedRuns):
         super().__init__(None, consume, capacity)
         self._tables = tables
         attributes = tables.place_unequal.shape[1]
-        self.sequences = sequences_of(attributes)
-        self.nodes = new(RunNodes, capacity, attributes=attributes)
+        self.sequences: Sequences = sequences_of(attributes)
+        self.nodes: RunNodes = new(RunNodes, capacity, attributes=attributes)
         pointers = self.sequences.last.size - 1
-        self.entries = new(EdEntries, capacity, attributes=attributes, pointers=pointers)
+        self.entries: EdEntries = new(EdEntries, capacity, attributes=attributes, pointers=pointers)
         self._fired = new_chain_fired(tables)
-        self.counter = ListCounter(1 << attributes)
+        self.counter: Counter[Any] = ListCounter(1 << attributes)
 
     @property
     def tables(self) -> ChainTables:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from estero.engine.store.hash_index import rename_roots
 from estero.engine.store.heap import HeapNodes, Products
 from estero.engine.store.ordered_index import OrderedIndex, new_ordered_index, rename_trees, with_capacity
 from estero.engine.store.schema import grown, new, read
+from estero.engine.walk.counter import Counter
 from estero.engine.walk.products import Heaps, ProductCounter
 from estero.engine.walk.roots import Roots
 
@@ -43,12 +45,12 @@ class PceaRuns(KeyedRuns):
     ) -> None:
         super().__init__(window, consume, capacity)
         self._tables = tables
-        self.products = new(Products, capacity, children=capacity)
-        self.nodes = new(HeapNodes, capacity)
-        self.ordered = new_ordered_index(capacity if tables.ordered_steps else 1)
+        self.products: Products = new(Products, capacity, children=capacity)
+        self.nodes: HeapNodes = new(HeapNodes, capacity)
+        self.ordered: OrderedIndex = new_ordered_index(capacity if tables.ordered_steps else 1)
         self._fired = new_fired(tables)
         self._steps = 0
-        self.counter = ProductCounter()
+        self.counter: Counter[Any] = ProductCounter()
 
     @property
     def tables(self) -> PceaTables:

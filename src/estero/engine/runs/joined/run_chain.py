@@ -25,7 +25,7 @@ from estero.engine.store.ed_index import first_unequal, insert, newest
 from estero.engine.store.hash_index import HashIndex
 from estero.engine.walk.list_counts import Lists
 
-Cursor = cursor_of("forgotten", "need_nodes", "need_entries", "need_slots")
+Cursor: Any = cursor_of("forgotten", "need_nodes", "need_entries", "need_slots")
 """`forgotten` is the first event that counts."""
 
 

@@ -10,7 +10,7 @@ order. What waits for that is in an ordered index and not in the look-up table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,9 @@ from estero.engine.store.ordered_index import (
 from estero.engine.store.value_trees import FREE_ROWS, PIECES, USED
 from estero.engine.walk.products import Heaps
 
-Cursor = cursor_of("forgotten", "need_products", "need_children", "need_nodes", "need_entries", "need_values")
+Cursor: Any = cursor_of(
+    "forgotten", "need_products", "need_children", "need_nodes", "need_entries", "need_values"
+)
 """`forgotten` is the first event that counts."""
 
 OPERATORS = {"<": LESS, "<=": LESS_EQUAL, ">": GREATER, ">=": GREATER_EQUAL, "!=": NOT_EQUAL}

@@ -14,7 +14,7 @@ less of the same, as with ``;`` and ``+``, there are no more spans than states.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ from estero.engine.store.tecs import bottom, output, pair
 MAX = 3
 """An order beside those of `run_split`: supports that no other one contains."""
 
-Cursor = automaton_cursor_of("need_members", "need_spans", "need_made")
+Cursor: Any = automaton_cursor_of("need_members", "need_spans", "need_made")
 """Members and spans are needed free, `made` in all. Where `miss_class` is negative
 `Contest.beside` is missing, of `miss_state` and rival -1 - miss_class."""
 

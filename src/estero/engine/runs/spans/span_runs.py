@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +38,10 @@ class Rivalry(Protocol):
 class SpanRuns(CeaRuns):
     """See `CeaRuns`."""
 
-    cursor_kind, store_kind = run_spans.Cursor, Spanned
-    lists, scratch = "spans", "made"
+    cursor_kind: ClassVar[Any] = run_spans.Cursor
+    store_kind: ClassVar[Any] = Spanned
+    lists: ClassVar[str] = "spans"
+    scratch: ClassVar[str] = "made"
 
     def __init__(self, automaton: Automaton, settings: Settings) -> None:
         super().__init__(automaton, settings)

@@ -7,7 +7,7 @@ still be the best (docs/architecture.md).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,7 @@ from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.schema import STATES, scratch
 from estero.engine.store.tecs import Cells, bottom, output
 
-Cursor = automaton_cursor_of(
+Cursor: Any = automaton_cursor_of(
     "need_cells", "need_elements", "need_keys", "need_runs", "need_merging", "need_ranks"
 )
 """Cells, elements and keys are needed free, the others in all."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,8 +22,10 @@ from estero.engine.store.schema import grown, new, with_sizes
 class SplitRuns(CeaRuns):
     """See `CeaRuns`."""
 
-    cursor_kind, store_kind = run_split.Cursor, Split
-    lists, scratch = "groups", "taken"
+    cursor_kind: ClassVar[Any] = run_split.Cursor
+    store_kind: ClassVar[Any] = Split
+    lists: ClassVar[str] = "groups"
+    scratch: ClassVar[str] = "taken"
 
     def __init__(self, automaton: Automaton, settings: Settings) -> None:
         self._program = program_of(settings.registers)

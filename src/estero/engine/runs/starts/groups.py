@@ -12,7 +12,7 @@ blocks stay single starts; what DISJOINT leaves is known once no earlier start i
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from estero.engine.store.arena import NONE
 from estero.engine.store.lists import give_back, take_row
 from estero.engine.store.schema import STATES, counters, data, free_rows, heads, own, ref
 
-Cursor = cursor_of(
+Cursor: Any = cursor_of(
     *("miss_state", "miss_class", "need_groups", "decided", "until", "behind", "origin"),
     *("need_nodes", "need_members", "need_made", "pair", "reading", "member", "read"),
     *("began", "began_reported", "began_nodes"),

@@ -82,11 +82,11 @@ class StartRuns(NumberedEvents):
         self, automaton: Automaton, unmarked: Automaton, settings: Settings, chosen: ByStart
     ) -> None:
         super().__init__(automaton, settings)
-        self.window = settings.window
+        self.window: int | None = settings.window
         self.in_order = True
         states = self._builder.tables.accepts.size
         self._replayed = new(Replayed, CAPACITY, arena=_SMALLEST_ARENA, **{STATES: states})
-        self.counter = PathCounter()
+        self.counter: PathCounter = PathCounter()
         self._cursor = groups.Cursor()
         self._chosen = chosen
         self._unmarked = unmarked
