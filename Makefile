@@ -2,7 +2,7 @@
 # the tests, `make check` does everything that CI does. Needs python3 >= 3.11 with pip, and nothing else.
 
 PYTHON ?= python3
-WORKERS ?= 3
+WORKERS ?= 4
 INTERPRETED := kernel_laws engine_equals_reference operator_laws strategies growing_laws restart_laws correlated_laws
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -72,7 +72,7 @@ $(DELTA)/.ready: $(READY) requirements-delta.lock
 		> "$$($(DELTA)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/packages.pth"
 	@touch $@
 
-check: lint imports types test delta interpreted extras examples ## everything that CI does
+check: lint imports types test delta interpreted extras site examples ## everything that CI does
 
 lint: setup      ## style, formatting and spelling
 	$(BIN)/ruff check .

@@ -29,7 +29,7 @@ _COMMON = settings(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("quick", _COMMON, max_examples=10)
-settings.register_profile("default", _COMMON, max_examples=30)
+settings.register_profile("default", _COMMON, max_examples=20)
 settings.register_profile("thorough", _COMMON, max_examples=1000)
 settings.load_profile("default")
 
