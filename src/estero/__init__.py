@@ -22,6 +22,7 @@ from estero.errors import (
 if TYPE_CHECKING:
     from estero.answers.answer import Answer
     from estero.answers.complex_event import ComplexEvent
+    from estero.answers.rule_answers import RuleAnswers
     from estero.events.scan import Scan, scan
     from estero.language.builder.conditions import attribute, closed, constant, param, var
     from estero.language.builder.functions import (
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from estero.queries.match_recognize_query import from_match_recognize
     from estero.queries.predicates import predicate
     from estero.queries.query import Query
+    from estero.queries.rules.rule_set import RuleSet, rules
     from estero.queries.selected import select
     from estero.queries.sql import SqlResult, sql
     from estero.queries.texts import check, conjunctive, query, restore
@@ -60,6 +62,8 @@ __all__ = [
     "LimitExceeded",
     "Query",
     "QueryError",
+    "RuleAnswers",
+    "RuleSet",
     "Scan",
     "SqlResult",
     "absent",
@@ -90,6 +94,7 @@ __all__ = [
     "prev",
     "query",
     "restore",
+    "rules",
     "scan",
     "select",
     "sql",
@@ -101,6 +106,8 @@ _HOMES = {
     "ComplexEvent": "estero.answers.complex_event",
     "ContinuousRecognizer": "estero.recognize.continuous",
     "Query": "estero.queries.query",
+    "RuleAnswers": "estero.answers.rule_answers",
+    "RuleSet": "estero.queries.rules.rule_set",
     "Scan": "estero.events.scan",
     "SqlResult": "estero.queries.sql",
     "absent": "estero.language.builder.queries",
@@ -131,6 +138,7 @@ _HOMES = {
     "predicate": "estero.queries.predicates",
     "query": "estero.queries.texts",
     "restore": "estero.queries.texts",
+    "rules": "estero.queries.rules.rule_set",
     "scan": "estero.events.scan",
     "select": "estero.queries.selected",
     "sql": "estero.queries.sql",

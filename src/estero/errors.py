@@ -49,7 +49,8 @@ class QueryError(EsteroError):
 
     `message` says what is wrong in one sentence; `found` is the piece of text there; `expected`
     says what could stand there; `hint` says how to mend it. `others` are the further errors of the
-    same text, in order of place. ``str(error)`` renders the line with a caret under the place.
+    same text, in order of place. In a set of rules `rule` is the name of the rule, or its file.
+    ``str(error)`` renders the line with a caret under the place.
     """
 
     def __init__(
@@ -70,6 +71,13 @@ class QueryError(EsteroError):
         self.expected = expected
         self.hint = hint
         self.others: tuple[QueryError, ...] = ()
+        self.rule: str | None = None
+
+    @property
+    def line_and_column(self) -> tuple[int, int]:
+        """The line of the text in which it is, and the column there, each from 1."""
+        number, _, start, _ = _line_of(self)
+        return int(number), start + 1
 
     def __str__(self) -> str:
         return render_error(self)
@@ -167,7 +175,8 @@ def render_error(error: QueryError) -> str:
 
 
 def _paragraph(error: QueryError) -> str:
-    lines = [legible(error.message)]
+    where = "" if error.rule is None else f"{error.rule}: "
+    lines = [legible(where + error.message)]
     indent = "  "
     if error.text.strip():
         number, line, start, end = _line_of(error)

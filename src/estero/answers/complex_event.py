@@ -78,10 +78,11 @@ class ComplexEvent:
     ``ce["b"]`` are the events marked b as dicts in stream order, ``ce.positions["b"]`` their positions, and
     ``ce["n"]`` is the value that SELECT shows as n.
     A value that Python cannot hold (a time after the year 9999) is a `DataError` when it is asked for.
+    `rule` is the name of its rule in a set of them, else None.
     Equal complex events have the same start, end and positions under the same labels.
     """
 
-    __slots__ = ("_batch", "_layout", "_row", "end", "start")
+    __slots__ = ("_batch", "_layout", "_row", "end", "rule", "start")
 
     def __init__(self, batch: pa.RecordBatch, row: int, layout: AnswerColumns, start: int, end: int) -> None:
         self._batch = batch
@@ -89,6 +90,7 @@ class ComplexEvent:
         self._layout = layout
         self.start: int = start
         self.end: int = end
+        self.rule: str | None = None
 
     @property
     def start_time(self) -> Any:
@@ -172,6 +174,7 @@ class ComplexEvent:
 
     def __repr__(self) -> str:
         parts = [f"{self.start}–{self.end}"]
+        parts += [] if self.rule is None else [f"rule={self.rule!r}"]
         if self._layout.has_time:
             parts.append(f"{self._shown(2)} – {self._shown(3)}")
         parts += [f"{name}={self._shown(column)!r}" for name, column in self._layout.partition.items()]

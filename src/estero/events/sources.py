@@ -180,7 +180,7 @@ class Source:
         Events that are out of `reach` may be missing.
         """
         if self.one_shot and len(self._inputs) > 1 and self._columns.order:
-            self._hold()
+            self.hold()
         try:
             batches = self._read(classification, threads, reach)
             yield from map(self._columns.shown, batches)
@@ -261,7 +261,7 @@ class Source:
         self._followed = OrderCheck(names, timed=self.schema.time is not None)
         return self._followed
 
-    def _hold(self) -> None:
+    def hold(self) -> None:
         """Brings the inputs that can be read once into memory."""
         with self._databases.lock:
             for name, source in self._inputs.items():

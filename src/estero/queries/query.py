@@ -198,7 +198,7 @@ class Query:
 
         workers = threads_to_use(threads)
         source = _opened(scan)
-        plan = self._checked_plan(source, scan.layout)
+        plan = self.plan_for(source, scan.layout)
         source.run_relations()
         told = None if progress is None else Progress(progress)
         known = None
@@ -307,7 +307,7 @@ class Query:
 
         with nullcontext() if state is None else sound_content():
             source = layout.source()
-        plan = self._checked_plan(source, layout.columns)
+        plan = self.plan_for(source, layout.columns)
         plan.refuse_endless()
         plan.refuse_distinct()
         laid_out = replace(source.layout, schema=plan.classification.schema)
@@ -322,7 +322,7 @@ class Query:
 
         with nullcontext() if state is None else sound_content():
             source = layout.source()
-        plan = self._checked_plan(source, layout.columns)
+        plan = self.plan_for(source, layout.columns)
         plan.refuse_endless()
         return ContinuousRecognizer(plan, layout, source, state=state, threads=threads)
 
@@ -375,7 +375,7 @@ class Query:
             explanation: Explanation = on_spark().explain(scan, self)
             return explanation
         source = _opened(scan)
-        plan = self._checked_plan(source, scan.layout)
+        plan = self.plan_for(source, scan.layout)
         read = tuple(source.reading_lines(plan.classification))
         return Explanation(plan, source.sql(plan.classification), read=read)
 
@@ -416,7 +416,8 @@ class Query:
         planned = self._planned
         return planned[1] if planned is not None and planned[0] == _asked(layout) else None
 
-    def _checked_plan(self, source: Source, layout: EventLayout) -> Plan:
+    def plan_for(self, source: Source, layout: EventLayout) -> Plan:
+        """The plan for a source of events; raises `QueryError` if the query does not fit them."""
         if source.waits_for_columns and not self.statement.errors(source.schema, source.type_column):
             source.expect(self._planned_for(source.layout).classification)
         schema = self._schema(source, layout)

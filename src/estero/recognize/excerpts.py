@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from estero.classify.column_names import (
     value_name,
     word_names,
 )
+from estero.classify.vectors.taking import taken
 from estero.events.sources import Source
 from estero.plan.plan import Classification
 from estero.plan.together import together
@@ -54,18 +55,37 @@ class Excerpt:
 
     def of(self, classified: pa.RecordBatch) -> pa.RecordBatch:
         """The events that matter to the plan, with its own bits and values."""
-        words = self._own_words([numbers_of(classified, name) for name in self._all_words])
-        columns = [
-            *(classified.column(name) for name in self._first),
-            *map(array_of, words),
-            *(classified.column(name) for name in self._values.values()),
-            *(classified.column(name) for name in self._shown),
-        ]
-        own = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        words = self._words_of(classified)
+        own = self._with_words(classified, words)
         if self._keeps_all:
             return own
         matters = np.bitwise_or.reduce(words) != 0
         return own if matters.all() else own.filter(array_of(matters))
+
+    def rows_of(self, classified: pa.RecordBatch) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
+        """The rows of the events that matter to the plan, ascending, and their words of bits."""
+        words = self._words_of(classified)
+        rows = np.flatnonzero(np.bitwise_or.reduce(words))
+        return rows, [word[rows] for word in words]
+
+    def taken(
+        self, classified: pa.RecordBatch, rows: NDArray[np.int64], words: Sequence[NDArray[np.int64]]
+    ) -> pa.RecordBatch:
+        """These rows of a classified batch in the columns of `schema`, with these words of bits."""
+        kept = [*self._first, *self._values.values(), *self._shown]
+        return self._with_words(taken(classified.select(list(dict.fromkeys(kept))), rows), words)
+
+    def _words_of(self, classified: pa.RecordBatch) -> list[NDArray[np.int64]]:
+        return self._own_words([numbers_of(classified, name) for name in self._all_words])
+
+    def _with_words(self, events: pa.RecordBatch, words: Iterable[NDArray[np.int64]]) -> pa.RecordBatch:
+        columns = [
+            *(events.column(name) for name in self._first),
+            *map(array_of, words),
+            *(events.column(name) for name in self._values.values()),
+            *(events.column(name) for name in self._shown),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _own_words(self, words: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
         """The bits of the plan's predicates: those that keep their places are taken together."""

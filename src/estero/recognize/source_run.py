@@ -132,7 +132,7 @@ class SourceRun(Reading):
             batches=self._batches(plan),
             division=division,
             threads=self.threads,
-            known=self._known,
+            known=self.known,
             read=partial(self._tell, size),
         )
 
@@ -180,7 +180,7 @@ class SourceRun(Reading):
                 yield reader, ended
             self._tell(size, batch)
         self._tell(size, None)
-        for ended in recognition.ended(self._known()):
+        for ended in recognition.ended(self.known()):
             yield reader, ended
 
     def undecided(self) -> UndecidedRun:
@@ -197,7 +197,7 @@ class SourceRun(Reading):
         for batch in self.source.read(plan.classification):
             for _ in recognition.recognize(batch):
                 pass  # decided, as the times of later events say
-        known, deal = self._known(), DealStage(reader, share)
+        known, deal = self.known(), DealStage(reader, share)
         if known is None:
             return
         for ended in recognition.ended(AFTER_ALL):
@@ -207,7 +207,7 @@ class SourceRun(Reading):
                 for part in parts:
                     yield reader, part
 
-    def _known(self) -> int | None:
+    def known(self) -> int | None:
         """Up to which time events are known; None where that does not matter."""
         if self.plan.wait is None:
             return None

@@ -1,0 +1,163 @@
+"""The answers of a set of rules: of all of them in one table, and of each by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from os import PathLike
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from estero.answers.answer import Answer
+from estero.answers.complex_event import AnswerColumns, ComplexEvent, complex_events
+from estero.answers.in_memory import OBJECTS_TO_ARROW, pandas_of, polars_of, within
+from estero.answers.rule_rows import RuleTable, by_rule, common_rows
+from estero.answers.run import Run
+from estero.answers.shown_values import held_by_python
+from estero.answers.writers import write_answer
+from estero.arguments import checked
+from estero.classify.arrays import array_of
+from estero.errors import legible
+from estero.language.tree.names import suggestion
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+
+class RulesRun(Protocol):
+    """A set of rules on one source of events, ready to be evaluated, as often as its answers are read."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the rules, in order."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the common table."""
+
+    def alone(self, name: str) -> Run:
+        """The run of one rule by itself."""
+
+    def tables(self) -> Iterator[RuleTable]:
+        """The complex events of all rules."""
+
+    def counts(self) -> dict[str, int]:
+        """The exact number of complex events of each rule, by name."""
+
+
+@checked
+class RuleAnswers:
+    """The complex events of a set of rules, lazily.
+
+    ``answers["name"]`` is the `Answer` of one rule, the same as of its query alone. As a table all rules have
+    the columns ``rule`` (string), ``start`` and ``end`` (int64 positions), ``start_time`` and ``end_time``
+    where there is a time, ``keys`` (a map from the partition columns to their values as text) and
+    ``positions`` (a map from labels to positions). Iteration gives complex events, whose `rule` is the name.
+
+    Each question reads the events once for all rules with the same partition keys. Rows come as events are
+    read, in order of ends for each rule; in `to_arrow` and frames they are in order of ends for all of them,
+    and at one end in that of the rules.
+    """
+
+    def __init__(self, run: RulesRun) -> None:
+        self._run = run
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the rules, in order."""
+        return self._run.names
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the common table, known without running anything."""
+        return self._run.schema
+
+    def __getitem__(self, name: str) -> Answer:
+        """The answer of one rule; KeyError for a name that the set does not have."""
+        if name not in self.names:
+            hint = suggestion(name, list(self.names))
+            raise KeyError(f"there is no rule {name!r}" + (f": {hint}" if hint else ""))
+        return Answer(self._run.alone(name))
+
+    def __iter__(self) -> Iterator[ComplexEvent]:
+        layouts: dict[pa.Schema, AnswerColumns] = {}
+        for names, rules, rows in self._run.tables():
+            layout = layouts.setdefault(rows.schema, AnswerColumns.of(rows.schema))
+            for rule, complex_event in zip(rules.tolist(), complex_events(rows, layout), strict=True):
+                complex_event.rule = names[rule]
+                yield complex_event
+
+    def __bool__(self) -> bool:
+        return next(self._run.tables(), None) is not None
+
+    def count(self) -> int:
+        """How many complex events all rules have together, exactly; they are listed only to be checked."""
+        return sum(self.counts().values())
+
+    def counts(self) -> dict[str, int]:
+        """How many complex events each rule has, by name, 0 for those without any."""
+        return self._run.counts()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The common table as record batches of `schema`, made as they are asked for."""
+        for table in self._run.tables():
+            yield common_rows(table, self.schema)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The complex events of each rule as an Arrow table with the columns of its query, by name.
+
+        The events are read once for all of them. Rules without a complex event have tables without rows.
+        """
+        rows: dict[str, list[pa.RecordBatch]] = {name: [] for name in self.names}
+        for name, batch in by_rule(self._run.tables()):
+            rows[name].append(batch)
+        return {
+            name: pa.Table.from_batches(batches, self._run.alone(name).schema)
+            for name, batches in rows.items()
+        }
+
+    def to_arrow(self) -> pa.Table:
+        """The common table in memory, in order of ends; `LimitExceeded` if it would fill the memory."""
+        return self._held("to_arrow()")
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The common table in memory, as a pandas data frame."""
+        return pandas_of(self._held("to_pandas()", OBJECTS_TO_ARROW))
+
+    def to_polars(self) -> pl.DataFrame:
+        """The common table in memory, as a Polars data frame: maps are lists of structs of key and value."""
+        return polars_of(self._held("to_polars()"))
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The common table in memory, as a dict for each complex event, with dicts for maps."""
+        with held_by_python("a value of these answers"):
+            rows: list[dict[str, Any]] = self._held("to_dicts()", OBJECTS_TO_ARROW).to_pylist(
+                maps_as_pydicts="strict"
+            )
+        return rows
+
+    def write(self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None) -> int:
+        """Writes the common table, batch by batch, to a path or an open binary file; returns its rows.
+
+        As `Answer.write`: parquet, csv, jsonl or arrow, and a file appears when it is complete.
+        """
+        return write_answer(target, self.schema, self.batches(), format=format)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(self.names[:5]) + (", …" if len(self.names) > 5 else "")
+        return legible(f"RuleAnswers({len(self.names)} rules: {shown})")
+
+    def _held(self, asked: str, factor: int = 1) -> pa.Table:
+        count: Callable[[], int] = self.count
+        batches = within(self.batches(), count, asked=asked, factor=factor)
+        table = pa.Table.from_batches(batches, self.schema)
+        places = {name: place for place, name in enumerate(self.names)}
+        rules = np.array([places[name] for name in table.column("rule").to_pylist()], np.int64)
+        order = np.lexsort((rules, table.column("end").to_numpy()))
+        return table.take(array_of(order))

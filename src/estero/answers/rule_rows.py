@@ -1,0 +1,81 @@
+"""The complex events of many rules in one table, whatever each of them selects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from estero.answers.complex_event import AnswerColumns
+from estero.answers.report import positions_in
+from estero.classify.arrays import array_of
+
+_POSITIONS = pa.list_(pa.field("item", pa.int64(), nullable=False))
+
+
+class RuleTable(NamedTuple):
+    """Rows of one table that belong to some rules: the place of each row's rule in `names`, int64[rows]."""
+
+    names: tuple[str, ...]
+    rules: NDArray[np.int64]
+    rows: pa.RecordBatch
+
+
+def rule_schema(time: pa.DataType | None) -> pa.Schema:
+    """The columns of the common table; `time` is the type of times, None where there are none."""
+    fields = [("rule", pa.string()), ("start", pa.int64()), ("end", pa.int64())]
+    if time is not None:
+        fields += [("start_time", time), ("end_time", time)]
+    return pa.schema([*fields, ("keys", pa.map_(pa.string(), pa.string())), ("positions", _MAP)])
+
+
+_MAP = pa.map_(pa.string(), _POSITIONS)
+
+
+def common_rows(table: RuleTable, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows of a table of some rules in the columns of the common one."""
+    layout, rows = AnswerColumns.of(table.rows.schema), table.rows
+    columns = [pa.array(table.names, pa.string()).take(array_of(table.rules)), rows.column(0), rows.column(1)]
+    if layout.has_time:
+        columns += [rows.column(2), rows.column(3)]
+    keys = {name: _text(rows.column(place)) for name, place in layout.partition.items()}
+    labels = {
+        label: pa.ListArray.from_arrays(
+            rows.column(place).offsets, positions_in(rows.column(place).values), type=_POSITIONS
+        )
+        for label, place in layout.labels.items()
+    }
+    columns.append(_mapped(keys, rows.num_rows, schema.field("keys").type))
+    columns.append(_mapped(labels, rows.num_rows, _MAP))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def by_rule(tables: Iterator[RuleTable]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The tables divided by rule, with their names."""
+    for names, rules, rows in tables:
+        for rule in np.unique(rules).tolist():
+            own = np.flatnonzero(rules == rule)
+            yield names[rule], rows if own.size == rows.num_rows else rows.take(array_of(own))
+
+
+def _mapped(columns: dict[str, pa.Array], rows: int, kind: pa.DataType) -> pa.Array:
+    """A map in each row, from the names of some columns to their values there."""
+    if not columns:
+        return pa.MapArray.from_arrays(
+            array_of(np.zeros(rows + 1, np.int32)), pa.array([], kind.key_type), pa.array([], kind.item_type)
+        ).cast(kind)
+    size = len(columns)
+    offsets = array_of(np.arange(0, rows * size + 1, size, dtype=np.int32))
+    names = pa.array(list(columns), kind.key_type).take(array_of(np.tile(np.arange(size), rows)))
+    order = np.arange(size * rows).reshape(size, rows).T.ravel()
+    values = pa.concat_arrays([column.cast(kind.item_type) for column in columns.values()])
+    return pa.MapArray.from_arrays(offsets, names, values.take(array_of(order)), type=kind)
+
+
+def _text(values: pa.Array) -> pa.Array:
+    """Values of a key as text."""
+    return pc.cast(values, pa.string())

@@ -1,0 +1,78 @@
+"""Rules in files: the name of a file is its rule's, and comment lines at its top are what is said of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from estero.errors import DataError
+
+SUFFIX: Final = ".ceql"
+_SAID: Final = re.compile(r"--\s*([A-Za-z_][\w-]*)\s*:\s*(.*?)\s*$")
+_MOST: Final = 1 << 20
+"""The most bytes of a file with a rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleText:
+    """The text of a rule, the file that it is from, and what its comment lines say: ``-- title: …``."""
+
+    text: str
+    file: Path | None = None
+    metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def rules_in_files(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) -> dict[str, RuleText]:
+    """The texts of all rules of some files and directories, by name, in order of the names.
+
+    Of a directory all files ending in ``.ceql`` count, also those below it. Raises `DataError` for a path
+    without rules, a file that is not UTF-8 or larger than a megabyte, and two files of one name.
+    """
+    given = [paths] if isinstance(paths, str | PathLike) else list(paths)
+    rules: dict[str, RuleText] = {}
+    for file in sorted(path for name in given for path in _files(Path(fspath(name)))):
+        if file.stem in rules:
+            raise DataError(
+                f"two files have the rule {file.stem!r}: {rules[file.stem].file} and {file}",
+                hint="rename one of them: the name of a file is that of its rule",
+            )
+        rules[file.stem] = rule_in_file(file)
+    return rules
+
+
+def rule_in_file(file: Path) -> RuleText:
+    """The rule of one file; raises `DataError` for what is no text, and OSError where it cannot be read."""
+    if file.stat().st_size > _MOST:
+        raise DataError(f"{file} is larger than a megabyte, which no rule is")
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file} is not UTF-8: {error.reason} at byte {error.start}") from error
+    return RuleText(text, file, dict(_metadata(text)))
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_dir():
+        files = [file for file in path.rglob(f"*{SUFFIX}") if file.is_file()]
+        if not files:
+            raise DataError(f"there are no rules in {path}: their files end in {SUFFIX}")
+        yield from files
+    elif path.is_file():
+        yield path
+    else:
+        raise DataError(f"there is no file or directory {path}")
+
+
+def _metadata(text: str) -> Iterator[tuple[str, str]]:
+    """What the comment lines at the top of a text say."""
+    for line in text.splitlines():
+        if line.strip() and not line.lstrip().startswith("--"):
+            return
+        said = _SAID.match(line.strip())
+        if said is not None:
+            yield said[1], said[2]

@@ -1,0 +1,300 @@
+"""Many queries by name, over one stream: a set of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from os import PathLike
+from threading import Lock
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from estero.arguments import checked
+from estero.errors import QueryError
+from estero.events.scan import Scan
+from estero.language.tree.names import suggestion
+from estero.queries.query import Query
+from estero.queries.rules.rule_files import RuleText, rules_in_files
+from estero.queries.statement import raise_first
+
+if TYPE_CHECKING:
+    from estero.answers.rule_answers import RuleAnswers
+    from estero.events.sources import Source
+    from estero.plan.plan import Plan
+    from estero.queries.rules.explanation import RulesExplanation
+    from estero.recognize.until import Until
+
+Paths: TypeAlias = "str | PathLike[str] | Sequence[str | PathLike[str]]"
+Named: TypeAlias = "Mapping[str, Query | str]"
+
+
+@checked
+class RuleSet:
+    """Queries by name, over one stream (`estero.rules` makes one).
+
+    The answer of each rule is that of its query alone; what rules have in common is done once. Rules that
+    differ in the constants of their conditions only are recognized together, with the rule as a part of the
+    partition. `metadata` has for each rule from a file what its comment lines say.
+
+    `add`, `remove` and `replace` change the set for what is run later; a run, and what is read of it, keeps
+    the rules that it began with. Sets may be used from several threads.
+    """
+
+    def __init__(self, rules: Mapping[str, Query], texts: Mapping[str, RuleText] | None = None) -> None:
+        self._rules: Mapping[str, Query] = MappingProxyType(dict(rules))
+        self._texts: Mapping[str, RuleText] = dict(texts or {})
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"rules": dict(self._rules), "texts": dict(self._texts)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._rules = MappingProxyType(state["rules"])
+        self._texts = state["texts"]
+        self._lock = Lock()
+
+    # ------------------------------------------------------------------------------------ its rules
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the rules, in order."""
+        return tuple(self._rules)
+
+    @property
+    def metadata(self) -> dict[str, dict[str, str]]:
+        """What the comment lines at the top of files say, ``-- title: …``, by rule and word."""
+        return {name: dict(self._texts[name].metadata) if name in self._texts else {} for name in self._rules}
+
+    def __getitem__(self, name: str) -> Query:
+        """The query of a rule; KeyError for a name that the set does not have."""
+        return self._rules[self._known(name)]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rules)
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __eq__(self, other: object) -> bool:
+        return dict(self._rules) == dict(other._rules) if isinstance(other, RuleSet) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def add(self, name: str, query: Query | str) -> RuleSet:
+        """Adds a rule behind the others, and returns the set.
+
+        Raises ValueError for a name that is taken, and `QueryError`, which names the rule, for its text.
+        """
+        with self._lock:
+            if name in self._rules:
+                raise ValueError(f"there is a rule {name!r} already: replace it, or choose another name")
+            self._rules = MappingProxyType({**self._rules, name: read_rule(name, query)})
+        return self
+
+    def remove(self, name: str) -> RuleSet:
+        """Removes a rule, and returns the set; KeyError for a name that it does not have."""
+        with self._lock:
+            self._known(name)
+            self._rules = MappingProxyType({key: rule for key, rule in self._rules.items() if key != name})
+        return self
+
+    def replace(self, name: str, query: Query | str) -> RuleSet:
+        """Puts another query in the place of a rule, and returns the set.
+
+        Raises KeyError for a name that it does not have, and `QueryError`, which names the rule.
+        """
+        with self._lock:
+            self._known(name)
+            self._rules = MappingProxyType({**self._rules, name: read_rule(name, query)})
+            self._texts = {key: text for key, text in self._texts.items() if key != name}
+        return self
+
+    def bind(self, values: Mapping[str, object] | None = None, /, **named: object) -> RuleSet:
+        """The set with values for parameters, each given to the rules that have it.
+
+        Raises ValueError for a name that no rule has, and as `Query.bind`.
+        """
+        given = {**(values or {}), **named}
+        known = {name for rule in self._rules.values() for name in rule.parameters}
+        for name in given:
+            if name not in known:
+                raise ValueError(f"no rule has the parameter ${name}{_near(name, sorted(known))}")
+        bound = {
+            name: rule.bind({key: value for key, value in given.items() if key in rule.parameters})
+            for name, rule in self._rules.items()
+        }
+        return RuleSet(bound, self._texts)
+
+    # ------------------------------------------------------------------------------------ questions
+
+    def run(  # noqa: PLR0913 (what users may have to say)
+        self,
+        events: object,
+        *,
+        type: str | None = None,
+        time: str | None = None,
+        order: Sequence[str] = (),
+        time_unit: str | None = None,
+        types: Sequence[str] = (),
+        csv_options: Mapping[str, object] | None = None,
+        until: Until | None = None,
+        progress: Callable[[int, int | None], None] | None = None,
+    ) -> RuleAnswers:
+        """The complex events of all rules, lazily, evaluated in this process.
+
+        The arguments are those of `Query.run`. Raises `QueryError`, which names the rule, for the first one
+        that does not fit the events, and `DataError` if they cannot be read.
+        """
+        from estero.answers.rule_answers import RuleAnswers
+        from estero.events.sources import open_source
+        from estero.recognize.rules.set_run import RuleSetRun
+        from estero.recognize.source_run import Progress
+
+        scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self._only_type())
+        _refuse_spark(scan)
+        source = open_source(scan.events, scan.layout, scan.csv_options, declared=False)
+        plans = {name: planned(name, rule, source, scan) for name, rule in self._rules.items()}
+        known = None
+        if until is not None:
+            known = _known_until(until, plans, source)
+        told = None if progress is None else Progress(progress)
+        return RuleAnswers(RuleSetRun(plans, source, until=known, progress=told))
+
+    def check(
+        self,
+        events: object = None,
+        *,
+        type: str | None = None,
+        time: str | None = None,
+        order: Sequence[str] = (),
+        time_unit: str | None = None,
+        types: Sequence[str] = (),
+        csv_options: Mapping[str, object] | None = None,
+    ) -> dict[str, list[QueryError]]:
+        """All errors of the rules for these events, by name; rules that fit are not in it.
+
+        Without events nothing is checked that was not as the set was made.
+        """
+        if events is None:
+            return {}
+        scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self._only_type())
+        checks = {name: rule.check(scan) for name, rule in self._rules.items()}
+        return {name: errors for name, errors in checks.items() if errors}
+
+    def explain(
+        self,
+        events: object = None,
+        *,
+        type: str | None = None,
+        time: str | None = None,
+        order: Sequence[str] = (),
+        time_unit: str | None = None,
+        types: Sequence[str] = (),
+        csv_options: Mapping[str, object] | None = None,
+    ) -> RulesExplanation:
+        """How often events are read, what rules share, and which recognition serves which rules."""
+        from estero.queries.candidates import UNKNOWN
+        from estero.queries.rules.explanation import RulesExplanation
+
+        if events is None:
+            return RulesExplanation(
+                {name: rule.statement.plan(UNKNOWN) for name, rule in self._rules.items()}
+            )
+        from estero.events.sources import open_source
+
+        scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self._only_type())
+        _refuse_spark(scan)
+        source = open_source(scan.events, scan.layout, scan.csv_options, declared=False)
+        return RulesExplanation(
+            {name: planned(name, rule, source, scan) for name, rule in self._rules.items()}
+        )
+
+    def _only_type(self) -> str:
+        """The type of all events where no column has it: what FROM says, the same in all rules."""
+        streams = {rule.tree.streams[0]: name for name, rule in self._rules.items() if rule.tree.streams}
+        return next(iter(streams)) if len(streams) == 1 else "Event"
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self.names[:5])) + (", …" if len(self) > 5 else "")
+        return f"estero.rules({len(self)} rules: {shown})"
+
+    def _known(self, name: str) -> str:
+        if name not in self._rules:
+            raise KeyError(f"there is no rule {name!r}{_near(name, list(self._rules))}")
+        return name
+
+
+@checked
+def rules(rules: Named | Paths) -> RuleSet:
+    """A set of rules: a mapping of names to queries or their texts, or files ending in ``.ceql``.
+
+    Of a directory all of its files count, also those below it; the name of a file is that of its rule, and
+    comment lines at its top, ``-- title: …``, are its `RuleSet.metadata`. Raises `QueryError` with all errors
+    of all rules, each with its name and file, and `DataError` for files that cannot be read.
+
+    >>> pair = rules({"ab": "SELECT * WHERE a ; b", "ba": "SELECT * WHERE b ; a"})
+    >>> pair.names
+    ('ab', 'ba')
+    """
+    if isinstance(rules, Mapping):
+        texts: dict[str, RuleText] = {}
+        given: Mapping[str, Query | str] = rules
+    else:
+        texts = rules_in_files(rules)
+        given = {name: rule.text for name, rule in texts.items()}
+    read, errors = {}, []
+    for name, query in given.items():
+        try:
+            read[name] = read_rule(name, query, texts.get(name))
+        except QueryError as error:
+            errors += [error, *error.others]
+            error.others = ()
+    raise_first(errors)
+    return RuleSet(read, texts)
+
+
+def read_rule(name: str, query: Query | str, file: RuleText | None = None) -> Query:
+    """The query of a rule; raises `QueryError`, which names it, and ValueError for an empty name."""
+    if not name.strip():
+        raise ValueError("the name of a rule is not empty")
+    if isinstance(query, Query):
+        return query
+    try:
+        return Query(query)
+    except QueryError as error:
+        for one in (error, *error.others):
+            one.rule = f"rule {name}" if file is None else str(file.file)
+        raise
+
+
+def planned(name: str, query: Query, source: Source, scan: Scan) -> Plan:
+    """The plan of a rule for a source of events; raises `QueryError`, which names the rule."""
+    try:
+        return query.plan_for(source, scan.layout)
+    except QueryError as error:
+        for one in (error, *error.others):
+            one.rule = f"rule {name}"
+        raise
+
+
+def _known_until(until: Until, plans: Mapping[str, Plan], source: Source) -> int | None:
+    """The ticks of a time up to which events are known, for the rules that ask for it."""
+    from estero.recognize.source_run import time_type
+    from estero.recognize.until import known_until
+
+    waiting = [plan for plan in plans.values() if plan.wait is not None]
+    if not waiting:
+        raise ValueError("until is for rules that end with NOT(…) FOR, and there is none: leave until out")
+    return known_until(until, waiting[0], time_type(source))
+
+
+def _refuse_spark(scan: Scan) -> None:
+    if scan.is_of_spark:
+        raise ValueError("a set of rules runs on Spark by estero.spark.recognize(df, rules)")
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    hint = suggestion(name, known)
+    return f": {hint}" if hint else ""

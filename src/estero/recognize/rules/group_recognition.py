@@ -1,0 +1,109 @@
+"""The recognition of a group of rules, and what each of them reads of events that are classified for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.answers.rule_rows import RuleTable
+from estero.classify.arrays import array_of
+from estero.classify.column_names import KEYS
+from estero.plan.plan import Classification
+from estero.recognize.batch_columns import numbers_of
+from estero.recognize.ended_sets import EndedSets
+from estero.recognize.excerpts import Excerpt
+from estero.recognize.recognition import Recognition
+from estero.recognize.rules.groups import RULE, RuleGroup
+
+_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+"""An odd number that spreads the places of rules over the words of keys."""
+
+
+class RuleCounts(NamedTuple):
+    """How many complex events end for some rules of a group: their places in it, and exact numbers."""
+
+    rules: list[int]
+    numbers: list[int]
+
+
+class GroupRecognition:
+    """One recognition for a group of rules, whose events are classified for `everything`.
+
+    `time` is the type in which times are shown, None for no time.
+    """
+
+    def __init__(
+        self,
+        group: RuleGroup,
+        everything: Classification,
+        events: pa.Schema,
+        *,
+        time: pa.DataType | None = None,
+        endless: bool = False,
+    ) -> None:
+        self.names = group.names
+        """The names of the rules, by their places in the group."""
+        self._excerpts = [Excerpt(plan.classification, everything, events) for plan in group.plans]
+        self._alone = len(group.names) == 1
+        self._keyed = group.plans[0].keyed
+        own = self._excerpts[0].schema
+        self._events = own if self._alone else _with_rules(own, keyed=self._keyed)
+        self.recognition: Recognition = Recognition(group.plan, self._events, time=time, endless=endless)
+
+    def push(self, classified: pa.RecordBatch) -> Iterator[EndedSets]:
+        """The compact sets that end in this batch, or that its times decide."""
+        yield from self.recognition.recognize(self._of(classified))
+
+    def tables(self, ended: EndedSets) -> Iterator[RuleTable]:
+        """The complex events of some sets, with their rules."""
+        reader = self.recognition.reader
+        if self._alone:
+            for table in reader.tables(ended):
+                yield RuleTable(self.names, np.zeros(table.num_rows, np.int64), table)
+            return
+        for table, begun in reader.tables_with_starts(ended, [RULE]):
+            yield RuleTable(self.names, numbers_of(begun, RULE), table)
+
+    def counts(self, ended: EndedSets) -> RuleCounts:
+        """How many complex events some sets have, by rule; LIMIT is respected."""
+        reader = self.recognition.reader
+        if self._alone:
+            return RuleCounts([0], [sum(number for _, number in reader.counts(ended))])
+        ends, numbers = self.recognition.recognizer.counts_by_end(ended.roots, reader.limit)
+        of_ends = self.recognition.store.take(np.asarray(ends, np.int64), [RULE])
+        return RuleCounts(numbers_of(of_ends, RULE).tolist(), list(numbers))
+
+    def _of(self, classified: pa.RecordBatch) -> pa.RecordBatch:
+        """The events of each rule: an event is there once for every rule that wants it, in order of rules."""
+        if self._alone:
+            return self._excerpts[0].of(classified)
+        parts = [excerpt.rows_of(classified) for excerpt in self._excerpts]
+        rows = np.concatenate([rows for rows, _ in parts])
+        rules = np.repeat(np.arange(len(parts)), [own.size for own, _ in parts])
+        order = np.argsort(rows, kind="stable")
+        words = [np.concatenate([own[place] for _, own in parts])[order] for place in range(len(parts[0][1]))]
+        return self._with_rules(self._excerpts[0].taken(classified, rows[order], words), rules[order])
+
+    def _with_rules(self, events: pa.RecordBatch, rules: NDArray[np.int64]) -> pa.RecordBatch:
+        """The events with their rules, which are a part of their keys."""
+        columns = dict(zip(events.schema.names, events.columns, strict=True))
+        columns[RULE] = array_of(rules)
+        of_rules = rules.view(np.uint64)
+        if self._keyed:
+            second = numbers_of(events, KEYS[1]).view(np.uint64)
+            columns[KEYS[1]] = array_of(second ^ ((of_rules + np.uint64(1)) * _MIX))
+        else:
+            columns[KEYS[0]], columns[KEYS[1]] = array_of(of_rules), array_of(np.zeros_like(of_rules))
+        return pa.RecordBatch.from_arrays([columns[name] for name in self._events.names], schema=self._events)
+
+
+def _with_rules(events: pa.Schema, *, keyed: bool) -> pa.Schema:
+    """The columns of a group's events: those of one rule, keys, and the rule."""
+    fields: Sequence[pa.Field] = [pa.field(RULE, pa.int64())]
+    if not keyed:
+        fields = [*(pa.field(name, pa.uint64()) for name in KEYS), *fields]
+    return pa.schema([*events, *fields])

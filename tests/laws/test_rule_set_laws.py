@@ -1,0 +1,111 @@
+"""A set of rules gives for each rule what its query gives alone, however many share a recognition."""
+
+from __future__ import annotations
+
+import warnings
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import estero
+from estero.plan.plan import Plan
+from estero.recognize.rules.groups import groups_of
+from estero.reference.queries import Event
+from strategies.full import full_queries
+from strategies.parameters import with_parameters
+from strategies.patterns import streams, to_table
+from strategies.whole import whole_queries
+
+MOST = settings.default.max_examples if settings.default else 10
+LAYOUT = {"type": "type", "time": "time", "time_unit": "s"}
+
+
+@st.composite
+def siblings(draw: st.DrawFn) -> list[estero.Query]:
+    """Queries that differ in the numbers of their conditions alone, and one that does in nothing."""
+    text, values = with_parameters(draw(st.one_of(full_queries(), whole_queries())))
+    shifts = draw(st.lists(st.integers(0, 2), min_size=1, max_size=3))
+    return [estero.Query(text).bind(_shifted(values, shift)) for shift in (0, *shifts)]
+
+
+def _shifted(values: dict[str, object], shift: int) -> dict[str, object]:
+    return {
+        name: value + shift if isinstance(value, int) and not isinstance(value, bool) else value
+        for name, value in values.items()
+    }
+
+
+@st.composite
+def rule_sets(draw: st.DrawFn) -> dict[str, estero.Query]:
+    """Some queries of any kind, and some that are alike, in any order."""
+    alike = draw(st.lists(siblings(), min_size=1, max_size=2))
+    others = draw(st.lists(whole_queries().map(estero.Query), max_size=2))
+    queries = draw(st.permutations([*(query for group in alike for query in group), *others]))
+    return {f"rule {number}": query for number, query in enumerate(queries)}
+
+
+def common(answer: estero.Answer, name: str) -> list[tuple[object, ...]]:
+    """The rows of the common table for one rule."""
+    return sorted((each.start, each.end, tuple(sorted(each.positions.items())), name) for each in answer)
+
+
+@given(rule_sets(), streams(max_size=12))
+def test_each_rule_has_the_answer_of_its_query(rules: dict[str, estero.Query], events: list[Event]) -> None:
+    table = to_table(events)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", estero.EsteroWarning)
+        answers = estero.rules(rules).run(table, **LAYOUT)
+        alone = {name: query.run(table, **LAYOUT) for name, query in rules.items()}
+    tables = answers.tables()
+    counts = answers.counts()
+    wanted: list[tuple[object, ...]] = []
+    for name, answer in alone.items():
+        rows = repr(answer.to_arrow().to_pylist())  # NaN equals nothing, and prints all the same
+        assert repr(tables[name].to_pylist()) == rows, name
+        assert repr(answers[name].to_arrow().to_pylist()) == rows
+        assert counts[name] == answer.count(), name
+        wanted += common(answer, name)
+    together = answers.to_dicts()
+    assert [row["end"] for row in together] == sorted(row["end"] for row in together)
+    listed = [(row["start"], row["end"], _positions(row["positions"]), row["rule"]) for row in together]
+    assert sorted(listed) == sorted(wanted)
+    assert sorted(
+        (each.start, each.end, tuple(sorted(each.positions.items())), each.rule) for each in answers
+    ) == sorted(wanted)
+
+
+def _positions(row: dict[str, list[int]]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    return tuple(sorted((label, tuple(places)) for label, places in row.items()))
+
+
+def test_rules_of_one_shape_are_recognized_together_and_others_are_not() -> None:
+    text = "SELECT * WHERE A AS a ; B AS b FILTER a[x > {}] AND b[x > {}] {}"
+    rules = estero.rules(
+        {
+            "one": text.format(1, 2, ""),
+            "two": text.format(3, 4, ""),
+            "longer": text.format(1, 2, "WITHIN 5 EVENTS"),
+            "consuming": text.format(1, 2, "CONSUME BY ANY"),
+            "consuming too": text.format(2, 3, "CONSUME BY ANY"),
+        }
+    )
+    plans: dict[str, Plan] = dict(rules.explain().plans)
+    assert [group.names for group in groups_of(plans)] == [
+        ("one", "two"),
+        ("longer",),
+        ("consuming",),
+        ("consuming too",),
+    ]
+
+
+def test_an_event_that_many_rules_want_counts_once_for_each() -> None:
+    events = pa.table({"type": ["A", "B", "B"], "x": [5, 5, 9], "k": [1, 1, 2]})
+    rules = {f"over {n}": f"SELECT * WHERE A AS a ; B AS b FILTER b[x > {n}]" for n in range(10)}
+    answers = estero.rules(rules).run(events, type="type")
+    assert answers.counts() == {f"over {n}": (n < 5) + (n < 9) for n in range(10)}
+    assert answers.count() == 14
+    keyed = {name: f"{text} PARTITION BY [k]" for name, text in rules.items()}
+    assert estero.rules(keyed).run(events, type="type").counts() == {
+        f"over {n}": int(n < 5) for n in range(10)
+    }
