@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import estero
@@ -18,7 +19,7 @@ from strategies.patterns import streams, to_table
 from strategies.whole import whole_queries
 
 MOST = settings.default.max_examples if settings.default else 10
-LAYOUT = {"type": "type", "time": "time", "time_unit": "s"}
+LAYOUT: dict[str, Any] = {"type": "type", "time": "time", "time_unit": "s"}
 
 
 @st.composite
@@ -77,6 +78,67 @@ def test_each_rule_has_the_answer_of_its_query(rules: dict[str, estero.Query], e
 
 def _positions(row: dict[str, list[int]]) -> tuple[tuple[str, tuple[int, ...]], ...]:
     return tuple(sorted((label, tuple(places)) for label, places in row.items()))
+
+
+@given(rule_sets(), streams(max_size=12), st.lists(st.integers(0, 3), min_size=1, max_size=8), st.data())
+def test_rules_that_come_and_go_have_the_answers_of_their_time(
+    rules: dict[str, estero.Query], events: list[Event], sizes: list[int], data: st.DataObject
+) -> None:
+    """Each is told what a recognizer of its own would tell that is there as long as it is."""
+    rules = {name: query for name, query in rules.items() if "START" not in str(query) and endless(query)}
+    assume(rules)
+    table = to_table(sorted(events, key=lambda event: event.time or 0))
+    schema = estero.scan(table.schema, **LAYOUT)
+    first = list(rules)[: data.draw(st.integers(1, len(rules)))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", estero.EsteroWarning)
+        together = estero.rules({name: rules[name] for name in first}).recognizer(schema)
+        alone = {name: (0, rules[name].recognizer(schema)) for name in first}
+        pushed = 0
+        for size in [*sizes, table.num_rows]:
+            name = data.draw(st.sampled_from(sorted(rules)))
+            change = data.draw(st.sampled_from(["nothing", "put in", "take out"]))
+            if change == "put in":
+                (together.replace if name in alone else together.add)(name, rules[name])
+                alone[name] = pushed, rules[name].recognizer(schema)
+            elif change == "take out" and name in alone:
+                together.remove(name)
+                del alone[name]
+            batch = table.slice(pushed, size)
+            check_push(together.push(batch), {n: (at, own.push(batch)) for n, (at, own) in alone.items()})
+            pushed += batch.num_rows
+        assert together.position == pushed
+        check_push(together.close(), {name: (at, own.close()) for name, (at, own) in alone.items()})
+
+
+def endless(query: estero.Query) -> bool:
+    """Whether a query has answers on a stream without an end."""
+    try:
+        query.recognizer(estero.scan(to_table([]).schema, **LAYOUT))
+    except estero.QueryError:
+        return False
+    return True
+
+
+def check_push(answers: estero.RuleAnswers, alone: dict[str, tuple[int, estero.Answer]]) -> None:
+    """The answers of a push are those of recognizers, whose positions begin later."""
+    assert set(answers.names) == set(alone)
+    tables, counts = answers.tables(), answers.counts()
+    for name, (begun, answer) in alone.items():
+        wanted = [
+            (each.start + begun, each.end + begun, moved(each.positions, begun), repr(each.measures))
+            for each in answer
+        ]
+        told = [
+            (each.start, each.end, moved(each.positions, 0), repr(each.measures)) for each in answers[name]
+        ]
+        assert told == wanted, name
+        assert tables[name].num_rows == counts[name] == len(wanted)
+
+
+def moved(positions: dict[str, tuple[int, ...]], by: int) -> list[tuple[str, tuple[int, ...]]]:
+    """Positions of a stream that began earlier by some events."""
+    return [(label, tuple(place + by for place in places)) for label, places in positions.items()]
 
 
 def test_rules_of_one_shape_are_recognized_together_and_others_are_not() -> None:

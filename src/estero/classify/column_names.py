@@ -32,6 +32,8 @@ MAPPED_TYPE: Final = "__type"
 """The type of an event where each type has its own table; late events show it."""
 
 # Events that wait in the reorder buffer have these as well.
+HELD: Final = "__held_"
+"""How their names begin."""
 HELD_TIME: Final = "__held_time"
 HELD_ARRIVAL: Final = "__held_arrival"
 HELD_ORDER: Final = "__held_order"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from estero.answers.event_store import Single
 from estero.answers.shown_values import shown_values
-from estero.classify.column_names import HELD_RELEVANT, POSITION, TIME, attribute_in, event_column
+from estero.classify.column_names import BITS, HELD, HELD_RELEVANT, POSITION, TIME, attribute_in, event_column
 from estero.classify.rows.classified import ClassifiedRow
 from estero.classify.rows.typed import AskSqlError, NotInPythonError
 from estero.engine.store.checks import Arrays
@@ -138,7 +138,14 @@ class Intake:
 
     def take(self, events: object) -> pa.RecordBatch:
         """The relevant events that are let go as a batch comes; raises `DataError` for what is none."""
-        incoming = self._classifier.classified(events)
+        return self.admit(self.looked_at(events))
+
+    def looked_at(self, events: object) -> Incoming:
+        """The events of a batch, classified; changes nothing, and raises `DataError` for what is none."""
+        return self._classifier.classified(events)
+
+    def admit(self, incoming: Incoming) -> pa.RecordBatch:
+        """The relevant events that are let go as a batch comes that was looked at."""
         order = [
             _one_array(incoming.events.column(event_column(name))) for name in self._layout.columns.order
         ]
@@ -184,6 +191,17 @@ class Intake:
             relevant = _with_column(relevant, name, positions)
         self.position += count
         return relevant
+
+    def follow(self, other: Intake, *, bits: bool) -> None:
+        """Goes on where another intake of the same stream is, which may then be closed.
+
+        What that holds back is held back here with the `bits` and values that it has there, or else as
+        events that only count.
+        """
+        self.position, self.late = other.position, other.late
+        self._held.restore(
+            _converted(other._held.pending(), self._held.schema, bits=bits), other._held.reached()
+        )
 
     # ------------------------------------------------------------------- stopping and going on
 
@@ -244,6 +262,22 @@ def _held(incoming: Incoming, rows: NDArray[np.int64]) -> pa.Table:
     taken = incoming.classified.take(pa.array(chosen, mask=~relevant))
     columns = [*taken.columns, pa.array(relevant)]
     return pa.Table.from_arrays(columns, names=[*incoming.classified.schema.names, HELD_RELEVANT])
+
+
+def _converted(held: pa.Table, schema: pa.Schema, *, bits: bool) -> pa.Table:
+    """Events that are held back, in other columns: those that are not there are 0 for bits, else NULL."""
+    columns = []
+    for field in schema:
+        if field.name == HELD_RELEVANT and not bits:
+            column = pa.repeat(pa.scalar(False), held.num_rows)
+        elif field.name in held.column_names and (bits or field.name.startswith(HELD)):
+            column = held.column(field.name).cast(field.type)
+        elif field.name.startswith(BITS):
+            column = pa.repeat(pa.scalar(0, field.type), held.num_rows)
+        else:
+            column = pa.nulls(held.num_rows, field.type)
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:

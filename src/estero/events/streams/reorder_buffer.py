@@ -63,6 +63,11 @@ class ReorderBuffer:
         self._closed: int | None = None
         self._last: Rank | None = None
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of what is `pending`."""
+        return self._schema
+
     def __len__(self) -> int:
         return sum(chunk.events.num_rows for chunk in self._chunks)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from estero.arguments import checked
+from estero.arguments import checked, shown
 from estero.errors import QueryError
 from estero.events.scan import Scan
 from estero.language.tree.names import suggestion
@@ -19,8 +20,10 @@ from estero.queries.statement import raise_first
 if TYPE_CHECKING:
     from estero.answers.rule_answers import RuleAnswers
     from estero.events.sources import Source
+    from estero.events.streams.stream_layout import Lateness
     from estero.plan.plan import Plan
     from estero.queries.rules.explanation import RulesExplanation
+    from estero.recognize.rules.set_recognizer import RuleSetRecognizer
     from estero.recognize.until import Until
 
 Paths: TypeAlias = "str | PathLike[str] | Sequence[str | PathLike[str]]"
@@ -161,6 +164,35 @@ class RuleSet:
             known = _known_until(until, plans, source)
         told = None if progress is None else Progress(progress)
         return RuleAnswers(RuleSetRun(plans, source, until=known, progress=told))
+
+    def recognizer(
+        self,
+        schema: object,
+        *,
+        type: str | None = None,
+        time: str | None = None,
+        order: Sequence[str] = (),
+        time_unit: str | None = None,
+        types: Sequence[str] = (),
+        lateness: Lateness | None = None,
+    ) -> RuleSetRecognizer:
+        """A recognizer of all rules for events that are pushed; its rules can be changed between two pushes.
+
+        The arguments are those of `Query.recognizer`. The set itself and the recognizer do not change one
+        another. Raises `QueryError`, which names the rule, for the first one that does not fit the columns.
+        """
+        from estero.events.streams.stream_layout import layout_of
+        from estero.recognize.rules.set_recognizer import RuleSetRecognizer
+
+        scan = Scan.of(schema, type, time, order, time_unit, types, only_type=self._only_type())
+        layout = layout_of(scan, lateness)
+
+        def plan(name: str, query: object, source: Source) -> Plan:
+            if not isinstance(query, Query | str):
+                raise TypeError(f"a rule is a query or its text, not {shown(query)}")
+            return planned(name, read_rule(name, query), source, replace(scan, layout=layout.columns))
+
+        return RuleSetRecognizer(self._rules, plan, layout)
 
     def check(
         self,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from estero.answers.rule_rows import RuleTable
 from estero.classify.arrays import array_of
 from estero.classify.column_names import KEYS
-from estero.plan.plan import Classification
+from estero.plan.plan import Classification, Plan
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.excerpts import Excerpt
@@ -24,9 +24,9 @@ _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class RuleCounts(NamedTuple):
-    """How many complex events end for some rules of a group: their places in it, and exact numbers."""
+    """How many complex events end for some rules, by name, and exact numbers."""
 
-    rules: list[int]
+    names: list[str]
     numbers: list[int]
 
 
@@ -45,14 +45,44 @@ class GroupRecognition:
         time: pa.DataType | None = None,
         endless: bool = False,
     ) -> None:
-        self.names = group.names
-        """The names of the rules, by their places in the group."""
-        self._excerpts = [Excerpt(plan.classification, everything, events) for plan in group.plans]
-        self._alone = len(group.names) == 1
+        self.group = group
+        self._left_out: set[int] = set()
+        self._excerpts: list[Excerpt] = []
         self._keyed = group.plans[0].keyed
+        self.reads(everything, events)
         own = self._excerpts[0].schema
-        self._events = own if self._alone else _with_rules(own, keyed=self._keyed)
+        self._events = own if group.shape is None else _with_rules(own, keyed=self._keyed)
         self.recognition: Recognition = Recognition(group.plan, self._events, time=time, endless=endless)
+
+    # --------------------------------------------------------------------------------- its rules
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the rules, by their places in the group; some may be left out."""
+        return self.group.names
+
+    @property
+    def plans(self) -> dict[str, Plan]:
+        """The plans of the rules that are not left out, by name."""
+        listed = zip(self.group.names, self.group.plans, strict=True)
+        return {name: plan for place, (name, plan) in enumerate(listed) if place not in self._left_out}
+
+    def reads(self, everything: Classification, events: pa.Schema) -> None:
+        """Events are classified for `everything` from now on."""
+        self._excerpts = [Excerpt(plan.classification, everything, events) for plan in self.group.plans]
+
+    def add(self, name: str, plan: Plan) -> None:
+        """Adds a rule of the same shape, which sees the events from now on; `reads` is called next."""
+        group = self.group
+        self.group = RuleGroup((*group.names, name), (*group.plans, plan), group.shape)
+
+    def leave_out(self, name: str) -> None:
+        """Leaves a rule out from now on."""
+        self._left_out.update(
+            place for place, known in enumerate(self.names) if known == name and place not in self._left_out
+        )
+
+    # ------------------------------------------------------------------------------- recognition
 
     def push(self, classified: pa.RecordBatch) -> Iterator[EndedSets]:
         """The compact sets that end in this batch, or that its times decide."""
@@ -61,29 +91,40 @@ class GroupRecognition:
     def tables(self, ended: EndedSets) -> Iterator[RuleTable]:
         """The complex events of some sets, with their rules."""
         reader = self.recognition.reader
-        if self._alone:
+        if self.group.shape is None:
             for table in reader.tables(ended):
                 yield RuleTable(self.names, np.zeros(table.num_rows, np.int64), table)
             return
         for table, begun in reader.tables_with_starts(ended, [RULE]):
-            yield RuleTable(self.names, numbers_of(begun, RULE), table)
+            rules = numbers_of(begun, RULE)
+            kept = np.flatnonzero(~np.isin(rules, list(self._left_out)))
+            if kept.size == rules.size:
+                yield RuleTable(self.names, rules, table)
+            elif kept.size:
+                yield RuleTable(self.names, rules[kept], table.take(array_of(kept)))
 
     def counts(self, ended: EndedSets) -> RuleCounts:
         """How many complex events some sets have, by rule; LIMIT is respected."""
         reader = self.recognition.reader
-        if self._alone:
-            return RuleCounts([0], [sum(number for _, number in reader.counts(ended))])
+        if self.group.shape is None:
+            return RuleCounts([self.names[0]], [sum(number for _, number in reader.counts(ended))])
         ends, numbers = self.recognition.recognizer.counts_by_end(ended.roots, reader.limit)
-        of_ends = self.recognition.store.take(np.asarray(ends, np.int64), [RULE])
-        return RuleCounts(numbers_of(of_ends, RULE).tolist(), list(numbers))
+        rules = numbers_of(self.recognition.store.take(np.asarray(ends, np.int64), [RULE]), RULE).tolist()
+        kept = [
+            (self.names[rule], number)
+            for rule, number in zip(rules, numbers, strict=True)
+            if rule not in self._left_out
+        ]
+        return RuleCounts([name for name, _ in kept], [number for _, number in kept])
 
     def _of(self, classified: pa.RecordBatch) -> pa.RecordBatch:
         """The events of each rule: an event is there once for every rule that wants it, in order of rules."""
-        if self._alone:
+        if self.group.shape is None:
             return self._excerpts[0].of(classified)
-        parts = [excerpt.rows_of(classified) for excerpt in self._excerpts]
+        asked = [(place, one) for place, one in enumerate(self._excerpts) if place not in self._left_out]
+        parts = [excerpt.rows_of(classified) for _, excerpt in asked]
         rows = np.concatenate([rows for rows, _ in parts])
-        rules = np.repeat(np.arange(len(parts)), [own.size for own, _ in parts])
+        rules = np.repeat([place for place, _ in asked], [own.size for own, _ in parts])
         order = np.argsort(rows, kind="stable")
         words = [np.concatenate([own[place] for _, own in parts])[order] for place in range(len(parts[0][1]))]
         return self._with_rules(self._excerpts[0].taken(classified, rows[order], words), rules[order])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from estero.automata.cea import EventPredicate
-from estero.language.tree.query import Consume
+from estero.language.tree.query import Consume, Strategy
 from estero.plan.automaton import AutomatonPlan
 from estero.plan.identity import digest
 from estero.plan.plan import Plan
@@ -22,33 +22,47 @@ RULE: Final = "__rule"
 
 @dataclass(frozen=True, slots=True)
 class RuleGroup:
-    """Rules that one recognition serves, in the order of their set, with their own plans; never empty."""
+    """Rules with plans of one `shape`, in the order of their set; never empty.
+
+    Without a shape there is one rule, which is recognized by its own plan.
+    """
 
     names: tuple[str, ...]
     plans: tuple[Plan, ...]
+    shape: Plan | None = None
 
     @property
     def plan(self) -> Plan:
-        """The plan that serves all of them: that of the first, by keys where there are several."""
-        (first, *others) = self.plans
-        if not others or first.keyed:
-            return first
-        return replace(first, classification=replace(first.classification, keys=((RULE,),)))
+        """The plan that serves all of them."""
+        return self.plans[0] if self.shape is None else self.shape
 
 
 def groups_of(plans: Mapping[str, Plan]) -> list[RuleGroup]:
     """The groups of a set of rules, in order of their first rules."""
-    alike: dict[object, list[str]] = {}
-    for place, (name, plan) in enumerate(plans.items()):
-        alike.setdefault(_shape(plan) or place, []).append(name)
-    return [RuleGroup(tuple(names), tuple(plans[name] for name in names)) for names in alike.values()]
+    alike: dict[str, list[str]] = {}
+    shapes: dict[str, Plan] = {}
+    for name, plan in plans.items():
+        shape = shape_of(plan)
+        if shape is not None:
+            alike.setdefault(shape.text, []).append(name)
+            shapes[name] = shape
+        else:
+            alike[f"rule {name}"] = [name]
+    return [
+        RuleGroup(
+            tuple(names),
+            tuple(plans[name] for name in names),
+            shapes[names[0]] if len(names) > 1 else None,
+        )
+        for names in alike.values()
+    ]
 
 
-def _shape(plan: Plan) -> str | None:
-    """What plans of one group have in common; None for a plan that is alone.
+def shape_of(plan: Plan) -> Plan | None:
+    """The plan of all rules that are evaluated as this one, but for their conditions; its text tells it.
 
-    Alone are plans that look at other events than their own (contiguity, deadlines, CONSUME), and those whose
-    complex events are compared with one another, or chosen, after recognition.
+    It partitions by the rule. None for plans that look at other events than their own (contiguity, deadlines,
+    CONSUME), and those whose complex events are chosen, or compared with one another, when they are listed.
     """
     if (
         not isinstance(plan, AutomatonPlan)
@@ -62,22 +76,19 @@ def _shape(plan: Plan) -> str | None:
         or plan.from_first
     ):
         return None
-    numbered = tuple(EventPredicate((str(bit),)) for bit in range(len(plan.classification.predicates)))
-    common = [getattr(plan, name) for name in plan.evaluated if name != "automaton"]
-    automaton = replace(plan.automaton, predicates=numbered[: len(plan.automaton.predicates)])
-    return digest(
-        [
-            replace(plan.classification, predicates=numbered),
-            automaton,
-            *common,
-            plan.shown,
-            plan.measures,
-            plan.window,
-            plan.strategy,
-            plan.limit,
-            plan.shown_keys,
-            plan.shared,
-            plan.distinct,
-            plan.by_place,
-        ]
+    known = plan.classification
+    # What MAX, NEXT and LAST keep depends on which conditions can be true of one event: on their types.
+    typed = plan.strategy is not Strategy.ALL
+    numbered = tuple(
+        EventPredicate(predicate.types if typed else (str(bit),))
+        for bit, predicate in enumerate(known.predicates)
     )
+    automaton = replace(plan.automaton, predicates=numbered[: len(plan.automaton.predicates)])
+    shape = replace(
+        plan, automaton=automaton, classification=replace(known, predicates=numbered), refused=(), text=""
+    )
+    own = [getattr(shape, name) for name in shape.evaluated]
+    further = (plan.strategy, plan.limit, plan.shown_keys, plan.shown, plan.measures, plan.window)
+    text = digest([shape.classification, *own, *further, plan.shared, plan.distinct, plan.by_place])
+    keys = known.keys or ((RULE,),)
+    return replace(shape, text=text, classification=replace(shape.classification, keys=keys))

@@ -82,9 +82,8 @@ class RuleSetRun(RulesRun):
         total = dict.fromkeys(self.plans, 0)
         for group, sets in self._sets(showing=False):
             for ended in sets:
-                rules, numbers = group.counts(ended)
-                for rule, number in zip(rules, numbers, strict=True):
-                    total[group.names[rule]] += number
+                for name, number in zip(*group.counts(ended), strict=True):
+                    total[name] += number
         return total
 
     def _sets(self, *, showing: bool) -> Iterator[tuple[GroupRecognition, Iterator[EndedSets]]]:

@@ -1,0 +1,242 @@
+"""A set of rules over a stream without an end, which may change while events are pushed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import RLock
+from typing import TypeVar
+
+import pyarrow as pa
+
+from estero.answers.rule_answers import RuleAnswers
+from estero.answers.rule_rows import rule_schema
+from estero.arguments import checked
+from estero.errors import EsteroError, legible
+from estero.events.sources import Source
+from estero.events.streams.stream_layout import StreamLayout
+from estero.plan.plan import Plan
+from estero.recognize.increment import Turn
+from estero.recognize.intake import Intake
+from estero.recognize.rules.pushed_rules import PushedRules
+from estero.recognize.rules.rule_reading import GroupSets, RuleReading, reading_of
+from estero.recognize.source_run import time_type
+from estero.recognize.until import AFTER_ALL, Until, check_until, passed_time
+
+T = TypeVar("T")
+PlanOf = Callable[[str, object, Source], Plan]
+"""The plan of a rule for a source, by its name and its query or text; raises `QueryError`."""
+
+
+@checked
+class RuleSetRecognizer:
+    """Recognizes a set of rules over events that are pushed batch by batch (`RuleSet.recognizer` makes one).
+
+    `add`, `remove` and `replace` change the set between two pushes: the other rules keep what is open of
+    them, a new one sees the events that are pushed from then on, and positions are those of the whole stream.
+    Answers can be asked any number of questions until the next push or change. A batch that is refused
+    changes nothing. Raises ValueError for a set without rules.
+    """
+
+    def __init__(self, rules: Mapping[str, object], plan: PlanOf, layout: StreamLayout) -> None:
+        if not rules:
+            raise ValueError("a recognizer needs a rule to begin with: add one to the set")
+        self._plan = plan
+        self._layout = layout
+        self._source = layout.source()
+        self._time = time_type(self._source)
+        self._readings: list[RuleReading] = []
+        self._names: dict[str, RuleReading] = {}
+        self._turn = Turn()
+        self._thread = RLock()
+        self._listeners: list[Callable[[RuleAnswers], object]] = []
+        plans = {name: self._planned(name, query) for name, query in rules.items()}
+        for name, one in plans.items():
+            self._put(name, one)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the rules, in order."""
+        return tuple(self._names)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the common table of answers."""
+        return rule_schema(self._time)
+
+    @property
+    def position(self) -> int:
+        """The position that the next event gets."""
+        return self._intake.position
+
+    @property
+    def late(self) -> int:
+        """The number of events that came too late, of all that were pushed."""
+        return self._intake.late
+
+    @property
+    def held_back(self) -> int:
+        """The number of events that wait for earlier ones that may still come."""
+        return self._intake.held_back
+
+    @property
+    def watermark(self) -> int | None:
+        """The time before which no event is expected any more, in ticks; None where none is known."""
+        return self._intake.watermark
+
+    def late_events(self) -> pa.Table:
+        """The events of the last push that came too late, as they were pushed."""
+        return self._intake.late_events()
+
+    # ------------------------------------------------------------------------------- its rules
+
+    def add(self, name: str, query: object) -> None:
+        """Adds a rule, a query or its text, behind the others; it sees the events pushed from now on.
+
+        Raises ValueError for a name that is taken, and `QueryError`, which names the rule, for a query that
+        is wrong or does not fit the events; nothing is changed then.
+        """
+        with self._changing():
+            if name in self._names:
+                raise ValueError(f"there is a rule {name!r} already: replace it, or choose another name")
+            plan = self._planned(name, query)
+            self._turn.next()
+            self._put(name, plan)
+
+    def remove(self, name: str) -> None:
+        """Removes a rule and what is open of it; KeyError for a name that there is not."""
+        with self._changing():
+            self._check_known(name)
+            self._turn.next()
+            self._take_out(name)
+
+    def replace(self, name: str, query: object) -> None:
+        """Puts another query in the place of a rule; it sees the events pushed from now on.
+
+        Raises KeyError for a name that there is not, and `QueryError` as `add`; nothing is changed then.
+        """
+        with self._changing():
+            self._check_known(name)
+            plan = self._planned(name, query)
+            self._turn.next()
+            order = list(self._names)
+            self._take_out(name)
+            self._put(name, plan)
+            self._names = {known: self._names[known] for known in order}
+
+    # ---------------------------------------------------------------------------------- events
+
+    def push(self, events: object) -> RuleAnswers:
+        """What these events decide, of all rules; see `ContinuousRecognizer.push`."""
+        with self._changing():
+            incoming = [(reading, reading.intake.looked_at(events)) for reading in self._readings]
+            return self._answers(lambda: [one for reading, seen in incoming for one in reading.push(seen)])
+
+    def flush(self) -> RuleAnswers:
+        """Lets all events go that are held back, and gives what they decide."""
+        with self._changing():
+            return self._answers(lambda: [one for reading in self._readings for one in reading.flush()])
+
+    def advance(self, time: Until) -> RuleAnswers:
+        """What is decided as no event before `time` comes any more; see `ContinuousRecognizer.advance`."""
+        with self._changing():
+            ticks = passed_time(time, self._time)
+            return self._answers(
+                lambda: [one for reading in self._readings for one in reading.advance(ticks)]
+            )
+
+    def close(self, *, until: Until | None = None) -> RuleAnswers:
+        """As `flush`; nothing can be pushed afterwards, so that all is decided that was not.
+
+        `until` is as for `ContinuousRecognizer.close`: a time, or "end" where nothing comes any more.
+        """
+        with self._changing():
+            known = None
+            if until is not None:
+                end = isinstance(until, str) and until.lower() == "end"
+                known = AFTER_ALL if end else passed_time(until, self._time)
+                check_until(known, self._intake.greatest)
+            answers = self._answers(
+                lambda: [one for reading in self._readings for one in reading.close(known)]
+            )
+            self._turn.fail("the recognizer is closed: make a new one")
+            return answers
+
+    def on_match(self, tell: Callable[[RuleAnswers], T]) -> Callable[[RuleAnswers], T]:
+        """Has `tell` called, from now on, with answers that are not empty, before they are returned.
+
+        Returns `tell`, so it can decorate a function.
+        """
+        self._listeners.append(tell)
+        return tell
+
+    def __repr__(self) -> str:
+        shown = ", ".join(self.names[:5]) + (", …" if len(self.names) > 5 else "")
+        return legible(f"RuleSetRecognizer({self.position:,} events; {len(self.names)} rules: {shown})")
+
+    # ---------------------------------------------------------------------------------- inside
+
+    @property
+    def _intake(self) -> Intake:
+        """That of the first reading: all of them see the same events."""
+        return self._readings[0].intake
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Inside it the recognizer is this thread's; raises `EsteroError` while it is another one's."""
+        if not self._thread.acquire(blocking=False):
+            raise EsteroError(
+                "another thread is pushing to this recognizer or changing it, and events have one order: "
+                "use it from one thread, or hold a lock of your own around each call"
+            )
+        try:
+            self._turn.check_sound()
+            yield
+        finally:
+            self._thread.release()
+
+    def _answers(self, recognize: Callable[[], GroupSets]) -> RuleAnswers:
+        number = self._turn.next()
+        try:
+            with self._turn.lock:
+                for reading in self._readings:
+                    reading.let_go()
+                sets = recognize()
+        except BaseException:
+            self._turn.fail(
+                "recognition broke off in an earlier push, so that its state is not to be trusted"
+            )
+            raise
+        groups = {name: self._names[name].group_of(name) for name in self._names}
+        answers = RuleAnswers(PushedRules(groups, sets, self._time, self._turn, number))
+        if sets and self._listeners and answers:
+            for tell in self._listeners:
+                tell(answers)
+        return answers
+
+    def _planned(self, name: str, query: object) -> Plan:
+        plan = self._plan(name, query, self._source)
+        plan.refuse_endless()
+        return plan
+
+    def _put(self, name: str, plan: Plan) -> None:
+        common = reading_of(plan)
+        for reading in self._readings:
+            if reading.common == common:
+                reading.add(name, plan)
+                self._names[name] = reading
+                return
+        after: Sequence[RuleReading] = self._readings[:1]
+        own = RuleReading(name, plan, self._layout, self._source, after=after[0] if after else None)
+        self._readings.append(own)
+        self._names[name] = own
+
+    def _take_out(self, name: str) -> None:
+        reading = self._names.pop(name)
+        reading.remove(name)
+        if not reading.groups and len(self._readings) > 1:
+            self._readings.remove(reading)
+
+    def _check_known(self, name: str) -> None:
+        if name not in self._names:
+            raise KeyError(f"there is no rule {name!r}")
