@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from estero.arguments import checked
 from estero.automata.joins.q_tree import Inner, Leaf, Node
+from estero.markup.colours import PALETTE
 from estero.plots.layout import Point
-from estero.plots.picture import FAINT, INK, PALETTE, Picture, styled
+from estero.plots.picture import FAINT, INK, Picture, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
