@@ -10,11 +10,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from estero.answers.answer_columns import AnswerColumns
-from estero.answers.report import label_of
+from estero.answers.report import label_of, positions_in
 from estero.answers.shown_values import shown_values
 from estero.answers.small_timeline import Lane, SmallTimeline
 from estero.markup.colours import LabelColours
-from estero.markup.html import Html, element, joined, text
+from estero.markup.html import MOST_LETTERS, Html, element, joined, text
 from estero.markup.query_text import code
 from estero.markup.style import shown
 from estero.markup.tables import MOST_COLUMNS, Column, Dates, Row, named_values, null, share, table
@@ -27,6 +27,8 @@ _STEPS: Final = 200
 """The most rows of a funnel that are shown."""
 _ATTRIBUTES: Final = 12
 """The most attributes that are shown of an event."""
+_LINE: Final = 60
+"""The most characters of an attribute that are shown, as each event is one line."""
 
 Place = tuple[pa.RecordBatch, int]
 """A batch of an answer and a row in it."""
@@ -42,11 +44,11 @@ def answer_html(schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, most: i
         return shown(element("p", "No complex events."))
     more = len(rows) > most
     count = count if more else len(rows)
-    number = "More than " + f"{most:,}" if count is None else f"{count:,}"
-    said = element("p", element("b", number), f" complex event{'' if count == 1 else 's'}")
-    if count is None:
-        said = element("p", element("b", number), " complex events, not counted yet")
-    return shown(said, _Answer.of(schema, rows[:most]).table(), _more(most, count) if more else "")
+    answer = _Answer.of(schema, rows[:most])
+    number = f"More than {most:,}" if count is None else f"{count:,}"
+    noun = answer.one if count == 1 else answer.several
+    said = element("p", element("b", number), f" {noun}", ", not counted yet" if count is None else "")
+    return shown(said, answer.table(), _more(most, count) if more else "")
 
 
 def complex_event_html(batch: pa.RecordBatch, row: int) -> str:
@@ -167,83 +169,169 @@ class _Answer:
         return cls(schema, rows, layout, lanes, LabelColours.of(layout.labels, marked))
 
     @property
+    def one(self) -> str:
+        """The name of a row."""
+        return "complex event" if self.layout.steps is None else "partial match"
+
+    @property
+    def several(self) -> str:
+        """The name of all of them."""
+        return "complex events" if self.layout.steps is None else "partial matches"
+
+    @property
+    def order(self) -> list[tuple[int, pa.Field]]:
+        """The columns with their numbers: those of labels come last."""
+        return sorted(enumerate(self.schema), key=lambda column: label_of(column[1]) is not None)
+
+    @property
     def ends(self) -> int:
         """How many columns say where a complex event starts and ends; the timeline stands behind them."""
         return 4 if self.layout.has_time else 2
 
     def table(self) -> Html:
-        columns = [self._column(field) for field in self.schema]
-        columns.insert(self.ends, Column("timeline"))
+        """All rows, the events of each label in columns below it."""
         timeline = SmallTimeline.of(self.lanes)
+        columns = self._columns()
+        columns.insert(self.ends, Column("timeline", timeline.said))
         dates = [Dates() for _ in self.schema]
         body = []
         for place, lane in zip(self.rows, self.lanes, strict=True):
-            cells = self._row(place, dates, _EVENTS_PER_CELL, most_columns=MOST_COLUMNS)
+            cells = self._row(place, dates)
             cells.insert(self.ends, timeline.drawn(lane, self.colours))
             body.append(cells)
         return table(columns, body, named="Complex events")
 
     def alone(self) -> Html:
         """The only row, from top to bottom."""
-        cells = self._row(self.rows[0], [Dates() for _ in self.schema], _EVENTS_ALONE)
-        heads: list[object] = [
-            element("span", label, class_=self.colours.style(label))
-            if (label := label_of(field))
-            else field.name
-            for field in self.schema
-        ]
-        heads.insert(self.ends, "timeline")
-        cells.insert(self.ends, SmallTimeline.of(self.lanes).drawn(self.lanes[0], self.colours))
-        return named_values(zip(heads, cells, strict=True), named="Complex event")
+        (batch, row), start = self.rows[0], self._start(self.rows[0])
+        values: list[tuple[object, object]] = []
+        for number, field in self.order:
+            label = label_of(field)
+            if label is None:
+                cell = self._value(self.rows[0], number, Dates(), start)
+                values.append((field.name, cell))
+                continue
+            head = element("span", label, class_=self.colours.style(label))
+            events = batch.column(number)[row].values
+            if label in self.colours.places:
+                values.append((head, _events_alone(label, events, start)))
+            else:
+                values.append((head, _positions(events, _EVENTS_ALONE)))
+        timeline = SmallTimeline.of(self.lanes)
+        values.insert(self.ends, ("timeline", timeline.drawn(self.lanes[0], self.colours)))
+        return named_values(values, named="Complex event")
 
-    def _column(self, field: pa.Field) -> Column:
-        label = label_of(field)
-        if label is None:
-            return Column(field.name, kind_of(field.type))
-        return Column(label, kind_of(field.type), is_label=True, colour=self.colours.places.get(label))
+    @property
+    def _attributes(self) -> int:
+        """How many attributes are shown of the events under each label, so that all labels can be seen."""
+        labels = max(1, len(self.colours.places))
+        return min(_ATTRIBUTES, max(2, (MOST_COLUMNS - len(self.schema)) // labels - 1))
 
-    def _row(
-        self, place: Place, dates: Sequence[Dates], most: int, *, most_columns: int | None = None
-    ) -> list[object]:
+    def _columns(self) -> list[Column]:
+        columns = []
+        for _, field in self.order:
+            label, kind = label_of(field), kind_of(field.type)
+            if label is None:
+                columns.append(Column(field.name, kind))
+                continue
+            head = Column(label, kind, self.colours.style(label))
+            if label in self.colours.places:
+                columns += _event_columns(field.type.value_type, self._attributes, head)
+            else:
+                columns.append(head)
+        return columns
+
+    def _row(self, place: Place, dates: Sequence[Dates]) -> list[object]:
         """The cells of a row; times of events stand without the date on which it starts."""
         batch, row = place
-        start = shown_values(batch.column(2).slice(row, 1))[0] if self.layout.has_time else None
+        start = self._start(place)
         cells: list[object] = []
-        for number, field in enumerate(list(self.schema)[:most_columns]):
-            if label_of(field) is not None:
-                cells.append(_events(batch.column(number)[row].values, most, start))
+        for number, field in self.order:
+            label = label_of(field)
+            if label is None:
+                cells.append(self._value(place, number, dates[number], start))
                 continue
-            (value,) = shown_values(batch.column(number).slice(row, 1))
-            is_end = self.layout.has_time and number == 3
-            cells.append(_value(value, field.type, dates[number], start if is_end else None))
+            events = batch.column(number)[row].values
+            if label in self.colours.places:
+                lines = _event_cells(events, _EVENTS_PER_CELL, self._attributes, start)
+                columns = [joined(_line(cell) for cell in column) for column in zip(*lines, strict=True)]
+                width = len(_event_columns(events.type, self._attributes))
+                columns = columns or [Html("")] * width
+                if len(events) > _EVENTS_PER_CELL:
+                    more = element("div", f"… {len(events) - _EVENTS_PER_CELL:,} more", class_="quiet line")
+                    columns[0] = joined([columns[0], more])
+                cells += columns
+            else:
+                cells.append(_positions(events, _EVENTS_PER_CELL))
         return cells
 
+    def _start(self, place: Place) -> object:
+        """The time at which a row starts, to be shown."""
+        batch, row = place
+        return shown_values(batch.column(2).slice(row, 1))[0] if self.layout.has_time else None
 
-def _events(events: pa.StructArray, most: int, start: object) -> Html:
-    """The first events under a label, each with its position and attributes."""
-    kinds = {field.name: field.type for field in list(events.type)[:-1]}
-    lines = [element("div", _event(event, kinds, start)) for event in shown_values(events.slice(0, most))]
-    if len(events) > most:
-        lines.append(element("div", f"… {len(events) - most:,} more", class_="quiet"))
-    return joined(lines)
-
-
-def _event(event: dict[str, Any], kinds: Mapping[str, pa.DataType], start: object) -> Html:
-    """The position, which is the last value, then the attributes."""
-    *attributes, (_, position) = event.items()
-    parts = [element("span", f"#{position}", class_="at")]
-    for name, value in attributes[:_ATTRIBUTES]:
-        said = _value(value, kinds[name], like=start)
-        parts.append(element("span", element("i", f"{name}="), said, class_="value"))
-    if len(attributes) > _ATTRIBUTES:
-        parts.append(element("span", f"… {len(attributes) - _ATTRIBUTES} more", class_="value quiet"))
-    return joined(parts, " ")
+    def _value(self, place: Place, number: int, dates: Dates, start: object) -> Html:
+        """The cell of a column that is no label."""
+        batch, row = place
+        (value,) = shown_values(batch.column(number).slice(row, 1))
+        is_end = self.layout.has_time and number == 3
+        return _value(value, self.schema.field(number).type, dates, start if is_end else None)
 
 
-def _value(value: object, kind: pa.DataType, dates: Dates | None = None, like: object = None) -> Html:
+def _positions(events: pa.StructArray, most: int) -> Html:
+    """Where the events are, of a label under which nothing is shown that is not shown elsewhere."""
+    positions = positions_in(events.slice(0, most)).to_pylist()
+    more = f" … {len(events) - most:,} more" if len(events) > most else ""
+    return element("span", ", ".join(f"#{position}" for position in positions), more, class_="at")
+
+
+def _events_alone(label: str, events: pa.StructArray, start: object) -> Html:
+    columns = _event_columns(events.type, _ATTRIBUTES)
+    lines = _event_cells(events, _EVENTS_ALONE, _ATTRIBUTES, start)
+    more = _more(_EVENTS_ALONE, len(events)) if len(events) > _EVENTS_ALONE else ""
+    return joined([table(columns, lines, named=f"Events marked {label}"), more])
+
+
+def _event_columns(event: pa.StructType, most: int, group: Column | None = None) -> list[Column]:
+    """The position, then the first attributes."""
+    attributes = list(event)[:-1]
+    columns = [Column("#", "", group=group)]
+    columns += [Column(field.name, kind_of(field.type), group=group) for field in attributes[:most]]
+    return columns + [Column(f"… {len(attributes) - most} more", group=group)] * (len(attributes) > most)
+
+
+def _event_cells(events: pa.StructArray, most: int, attributes: int, start: object) -> list[list[Html]]:
+    """For each of the first events, its position and its first attributes."""
+    shown_events = events.slice(0, most)
+    fields = list(events.type)[:-1]
+    columns: list[list[Html]] = [
+        [element("span", f"#{position}", class_="at") for position in positions_in(shown_events).to_pylist()]
+    ]
+    known = shown_events.flatten()
+    for field, values in zip(fields[:attributes], known, strict=False):
+        columns.append([_value(value, field.type, like=start, most=_LINE) for value in shown_values(values)])
+    if len(fields) > attributes:
+        columns.append([Html("…")] * len(shown_events))
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _line(cell: Html) -> Html:
+    return element("div", cell, class_="line")
+
+
+def _value(
+    value: object,
+    kind: pa.DataType,
+    dates: Dates | None = None,
+    like: object = None,
+    *,
+    most: int = MOST_LETTERS,
+) -> Html:
     if value is None:
         return null()
-    return (dates or Dates()).shown(value, like) if pa.types.is_timestamp(kind) else text(value)
+    if pa.types.is_timestamp(kind):
+        return (dates or Dates()).shown(value, like)
+    return text(value, most=most)
 
 
 def _columns(schema: pa.Schema) -> list[Column]:

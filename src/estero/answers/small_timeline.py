@@ -17,6 +17,8 @@ from estero.markup.html import Html, element, empty_element
 WIDTH: Final = 160
 HEIGHT: Final = 18
 _RADIUS: Final = 3.5
+_TOO_SHORT: Final = 12
+"""If all complex events together are so many times as long as the longest, none can be seen well."""
 _MOST_MARKS: Final = 1_000
 """The most events of a label that are looked at: of more, as many in even distances."""
 
@@ -76,6 +78,10 @@ class Lane:
             for position, time in zip(self.ends, self.span, strict=True)
         )
 
+    def span_on(self, axis: str | None) -> tuple[int, int]:
+        """Both ends on the axis."""
+        return self.ends if axis is None or self.span is None else self.span
+
     def places(self, axis: str | None) -> Iterator[tuple[str, Ticks, Ticks]]:
         """The marked events of each label: their positions, and their places on the axis."""
         for label, positions in self.marks.items():
@@ -84,43 +90,55 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class SmallTimeline:
-    """An axis for some complex events, from the first start to the last end.
+    """An axis for some complex events.
 
-    It is one of time if an attribute is known to be the time of all events, and of positions otherwise.
+    It is one of time if an attribute is known to be the time of all events, and of positions otherwise. It
+    runs from the first start to the last end; where complex events are too short to be seen on that, from
+    the start of each of them, as long as the longest.
     """
 
     axis: str | None
-    first: int
-    last: int
+    first: int | None
+    """Where it begins; None where it begins at the start of each."""
+    length: int
 
     @classmethod
     def of(cls, lanes: Sequence[Lane]) -> SmallTimeline:
         """The axis for these complex events."""
         names = dict.fromkeys(name for lane in lanes for name in lane.times)
         axis = next((name for name in names if all(lane.has_times_in(name) for lane in lanes)), None)
-        ends = [lane.ends if axis is None or lane.span is None else lane.span for lane in lanes]
-        return cls(axis, min(first for first, _ in ends), max(last for _, last in ends))
+        ends = [lane.span_on(axis) for lane in lanes]
+        first, last = min(first for first, _ in ends), max(last for _, last in ends)
+        longest = max(last - first for first, last in ends)
+        if longest * _TOO_SHORT < last - first:
+            return cls(axis, None, longest)
+        return cls(axis, first, last - first)
+
+    @property
+    def said(self) -> str:
+        """What the axis is, in words."""
+        what = "position" if self.axis is None else "time"
+        return what if self.first is not None else f"{what} since start"
 
     def drawn(self, lane: Lane, colours: LabelColours) -> Html:
         """The complex event as SVG: a bar, and a dot for each marked event in the colour of its label."""
-        start, end = (
-            self._place(end) for end in (lane.ends if self.axis is None or lane.span is None else lane.span)
-        )
+        span = lane.span_on(self.axis)
+        first = span[0] if self.first is None else self.first
+        start, end = (self._place(tick - first) for tick in span)
         marked = lane.marked()
         dots: dict[tuple[float, str], Html] = {}
+        middle = HEIGHT / 2
         for label, positions, places in lane.places(self.axis):
             for position, place in zip(positions.tolist(), places.tolist(), strict=True):
-                x = round(self._place(place) * 2) / 2
+                x = round(self._place(place - first) * 2) / 2
                 if (x, label) not in dots and colours.shown_under(marked[position]) == label:
                     style = colours.style(label)
-                    dots[x, label] = empty_element("circle", cx=x, cy=HEIGHT / 2, r=_RADIUS, class_=style)
-        middle = HEIGHT / 2
+                    dots[x, label] = empty_element("circle", cx=x, cy=middle, r=_RADIUS, class_=style)
+        length = round(max(2.0, end - start), 1)
         return element(
             "svg",
             empty_element("rect", x=0, y=middle - 1, width=WIDTH, height=2, rx=1),
-            empty_element(
-                "rect", x=start, y=middle - 2.5, width=max(2.0, end - start), height=5, rx=2, class_="span"
-            ),
+            empty_element("rect", x=start, y=middle - 2.5, width=length, height=5, rx=2, class_="span"),
             *dots.values(),
             class_="timeline",
             viewBox=f"0 0 {WIDTH} {HEIGHT}",
@@ -130,10 +148,9 @@ class SmallTimeline:
             aria_label=f"from {lane.ends[0]} to {lane.ends[1]}",
         )
 
-    def _place(self, tick: int) -> float:
-        """Where a position or time is, from left to right."""
-        length = self.last - self.first
-        share = (tick - self.first) / length if length else 0.5
+    def _place(self, ticks: int) -> float:
+        """How far from the left something is that is so much behind the beginning."""
+        share = ticks / self.length if self.length else 0.5
         return round(_RADIUS + 1 + share * (WIDTH - 2 * _RADIUS - 2), 1)
 
 

@@ -94,7 +94,7 @@ class WhyNot:
         said = [element("p", element("b", _some(self.found, "complex event").capitalize()))]
         if self.undecided:
             said.append(element("p", self._waiting()))
-        columns = [Column("step", "i64"), Column("part"), Column("events", "i64")]
+        columns = [Column("step", is_number=True), Column("part"), Column("events", is_number=True)]
         steps = [
             [f"{number}", code(step.part), "unknown" if step.events is None else f"{step.events:,}"]
             for number, step in enumerate(self.steps, 1)

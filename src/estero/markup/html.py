@@ -27,10 +27,14 @@ def text(value: object, *, most: int = MOST_LETTERS, lines: bool = False) -> Htm
     >>> text("<b>"), text("x" * 1_000_000, most=3)
     ('&lt;b&gt;', 'xxx<span class="quiet">… 1,000,000 characters</span>')
     """
-    shown = str(value)
-    length = len(shown)
-    plain = escape(legible(shown[:most], lines=lines))
-    return Html(plain if length <= most else f'{plain}<span class="quiet">… {length:,} characters</span>')
+    said = str(value)
+    plain = Html(escape(legible(said[:most], lines=lines)))
+    return plain if len(said) <= most else Html(plain + cut_off(len(said)))
+
+
+def cut_off(length: int) -> Html:
+    """The note behind a text that is cut off: how long it is."""
+    return Html(f'<span class="quiet">… {length:,} characters</span>')
 
 
 def joined(parts: Iterable[object], between: str = "") -> Html:

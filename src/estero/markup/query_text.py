@@ -11,7 +11,7 @@ from typing import Final
 from estero.language.syntax.vocabulary import vocabulary
 from estero.language.tree.words import unquoted
 from estero.markup.colours import colour_class
-from estero.markup.html import Html, element, text
+from estero.markup.html import Html, cut_off, element, text
 
 LONGEST_LINE: Final = 90
 """A longer clause is broken at the operators that hold it together."""
@@ -119,7 +119,7 @@ def highlighted(query: str, labels: Mapping[str, int | None] | None = None, *, s
         plain = text(token.text, most=MOST_LETTERS, lines=True)
         pieces.append(element("span", plain, class_=kind) if kind else plain)
     if cut is not query:
-        pieces.append(element("span", f"… {len(query):,} characters", class_="quiet"))
+        pieces.append(cut_off(len(query)))
     return Html("".join(pieces))
 
 

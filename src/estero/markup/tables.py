@@ -3,41 +3,49 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
-from estero.markup.colours import colour_class
 from estero.markup.html import Html, element, text
 
 MOST_COLUMNS: Final = 40
 """The most columns that are shown."""
 _NUMBER: Final = re.compile(r"[iu]\d+|f\d+|decimal.*|duration.*")
 _MOMENT: Final = re.compile(r"(-?\d{1,6}-\d\d-\d\d)[ T](\d\d:\d\d.*)")
+_ZEROS: Final = re.compile(r"(?<=\.\d{3})(?:000)+|\.(?:000)+(?!\d)|(?<=\.\d{6})000")
+"""Thousandths, millionths and billionths of a second that are not there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The head of a column: its name and type; of a label also its place in the palette."""
+    """The head of a column: its name and type; for a label, the class that gives it its colour.
+
+    Neighbours with the same `group` stand below it, with a line in front of the first one.
+    """
 
     name: str
     kind: str = ""
-    is_label: bool = False
-    colour: int | None = None
+    label: str | None = None
+    group: Column | None = None
+    is_number: bool = False
+    """Whether its cells stand at the right though nothing is said of its type."""
 
     @property
     def style(self) -> str | None:
         """The class of its cells."""
         if self.kind.startswith("datetime"):
             return "time"
-        return "number" if _NUMBER.fullmatch(self.kind) else None
+        return "number" if self.is_number or _NUMBER.fullmatch(self.kind) else None
 
-    def head(self) -> Html:
-        """The cell at the top."""
-        name: object = self.name
-        if self.is_label:
-            name = element("span", self.name, class_=colour_class(self.colour))
-        return element("th", name, element("small", self.kind), scope="col", class_=self.style)
+    def head(self, *, rows: int | None = None, columns: int | None = None, style: str | None = None) -> Html:
+        """The cell at the top, over so many rows and columns."""
+        name = self.name if self.label is None else element("span", self.name, class_=self.label)
+        kind = element("small", self.kind) if self.kind else ""
+        style = style or (self.style if columns is None else None)
+        scope = "col" if columns is None else "colgroup"
+        return element("th", name, kind, scope=scope, class_=style, rowspan=rows, colspan=columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +60,49 @@ def table(columns: Sequence[Column], rows: Iterable[Row | Sequence[object]], *, 
     """A table that scrolls sideways; `named` says to those who cannot see it what it shows."""
     left_out = len(columns) - MOST_COLUMNS
     kept = columns[:MOST_COLUMNS]
-    more = [element("th", f"… {left_out:,} more", class_="quiet", scope="col")] if left_out > 0 else []
+    styles = [_joined_styles(column.style, "first" * begins) for column, begins in _begun(kept)]
     body = []
     for row in rows:
         cells, goes_on = (row.cells, row.goes_on) if isinstance(row, Row) else (row, False)
-        shown = [_cell(cell, column) for cell, column in zip(cells, kept, strict=False)]
-        shown += [element("td", "…", class_="quiet")] * bool(more)
+        shown = [
+            element("td", null() if cell is None else cell, class_=style)
+            for cell, style in zip(cells, styles, strict=False)
+        ]
+        shown += [element("td", "…", class_="quiet")] if left_out > 0 else []
         body.append(element("tr", *shown, class_="same" if goes_on else None))
-    head = element("thead", element("tr", *(column.head() for column in kept), *more))
-    whole = element("table", head, element("tbody", *body))
+    whole = element("table", element("thead", *_heads(kept, styles, left_out)), element("tbody", *body))
     return element("div", whole, class_="scroll", tabindex=0, role="region", aria_label=named)
 
 
-def _cell(cell: object, column: Column) -> Html:
-    if isinstance(cell, Html) and cell.startswith("<td"):
-        return cell
-    return element("td", null() if cell is None else cell, class_=column.style)
+def _begun(columns: Sequence[Column]) -> Iterator[tuple[Column, bool]]:
+    """The columns, and whether a group begins or ends in front of them."""
+    before: Column | None = None
+    for column in columns:
+        yield column, column.group != before
+        before = column.group
+
+
+def _heads(columns: Sequence[Column], styles: Sequence[str | None], left_out: int) -> list[Html]:
+    """The rows of the head: two where columns stand in groups."""
+    more = Column(f"… {left_out:,} more")
+    if all(column.group is None for column in columns):
+        cells = [column.head() for column in columns]
+        return [element("tr", *cells, *([more.head()] if left_out > 0 else []))]
+    upper: list[Html] = []
+    lower: list[Html] = []
+    for group, inside in groupby(zip(columns, styles, strict=True), key=lambda pair: pair[0].group):
+        pairs = list(inside)
+        if group is None:
+            upper += [column.head(rows=2, style=style) for column, style in pairs]
+        else:
+            upper.append(group.head(columns=len(pairs), style="first"))
+            lower += [column.head(style=style) for column, style in pairs]
+    upper += [more.head(rows=2)] if left_out > 0 else []
+    return [element("tr", *upper, class_="groups"), element("tr", *lower)]
+
+
+def _joined_styles(*styles: str | None) -> str | None:
+    return " ".join(filter(None, styles)) or None
 
 
 def null() -> Html:
@@ -96,6 +131,7 @@ class Dates:
         if moment is None:
             return text(time)
         date, clock = moment.groups()
+        clock = _ZEROS.sub("", clock)
         beside = None if like is None else _MOMENT.fullmatch(str(like))
         known = self._date if beside is None else beside[1]
         self._date = date
@@ -109,4 +145,4 @@ def share(part: float | None) -> Html:
         return null()
     width = 100 * min(max(part, 0.0), 1.0)
     bar = element("span", element("span", style=f"width:{width:.1f}%"), class_="share", aria_hidden="true")
-    return Html(f"{bar}{part:.1%}")
+    return Html(f"{bar}{element('span', f'{part:.1%}', class_='percent')}")

@@ -69,6 +69,6 @@ class RecognizerProgress:
         said = [named_values(rows, named="Progress")]
         if not self.steps:
             return shown(*said, element("p", "Nothing is open.", class_="quiet"))
-        columns = [Column("step", "i64"), Column("open runs", "i64")]
+        columns = [Column("step", is_number=True), Column("open runs", is_number=True)]
         steps = [[f"{step:,}", f"{number:,}"] for step, number in sorted(self.steps.items())]
         return shown(*said, table(columns, steps, named="Open runs"))
