@@ -100,7 +100,8 @@ def _broken(line: Sequence[_Token]) -> Iterator[str]:
             if piece.strip():
                 yield piece.rstrip()
             piece = _INDENT
-        between = token.upper == "BETWEEN" or (between and not joins)
+        if token.depth == 0:
+            between = token.upper == "BETWEEN" or (between and not joins)
         piece += token.text
     yield piece.rstrip()
 

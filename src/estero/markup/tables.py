@@ -14,8 +14,7 @@ MOST_COLUMNS: Final = 40
 """The most columns that are shown."""
 _NUMBER: Final = re.compile(r"[iu]\d+|f\d+|decimal.*|duration.*")
 _MOMENT: Final = re.compile(r"(-?\d{1,6}-\d\d-\d\d)[ T](\d\d:\d\d.*)")
-_ZEROS: Final = re.compile(r"(?<=\.\d{3})(?:000)+|\.(?:000)+(?!\d)|(?<=\.\d{6})000")
-"""Thousandths, millionths and billionths of a second that are not there."""
+_FRACTION: Final = re.compile(r"\.(\d+?)(?:000)*(?!\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +130,17 @@ class Dates:
         if moment is None:
             return text(time)
         date, clock = moment.groups()
-        clock = _ZEROS.sub("", clock)
+        clock = _FRACTION.sub(_thousandths, clock)
         beside = None if like is None else _MOMENT.fullmatch(str(like))
         known = self._date if beside is None else beside[1]
         self._date = date
         said = text(clock) if date == known else Html(f"{text(date)} {text(clock)}")
         return element("span", said, title=time if date == known else None)
+
+
+def _thousandths(fraction: re.Match[str]) -> str:
+    """A fraction of a second without the thousandths, millionths and billionths that are not there."""
+    return "" if fraction[1] == "000" else f".{fraction[1]}"
 
 
 def share(part: float | None) -> Html:
