@@ -10,7 +10,7 @@ from typing import Protocol
 _MEANT = frozenset(
     {"div", "style", "p", "b", "pre", "code", "span", "small", "ul", "li", "details", "summary"}
     | {"table", "thead", "tbody", "tr", "th", "td"}
-    | {"svg", "g", "rect", "circle", "polyline", "polygon", "text"}
+    | {"svg", "g", "rect", "circle", "ellipse", "polyline", "polygon", "text"}
 )
 """The elements that may be there: none that loads or runs anything."""
 

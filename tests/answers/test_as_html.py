@@ -199,7 +199,7 @@ def test_long_values_are_cut_off() -> None:
 
 
 def test_wide_events_leave_room_for_all_labels() -> None:
-    wide = {f"v{number}": [1, 2] for number in range(100)}
+    wide: dict[str, Any] = {f"v{number}": [1, 2] for number in range(100)}
     page = shown_by(answer(PAIR, stream("AB", **wide)))
     upper, lower = page.all("thead")[0].all("tr")
     assert upper.texts("span") == ["A", "a", "B", "b"]

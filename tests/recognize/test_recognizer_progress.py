@@ -86,12 +86,9 @@ def test_in_words_and_by_name() -> None:
         ["its window has passed after", "9"],
     ]
     assert steps.rows() == [["1", "1"], ["2", "1"]]
-    assert shown_by(replace(progress, steps={}, waiting=3, oldest_start=None)).texts("td") == [
-        "5",
-        "0",
-        "0",
-        "3",
-    ]
+    waiting = shown_by(replace(progress, steps={}, waiting=3, oldest_start=None))
+    assert waiting.texts("td") == ["5", "0", "0", "3"]
+    assert waiting.texts("p") == ["Nothing is open."]
 
 
 def test_what_waits_for_a_deadline() -> None:

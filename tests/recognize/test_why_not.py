@@ -154,11 +154,13 @@ def test_the_reasons_as_rows_and_in_a_notebook() -> None:
     ]
     page = shown_by(said)
     assert page.texts("b") == ["No complex event"]
-    assert page.rows() == [["1", "c", "4"]]
-    assert page.texts("p")[1] == "Waited for c: 4 events come to it, none satisfies all its conditions"
+    assert page.all("table") == []
+    assert page.texts("p")[1] == (
+        "Waited for c FILTER c.v > 100: 4 events come to it, none satisfies all its conditions"
+    )
     assert page.texts("li") == ["c.v > 100 rejects 4; nearest: c.v is 80 (event 8)"]
     assert page.texts("code")[-1] == "c.v > 100"
-    assert page.texts("span", "digits") == ["100"]
+    assert page.texts("span", "digits") == ["100", "100"]
 
 
 def test_a_notebook_shows_what_the_lines_say() -> None:
@@ -172,7 +174,7 @@ def test_a_notebook_shows_what_the_lines_say() -> None:
         reasons=[
             Reason("type", "<b>", 0),
             Reason("order", "a ; b", 0),
-            Reason("window", "WITHIN 5 EVENTS", 7),
+            Reason("window", "WITHIN 5 EVENTS", 7, "nearest: too long by 2 EVENTS"),
         ],
         unanswered=["a.v > 5"],
     )

@@ -1,15 +1,17 @@
-"""An automaton as a part of a page: SVG in the style of what is around it."""
+"""Automata and q-trees as parts of a page: SVG in the style of what is around it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from estero.automata.joins.q_tree import Leaf, Node
 from estero.markup.html import Html, element, empty_element, joined
 from estero.plots.drawing import RADIUS, ArcText, Drawing
 from estero.plots.layout import Arc, Point
+from estero.plots.q_tree import place_nodes
 
 if TYPE_CHECKING:
     from estero.automata.cea import CEA
@@ -38,6 +40,15 @@ def automaton_drawn(cea: CEA) -> Html:
         picture.draw_state(drawing.places.states[state], state, cea)
     legend = [element("li", line) for line in drawing.legend]
     return element("div", picture.svg(), element("ul", *legend) if legend else "", class_="picture")
+
+
+def q_tree_drawn(tree: Node, atoms: Sequence[str]) -> Html:
+    """The q-tree of a join, from the top down; `atoms` are their texts by number."""
+    places: dict[int, Point] = {}
+    place_nodes(tree, atoms, 0.0, 0.0, places)
+    picture = _Picture()
+    picture.draw_node(tree, atoms, places)
+    return element("div", picture.svg(), class_="picture")
 
 
 @dataclass(slots=True)
@@ -81,6 +92,27 @@ class _Picture:
         self.states.append(_text(x, y, str(state), "state"))
         kind = ", initial" * is_initial + ", accepting" * is_final
         self.said.append(f"State {state}{kind}.")
+
+    def draw_node(self, node: Node, atoms: Sequence[str], places: Mapping[int, Point]) -> str:
+        """Draws a node and all below it; returns what it is called."""
+        x, y = _placed(places[id(node)])
+        if isinstance(node, Leaf):
+            atom = atoms[node.atom]
+            self._reach(x, y, len(atom) * _LETTER / 2 + 4, _LINE)
+            self.texts.append(_text(x, y, atom, None))
+            return atom
+        below = [self.draw_node(child, atoms, places) for child in node.children]
+        for child in node.children:
+            end = _placed(places[id(child)])
+            self.arcs.append(empty_element("polyline", points=_written([(x, y), end])))
+        width = max(12.0, len(node.variable) * _LETTER / 2 + 7)
+        self._reach(x, y, width + 4, 16)
+        self.states.append(
+            empty_element("ellipse", cx=_rounded(x), cy=_rounded(y), rx=_rounded(width), ry="12.0")
+        )
+        self.states.append(_text(x, y, node.variable, "state"))
+        self.said.append(f"Below {node.variable}: {'; '.join(below)}.")
+        return node.variable
 
     def svg(self) -> Html:
         xs, ys = zip(*self.corners, strict=True)

@@ -101,12 +101,10 @@ class Explanation:
 
     def _picture(self) -> Html:
         """The automaton, or the q-tree of a join, as a page shows it."""
-        from estero.markup.html import Html, element
-        from estero.plots.inline import automaton_drawn
+        from estero.plots.inline import automaton_drawn, q_tree_drawn
 
-        if isinstance(self.plan.drawn, CEA):
-            return automaton_drawn(self.plan.drawn)
-        return element("div", Html(_without_prolog(self.svg())), class_="picture")
+        drawn = self.plan.drawn
+        return automaton_drawn(drawn) if isinstance(drawn, CEA) else q_tree_drawn(drawn.tree, drawn.atoms)
 
 
 def _folded(title: str, content: Html, *, is_open: bool) -> Html:
@@ -114,11 +112,6 @@ def _folded(title: str, content: Html, *, is_open: bool) -> Html:
     from estero.markup.html import element
 
     return element("details", element("summary", title), content, open="" if is_open else None)
-
-
-def _without_prolog(svg: str) -> str:
-    """The picture as an element of a page."""
-    return svg[svg.index("<svg") :]
 
 
 def plan_lines(plan: Plan, tasks: str | None = None) -> Iterator[str]:
