@@ -56,9 +56,9 @@ def test_an_answer_is_a_table_with_types_labels_and_timelines() -> None:
     ]
     assert lower.texts("th") == ["#", "kindstr", "tdatetime[μs, UTC]", "vi64"] * 2
     first, second = page.rows()
-    assert first[:5] == ["0", "1", "2024-01-01 23:59:50+00:00", "23:59:54+00:00", ""]
-    assert first[5:] == ["#0", "#0", "A", "23:59:50+00:00", "1", "#1", "#1", "B", "23:59:54+00:00", "2"]
-    assert second[2:4] == ["23:59:58+00:00", "2024-01-02 00:00:02+00:00"]
+    assert first[:5] == ["0", "1", "2024-01-01 23:59:50+00:00", "23:59:54", ""]
+    assert first[5:] == ["#0", "#0", "A", "23:59:50", "1", "#1", "#1", "B", "23:59:54", "2"]
+    assert second[2:4] == ["23:59:58", "2024-01-02 00:00:02"]
     assert second[9] == "null"
     (start, *_) = page.all("tbody")[0].all("td")
     assert start.classes == ["number"]
@@ -140,8 +140,8 @@ def test_a_complex_event_stands_from_top_to_bottom() -> None:
     names = [row[0] for row in page.rows()]
     assert names == ["start", "end", "start_time", "end_time", "timeline", "k", "first", "a", "b"]
     assert [table.rows() for table in page.all("div", "scroll")][1:] == [
-        [["#0", "A", "23:59:50+00:00", "1", "1"]],
-        [["#1", "B", "23:59:54+00:00", "2", "1"], ["#2", "B", "23:59:58+00:00", "3", "1"]],
+        [["#0", "A", "23:59:50", "1", "1"]],
+        [["#1", "B", "23:59:54", "2", "1"], ["#2", "B", "23:59:58", "3", "1"]],
     ]
     assert dots(page) == [[(4.5, "c0"), (80.0, "c1"), (155.5, "c1")]]
 

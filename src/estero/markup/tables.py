@@ -13,7 +13,7 @@ from estero.markup.html import Html, element, text
 MOST_COLUMNS: Final = 40
 """The most columns that are shown."""
 _NUMBER: Final = re.compile(r"[iu]\d+|f\d+|decimal.*|duration.*")
-_MOMENT: Final = re.compile(r"(-?\d{1,6}-\d\d-\d\d)[ T](\d\d:\d\d.*)")
+_MOMENT: Final = re.compile(r"(-?\d{1,6}-\d\d-\d\d)[ T](\d\d:\d\d(?::[\d.]+)?)(Z|[+-][\d:]+)?")
 _FRACTION: Final = re.compile(r"\.(\d+?)(?:000)*(?!\d)")
 
 
@@ -117,25 +117,26 @@ def named_values(rows: Iterable[tuple[object, object]], *, named: str) -> Html:
 
 
 class Dates:
-    """Times of one column from top to bottom: a date stands where it differs from the one before."""
+    """Times of one column from top to bottom: date and offset stand where they differ from those before."""
 
     def __init__(self) -> None:
-        self._date = ""
+        self._date, self._offset = "", ""
 
     def shown(self, time: object, like: object = None) -> Html:
-        """The time; without its date if that is the date of the time before, or of `like`."""
+        """The time, without the date and the offset of the time before; or of `like`, if that is given."""
         if time is None:
             return null()
         moment = _MOMENT.fullmatch(str(time))
         if moment is None:
             return text(time)
-        date, clock = moment.groups()
-        clock = _FRACTION.sub(_thousandths, clock)
+        date, clock, offset = (part or "" for part in moment.groups())
         beside = None if like is None else _MOMENT.fullmatch(str(like))
-        known = self._date if beside is None else beside[1]
-        self._date = date
-        said = text(clock) if date == known else Html(f"{text(date)} {text(clock)}")
-        return element("span", said, title=time if date == known else None)
+        known = (self._date, self._offset) if beside is None else (beside[1], beside[3] or "")
+        self._date, self._offset = date, offset
+        said = "" if date == known[0] else f"{date} "
+        said += _FRACTION.sub(_thousandths, clock)
+        said += "" if offset == known[1] else offset
+        return element("span", said, title=time if (date, offset) == known else None)
 
 
 def _thousandths(fraction: re.Match[str]) -> str:
