@@ -70,7 +70,7 @@ def table(columns: Sequence[Column], rows: Iterable[Row | Sequence[object]], *, 
         shown += [element("td", "…", class_="quiet")] if left_out > 0 else []
         body.append(element("tr", *shown, class_="same" if goes_on else None))
     whole = element("table", element("thead", *_heads(kept, styles, left_out)), element("tbody", *body))
-    return element("div", whole, class_="scroll", tabindex=0, role="region", aria_label=named)
+    return element("div", whole, class_="scroll", tabindex=0, role="group", aria_label=named)
 
 
 def _begun(columns: Sequence[Column]) -> Iterator[tuple[Column, bool]]:
@@ -113,7 +113,7 @@ def named_values(rows: Iterable[tuple[object, object]], *, named: str) -> Html:
     """A table of two columns, a name and what it has."""
     body = [element("tr", element("th", name, scope="row"), element("td", value)) for name, value in rows]
     whole = element("table", element("tbody", *body), class_="names")
-    return element("div", whole, class_="scroll", tabindex=0, role="region", aria_label=named)
+    return element("div", whole, class_="scroll", tabindex=0, role="group", aria_label=named)
 
 
 class Dates:

@@ -178,8 +178,8 @@ def label_types(pattern: Pattern) -> dict[str, tuple[EventType, ...]]:
 def labels_together(pattern: Pattern) -> list[list[str]]:
     """For each type of events that `pattern` marks, where it stands: the labels that it gives them.
 
-    >>> from estero.language.tree.pattern import As, EventType, Sequence
-    >>> labels_together(As(Sequence((As(EventType("A"), "x"), EventType("B"))), "all"))
+    >>> from estero.language.tree.pattern import As, Disjunction, EventType
+    >>> labels_together(As(Disjunction((As(EventType("A"), "x"), EventType("B"))), "all"))
     [['A', 'x', 'all'], ['B', 'all']]
     """
     match pattern:
