@@ -127,6 +127,7 @@ def test_partial_matches_say_how_far_they_came() -> None:
     partials = answer("SELECT * WHERE A AS a ; B AS b WITHIN 3 EVENTS", stream("AXXXB")).partials()
     page = shown_by(partials)
     assert page.texts("p") == ["1 partial match"]
+    assert shown_by(partials.limit(0)).text == "No partial matches."
     heads = [str(head.children[0]) for head in page.all("thead")[0].all("th")]
     assert page.rows()[0][heads.index("steps")] == "1"
 
@@ -174,6 +175,15 @@ def test_a_funnel_has_bars_and_names_a_partition_once() -> None:
         *("width:100.0%", "width:100.0%", "width:100.0%", "width:0.0%"),
     ]
     assert page.texts("span", "keyword") == ["AS"] * 4
+
+
+def test_of_a_long_funnel_the_first_rows_are_shown() -> None:
+    events = stream("A" * 150, apart=0.01, k=list(range(150)))
+    both = pa.concat_tables([events, stream("AB", k=[0, 0])])
+    funnel = answer("SELECT * WHERE A AS a ; B AS b PARTITION BY [k] WITHIN 1 HOUR", both)
+    page = shown_by(funnel.funnel(by_partition=True))
+    assert len(page.rows()) == 200
+    assert page.texts("p") == ["… 100 more"]
 
 
 @given(st.text(), st.text("<>&\"'`\x1b\n-", min_size=1), st.text('a<">', min_size=1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from estero.answers.answer_columns import AnswerColumns
 from estero.answers.report import label_of, positions_in
-from estero.answers.shown_values import shown_values
+from estero.answers.shown_values import shown_rows, shown_values
 from estero.answers.small_timeline import Lane, SmallTimeline
 from estero.markup.colours import LabelColours
 from estero.markup.html import MOST_LETTERS, Html, element, joined, text
@@ -41,7 +41,8 @@ def answer_html(schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, most: i
     """
     rows = list(islice(((batch, row) for batch in batches for row in range(batch.num_rows)), most + 1))
     if not rows:
-        return shown(element("p", "No complex events."))
+        is_whole = AnswerColumns.of(schema).steps is None
+        return shown(element("p", "No complex events." if is_whole else "No partial matches."))
     more = len(rows) > most
     count = count if more else len(rows)
     answer = _Answer.of(schema, rows[:most])
@@ -87,11 +88,10 @@ def table_html(schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, most: in
     return shown(said, body, _more(most, count) if count > most else "")
 
 
-def funnel_html(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows of a funnel, with bars for shares; the values of a partition stand at its first step."""
-    kept, cut = rows[:_STEPS], len(rows) - _STEPS
-    body = []
-    for row in kept:
+def funnel_html(funnel: pa.Table) -> str:
+    """The first rows of a funnel, with bars for shares; the values of a partition stand at its first step."""
+    schema, body = funnel.schema, []
+    for row in (row for batch in funnel.slice(0, _STEPS).to_batches() for row in shown_rows(batch)):
         goes_on = row["step"] > 1
         keys = list(row)[: list(row).index("step")]
         cells: list[object] = [
@@ -103,7 +103,7 @@ def funnel_html(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> str:
             cells.append(Html("") if wait is None else f"{wait:.3g}" if isinstance(wait, float) else wait)
         body.append(Row(cells, goes_on=goes_on and bool(keys)))
     columns = [Column(field.name, kind_of(field.type)) for field in schema]
-    more = element("p", f"… {cut:,} more", class_="quiet") if cut > 0 else ""
+    more = _more(_STEPS, funnel.num_rows) if funnel.num_rows > _STEPS else ""
     return shown(table(columns, body, named="Funnel"), more)
 
 

@@ -60,7 +60,7 @@ class Funnel:
     def _repr_html_(self) -> str:
         from estero.answers.as_html import funnel_html  # for notebooks only
 
-        return funnel_html(self._table.schema, _rows(self._table))
+        return funnel_html(self._table)
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:
