@@ -15,6 +15,7 @@ from estero.events.database import Database
 from estero.events.prepared_statements import executed
 from estero.recognize.set_reader import SetReader
 from estero.testing import events
+from notebooks import shown_by
 
 STREAM = events("A(k=1)@0s B(k=1)@1s A(k=2)@2s B(k=2)@3s C@4s")
 TEXT = "SELECT * WHERE A AS a ; B AS b WITHIN 1 MINUTE"
@@ -94,12 +95,16 @@ def test_a_recognizer_is_of_one_thread_at_a_time(ask: Callable[[Any], Any], part
 def test_a_recognizer_is_shown_as_busy_where_another_thread_pushes(partials: bool) -> None:
     recognizer = estero.query(TEXT).recognizer(STREAM.schema, type="type", time="time", partials=partials)
     shown: list[str] = []
+    pages: list[Any] = []
     recognizer.on_match(lambda _: shown.append(in_another_thread(lambda: repr(recognizer))))
+    recognizer.on_match(lambda _: pages.append(in_another_thread(lambda: shown_by(recognizer))))
     recognizer.on_match(lambda _: shown.append(repr(recognizer)))
     recognizer.push(STREAM)
     name = "PartialsRecognizer" if partials else "ContinuousRecognizer"
     assert shown[0].startswith(f"{name}(busy in another thread)\nSELECT")
     assert shown[1].startswith(f"{name}(5 events, ")
+    assert [page.rows() for page in pages] == [[["events", "busy in another thread"]]]
+    assert pages[0].texts("pre")[0].startswith("SELECT")
 
 
 def test_the_answer_of_a_push_is_read_in_another_thread_while_it_is_told() -> None:

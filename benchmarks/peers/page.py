@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.peers.engines import ENGINES, Engine
 from benchmarks.peers.queries import QUERIES, Query, Unsaid
-from estero.plots.picture import FAINT, GRID, INK, PALETTE, Picture, styled
+from estero.markup.colours import PALETTE
+from estero.plots.picture import FAINT, GRID, INK, Picture, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,7 +19,8 @@ import pyarrow as pa
 import estero
 from estero.language.syntax.parser import parse_query
 from estero.language.tree.selection import label_types
-from estero.plots.picture import FAINT, GRID, INK, PALETTE, SHADE
+from estero.markup.colours import PALETTE
+from estero.plots.picture import FAINT, GRID, INK, SHADE
 from estero.reference.queries import ComplexEvent
 
 HERE = Path(__file__).resolve().parent

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from estero.studio.vocabulary import vocabulary
+from estero.language.syntax.vocabulary import vocabulary
 
 FILE = Path(__file__).with_name("ceql.tmLanguage.json")
 _SCOPES = {

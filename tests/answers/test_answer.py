@@ -20,6 +20,7 @@ from estero.answers.answer import Answer
 from estero.answers.report import answer_schema
 from estero.engine.walk.share import Share
 from estero.language.tree.selection import Shown
+from notebooks import shown_by
 
 EVENTS = pa.schema(
     {"__position": pa.int64(), "__time": pa.int64(), "name": pa.string(), "price": pa.float64()}
@@ -374,11 +375,17 @@ def test_an_interrupted_write_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 def test_a_notebook_shows_the_first_ten(answer: Answer) -> None:
-    html = answer._repr_html_()
-    assert html.startswith("<table><thead><tr><th>start</th><th>end</th>")
-    assert "#1, name=QQQ, price=0.5<br>#2" in html
-    assert "… 2 more" in html
-    assert html.count("<tr>") == 7
-    assert Answer(run()).limit(0)._repr_html_() == "<p>No complex events.</p>"
-    many = Answer(FakeRun(pa.RecordBatch.from_pylist(rows() * 2, schema=run().schema)))
-    assert "The first 10; there are more." in many._repr_html_()
+    page = shown_by(answer)
+    assert page.texts("th")[:2] == ["starti64", "endi64"]
+    assert page.texts("p") == ["6 complex events"]
+    assert [row[-3] for row in page.rows()[:4]][::3] == ["#1#2#3#4", "#4#5#6#7… 2 more"]
+    assert len(page.rows()) == 6
+    assert shown_by(Answer(run()).limit(0)).text == "No complex events."
+
+
+def test_a_notebook_reads_what_it_shows_and_one_more() -> None:
+    many = FakeRun(pa.RecordBatch.from_pylist(rows() * 2, schema=run().schema))
+    page = shown_by(Answer(many))
+    assert page.texts("p") == ["More than 10 complex events, not counted yet", "… more"]
+    assert len(page.rows()) == 10
+    assert many.asked == ["tables 11"]

@@ -18,6 +18,7 @@ from estero.language.tree.query import QueryTree
 from estero.reference.queries import Event
 from estero.testing import events
 from laws.evaluators import planned
+from notebooks import shown_by
 from strategies.patterns import queries, streams, to_table
 
 STREAM = events("A(k=1, v=2.5)@0s B(k=1, s=x)@1s B(k=2)@2s A(k=2)@3s B(k=1)@4s")
@@ -116,22 +117,21 @@ def test_a_limit_is_not_negative() -> None:
 def test_notebooks_show_rows_and_complex_events_with_nothing_of_them_read_as_html() -> None:
     stream = events("A(v='<b>')@0s").append_column("w", pa.array([None], pa.int64()))
     found = estero.query('SELECT * WHERE A AS "<i>"').run(stream, type="type", time="time")
-    html = found.rows()._repr_html_()
-    assert html.startswith("<table><thead><tr><th>match</th><th>label</th>")
-    assert "<td>&lt;i&gt;</td>" in html
-    assert "&lt;b&gt;" in html
-    assert "<td></td>" in html
-    shown = found[0]._repr_html_()
-    assert "<td>&lt;i&gt;</td><td>#0, " in shown
-    assert "<b>" not in shown + html
-    query = estero.query('SELECT * WHERE A+ AS "<i>"')
-    assert query._repr_html_().startswith("<pre>SELECT * WHERE A+ AS &quot;&lt;i&gt;&quot;</pre><p>A+ may")
+    page = shown_by(found.rows())
+    assert page.texts("th")[:2] == ["matchi64", "labelstr"]
+    assert [row[1] for row in page.rows()] == ["A", "<i>"]
+    assert {"<b>", "null"} <= set(page.rows()[0])
+    assert "<i>" in shown_by(found[0]).texts("th")
+    assert "<b>" in shown_by(found[0]).texts("td")
+    query = shown_by(estero.query('SELECT * WHERE A+ AS "<i>"'))
+    assert query.texts("pre") == ['SELECT *\nWHERE A+ AS "<i>"']
+    assert query.texts("li")[0].startswith("A+ may")
 
 
 def test_long_rows_say_that_there_are_more() -> None:
-    html = answer("SELECT * WHERE (A OR B)+ AS x").rows()._repr_html_()
-    assert html.count("<tr>") == 21
-    assert html.endswith("<p>The first 20; there are more.</p>")
+    page = shown_by(answer("SELECT * WHERE (A OR B)+ AS x").rows())
+    assert len(page.rows()) == 20
+    assert page.texts("p") == ["… more"]
 
 
 def test_dicts_are_complex_events() -> None:

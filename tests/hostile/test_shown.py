@@ -14,6 +14,7 @@ import estero
 from estero.answers.shown_values import held_by_python, shown_values
 from estero.cli.terminal import table_of
 from estero.errors import legible
+from notebooks import shown_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +71,7 @@ def test_times_after_the_year_9999_are_counted_kept_written_and_shown() -> None:
     assert repr(answer[0]) == "ComplexEvent(0–1, 1970-01-01 00:00:00 – 10000-01-01T00:00:00, a=[0], b=[1])"
     assert json.loads(lines_of(answer))["end_time"] == "10000-01-01T00:00:00"
     assert "10000-01-01T00:00:00" in on_a_terminal(answer)
-    assert "10000-01-01T00:00:00" in answer._repr_html_()
+    assert "10000-01-01 00:00:00" in shown_by(answer).text
     for kind in ("parquet", "arrow", "csv"):
         answer.write(io.BytesIO(), format=kind)
 
@@ -160,7 +161,7 @@ def test_an_attribute_called_position_keeps_its_name() -> None:
     assert complex_event["b"] == [{"kind": "B", "t": 2, "position": 80, "position_": 1}]
     assert complex_event.positions == {"a": (0,), "b": (1,)}
     assert "B 2 80 @1" in on_a_terminal(answer)
-    assert "#1, kind=B, t=2, position=80" in answer._repr_html_()
+    assert shown_by(answer).rows()[0][-4:] == ["#1", "B", "2", "80"]
     out = io.BytesIO()
     answer.write(out, format="jsonl", positions=True)
     assert json.loads(out.getvalue())["labels"] == {"a": [0], "b": [1]}

@@ -23,7 +23,11 @@ from estero.engine.library import PLATFORMS, TABLE, library_names
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LIBRARIES = PurePosixPath("estero/engine/libraries")
-TABLES = {"estero/language/syntax/ceql.json", "estero/language/syntax/conjunctive.json"}
+DATA = {
+    "estero/language/syntax/ceql.json",
+    "estero/language/syntax/conjunctive.json",
+    "estero/markup/notebook.css",
+}
 
 TAGS = {
     "linux-x86_64": {"manylinux_2_17_x86_64", "manylinux2014_x86_64", "musllinux_1_1_x86_64"},
@@ -93,7 +97,7 @@ def _read_wheel(wheel: Path, platform: str, into: Path) -> None:
     with zipfile.ZipFile(wheel) as files:
         names = {name for name in files.namelist() if PurePosixPath(name).parent == LIBRARIES}
         assert {PurePosixPath(name).name for name in names} == {TABLE, *library_names(platform).values()}
-        assert set(files.namelist()) >= TABLES
+        assert set(files.namelist()) >= DATA
         assert not [name for name in files.namelist() if not name.startswith("estero")]
         (said,) = (name for name in files.namelist() if name.endswith(".dist-info/WHEEL"))
         lines = set(files.read(said).decode().splitlines())

@@ -12,6 +12,7 @@ from estero.automata.joins.q_tree import q_tree
 from estero.language.syntax.parser import parse_conjunctive
 from estero.plan.plan import Layout
 from estero.plots.q_tree import plot_q_tree
+from notebooks import shown_by
 
 TEXT = "Q(x, y) <- T(x), S(x, y), R(x, y)"
 STREAM = pa.table(
@@ -85,7 +86,9 @@ def test_it_is_explained_without_events() -> None:
     assert "window: at most 10 MINUTES from start to end; memory follows it" in str(explained)
     assert "O(log w) per event with w events in the window" in str(explained)
     assert explained.svg().startswith("<?xml")
-    assert "<svg" in explained._repr_html_()
+    (picture,) = shown_by(explained).all("svg", "automaton")
+    assert picture.texts("text") == ["T(x)", "S(x, y)", "R(x, y)", "y", "x"]
+    assert picture.attributes["aria-label"] == "Below y: S(x, y); R(x, y). Below x: T(x); y."
 
 
 def test_a_q_tree_has_a_picture_of_the_same_bytes_each_time() -> None:

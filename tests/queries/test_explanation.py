@@ -16,7 +16,9 @@ import pytest
 
 import estero
 from estero.automata.cea import CEA
+from estero.errors import legible
 from estero.queries.explanation import Explanation
+from notebooks import shown_by
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,10 +106,38 @@ def test_the_picture_is_well_formed_and_has_the_labels(text: str) -> None:
 
 
 def test_a_notebook_gets_text_and_picture() -> None:
-    html = explained(ALONE[0])._repr_html_()
-    assert "<h4>Filters</h4>" in html
-    assert "BUY[price &gt; 10]" in html
-    assert html.endswith("</svg>\n")
+    explanation = explained(ALONE[0])
+    page = shown_by(explanation)
+    titles = [title for title, _ in explanation.sections()]
+    assert page.texts("summary") == [*titles, "Picture"]
+    assert ["open" in part.attributes for part in page.all("details")] == [
+        *(title in ("Query", "Picture") for title in page.texts("summary")),
+    ]
+    bodies = dict(zip(titles, page.texts("pre"), strict=True))
+    for title, body in explanation.sections():
+        assert bodies[title].split() == legible(body, lines=True).split()
+    assert "BUY[price > 10]" in bodies["Predicates (one bit each)"]
+    (picture,) = page.all("svg", "automaton")
+    assert {"0", "1"} <= set(picture.texts("text", "state"))
+    assert "• BUY" in " ".join(picture.texts("text", "mark"))
+    assert "From 0 to 1: " in picture.attributes["aria-label"]
+
+
+def test_an_automaton_in_a_notebook_is_drawn_and_written() -> None:
+    automaton = estero.query("SELECT * WHERE A AS a ; B AS b WITHIN 5 EVENTS").automaton()
+    page = shown_by(automaton)
+    assert page.texts("p") == [f"CEA with {len(automaton.states)} states"]
+    assert page.texts("pre") == [str(automaton)]
+    (picture,) = page.all("svg", "automaton")
+    assert picture.texts("text", "state") == list(automaton.states)
+    assert len(picture.all("circle")) == len(automaton.states) + len(automaton.final)
+
+
+def test_an_automaton_with_too_many_states_is_written_only() -> None:
+    sequence = " ; ".join(f"A AS x{number}" for number in range(130))
+    page = shown_by(estero.query(f"SELECT * WHERE {sequence}").automaton())
+    assert page.all("svg") == []
+    assert "131 states are too many to be drawn." in page.texts("p")
 
 
 def classified_by_duckdb(text: str) -> pa.Table:

@@ -15,6 +15,7 @@ import pytest
 
 import estero
 from estero import DataError, EsteroWarning, LimitExceeded, QueryError
+from notebooks import shown_by
 
 TIDE = pa.table(
     {
@@ -299,6 +300,17 @@ def test_results_are_frames_and_have_a_schema() -> None:
     assert isinstance(result.to_pandas(), pd.DataFrame)
     assert result.to_polars().equals(pl.DataFrame({"n": [10]}))
     assert repr(result) == "<SqlResult of 1 MATCH_RECOGNIZE>"
+
+
+def test_a_notebook_shows_the_first_rows_of_a_result() -> None:
+    every = "PARTITION BY gauge ORDER BY hour MEASURES last(hour) AS h PATTERN (a) DEFINE a AS TRUE"
+    result = estero.sql(f"SELECT h, h AS again, '<i>' AS t FROM tide MATCH_RECOGNIZE ({every})", tide=TIDE)
+    page = shown_by(result)
+    assert page.texts("p") == [f"{TIDE.num_rows} rows"]
+    assert page.texts("th") == ["hi64", "againi64", "tstr"]
+    assert [row[0] for row in page.rows()] == [str(hour) for hour in result.to_arrow()["h"].to_pylist()]
+    long = shown_by(estero.sql("SELECT * FROM range(25) AS t (n)"))
+    assert (len(long.rows()), long.texts("p")) == (10, ["25 rows", "… 15 more"])
 
 
 # --------------------------------------------------------------------------------- names and types

@@ -15,6 +15,7 @@ import pytest
 import estero
 from estero.answers.answer import Answer
 from estero.errors import DataError
+from notebooks import shown_by
 from recognize.continuous import QUERY, ROWS, SCHEMA, begun, row, spans, table
 
 # ------------------------------------------------------------------------------------ what it takes
@@ -416,7 +417,12 @@ def test_a_recognizer_shows_up_to_when_events_are_known(*, partials: bool) -> No
     first, _ = repr(recognizer).split("\n")
     assert first.startswith(type(recognizer).__name__ + "(1 events, ")
     assert first.endswith(" late, known up to 2024-01-01 00:00:05)")
-    assert recognizer._repr_html_().startswith(f"<pre>{first}\nSELECT * WHERE a ; b")
+    page = shown_by(recognizer)
+    assert page.texts("b") == [type(recognizer).__name__]
+    assert page.rows() == [
+        *(["events", "1"], ["held back", "0"], ["late", "0"], ["known up to", "2024-01-01 00:00:05"]),
+    ]
+    assert page.texts("pre") == ["SELECT *\nWHERE a ; b\nWITHIN 1 HOURS"]
     recognizer.push(pa.table({"kind": ["a"], "t": pa.array([1 << 60], pa.timestamp("us"))}))
     assert "known up to 1152921504606846976 us since 1970" in repr(recognizer)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from estero.errors import EsteroError
 from estero.language.tree.query import QueryTree
 from estero.testing import events
 from laws.test_restart_laws import MOST, SIZES
+from notebooks import shown_by
 from recognize.test_levels import sequences
 from strategies.patterns import TABLE, streams, to_table
 
@@ -75,7 +77,18 @@ def test_in_words_and_by_name() -> None:
         "the oldest start is event 0, at 1970-01-01 00:00:00; its window has passed after 9",
     ]
     assert progress.to_dict()["steps"] == {1: 1, 2: 1}
-    assert progress._repr_html_() == f"<pre>{progress}</pre>"
+    numbers, steps = shown_by(progress).all("div", "scroll")
+    assert numbers.rows() == [
+        ["events read", "5"],
+        ["held back", "0"],
+        ["late", "0"],
+        ["oldest start", "event 0, at 1970-01-01 00:00:00"],
+        ["its window has passed after", "9"],
+    ]
+    assert steps.rows() == [["1", "1"], ["2", "1"]]
+    waiting = shown_by(replace(progress, steps={}, waiting=3, oldest_start=None))
+    assert waiting.texts("td") == ["5", "0", "0", "3"]
+    assert waiting.texts("p") == ["Nothing is open."]
 
 
 def test_what_waits_for_a_deadline() -> None:

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 
 import estero
-from estero.answers.why_not import WhyNot
+from estero.answers.why_not import Reason, Step, WhyNot
 from estero.recognize.budget import Budget
 from estero.recognize.in_process import InProcessRun
 from estero.recognize.why_not import WhyNotSearch
 from estero.testing import events
+from notebooks import shown_by
 
 STREAM = (
     "a(k=1,v=1)@0s b(k=1,v=5)@5s x(k=1)@6s c(k=1,v=59.8)@7s c(k=2,v=70)@8s "
@@ -151,7 +152,38 @@ def test_the_reasons_as_rows_and_in_a_notebook() -> None:
             "nearest": "nearest: c.v is 80 (event 8)",
         }
     ]
-    assert said._repr_html_() == f"<pre>{str(said).replace('>', '&gt;')}</pre>"
+    page = shown_by(said)
+    assert page.texts("b") == ["No complex event"]
+    assert page.all("table") == []
+    assert page.texts("p")[1] == (
+        "Waited for c FILTER c.v > 100: 4 events come to it, none satisfies all its conditions"
+    )
+    assert page.texts("li") == ["c.v > 100 rejects 4; nearest: c.v is 80 (event 8)"]
+    assert page.texts("code")[-1] == "c.v > 100"
+    assert page.texts("span", "digits") == ["100", "100"]
+
+
+def test_a_notebook_shows_what_the_lines_say() -> None:
+    said = WhyNot(
+        found=None,
+        undecided=2,
+        steps=[Step("a", 3), Step("b", None)],
+        waited_for="b",
+        came=0,
+        passed=None,
+        reasons=[
+            Reason("type", "<b>", 0),
+            Reason("order", "a ; b", 0),
+            Reason("window", "WITHIN 5 EVENTS", 7, "nearest: too long by 2 EVENTS"),
+        ],
+        unanswered=["a.v > 5"],
+    )
+    page = shown_by(said)
+    assert page.rows() == [["1", "a", "3"], ["2", "b", "unknown"]]
+    spoken = [line.strip().casefold() for line in said.lines()]
+    for text in [*page.texts("p"), *page.texts("li")]:
+        assert text.casefold() in spoken
+    assert len(page.all("p")) + len(page.all("li")) + len(page.rows()) == len(spoken)
 
 
 def test_a_sample_bounds_what_is_looked_at() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from estero import demo
 from estero.language.syntax.parser import parser
+from estero.language.syntax.vocabulary import vocabulary
 from estero.language.tree.words import KEYWORDS
 from estero.studio.examples import EXAMPLES
-from estero.studio.vocabulary import vocabulary
 from repository import REPOSITORY
 
 SCRIPT = REPOSITORY / "studio" / "vscode" / "grammar.py"

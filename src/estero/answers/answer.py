@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, overload
 
 import pyarrow as pa
 
-from estero.answers.complex_event import AnswerColumns, ComplexEvent, complex_events, preview
+from estero.answers.answer_columns import AnswerColumns
+from estero.answers.complex_event import ComplexEvent, complex_events
 from estero.answers.funnel import Funnel
 from estero.answers.in_memory import OBJECTS_TO_ARROW, check_polars, pandas_of, polars_of, within
 from estero.answers.rows import Rows
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 SKIPPED_BY_READING = 100_000
 """A slice that begins no later reads and drops what is before it; one further on goes by the counts."""
+
+_PREVIEWED = 10
+"""The complex events that a notebook shows."""
 
 
 @dataclass(slots=True)
@@ -320,7 +324,13 @@ class Answer:
         return legible(f"Answer({', '.join(self.schema.names)}; {size})\n{self._run.query}", lines=True)
 
     def _repr_html_(self) -> str:
-        return preview(self.limit(11), shown=10)
+        from estero.answers.as_html import answer_html  # for notebooks only
+
+        known = self._picked is not None or self._whole.total is not None
+        first = self.limit(_PREVIEWED + 1)
+        return answer_html(
+            self.schema, first.batches(), most=_PREVIEWED, count=self.count() if known else None
+        )
 
     def _held(self, asked: str, factor: int = 1) -> pa.Table:
         """All batches, whose conversion takes `factor` times the memory of Arrow's own."""

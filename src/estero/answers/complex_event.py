@@ -1,75 +1,18 @@
-"""The rows of an answer as objects, as iteration gives them, and as an HTML table for notebooks."""
+"""The rows of an answer as objects, as iteration gives them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from html import escape
-from itertools import islice
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
-from estero.answers.report import (
-    COMPLETE,
-    DECIDED_KEY,
-    EXPIRED_TIME,
-    PARTIAL_KEY,
-    STEPS,
-    SUPPRESSED_KEY,
-    label_of,
-    measure_of,
-    positions_in,
-)
-from estero.answers.shown_values import BEYOND_PYTHON, not_held, shown_rows, shown_values
+from estero.answers.answer_columns import AnswerColumns
+from estero.answers.report import positions_in
+from estero.answers.shown_values import BEYOND_PYTHON, not_held, shown_values
 from estero.errors import legible
 
 Events = list[dict[str, Any]]
-
-_EVENTS_PER_CELL = 4
-"""The most events that a cell of a notebook's table shows."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerColumns:
-    """Where the columns of an answer are: labels and partition columns by name, in order."""
-
-    labels: Mapping[str, int]
-    partition: Mapping[str, int]
-    has_time: bool
-    suppressed: int | None = None
-    decided_time: int | None = None
-    steps: int | None = None
-    expired_time: int | None = None
-    complete: int | None = None
-    measures: Mapping[str, int] = field(default_factory=dict)
-
-    @staticmethod
-    def of(schema: pa.Schema) -> AnswerColumns:
-        """The columns of an answer with this schema."""
-        labels = {label: i for i, field in enumerate(schema) if (label := label_of(field)) is not None}
-        has_time = "start_time" in schema.names and schema.get_field_index("start_time") == 2
-        first = 4 if has_time else 2
-        measures = {name: i for i, field in enumerate(schema) if (name := measure_of(field)) is not None}
-        left_out = [i for i, field in enumerate(schema) if SUPPRESSED_KEY in (field.metadata or {})]
-        decided = [i for i, field in enumerate(schema) if DECIDED_KEY in (field.metadata or {})]
-        partial = {(field.metadata or {}).get(PARTIAL_KEY, b"").decode(): i for i, field in enumerate(schema)}
-        came = [partial.get(STEPS), partial.get(EXPIRED_TIME), partial.get(COMPLETE)]
-        others = {*labels.values(), *left_out, *decided, *came, *measures.values()}
-        partition = {field.name: i for i, field in enumerate(schema) if i >= first and i not in others}
-        single = [next(iter(left_out), None), next(iter(decided), None), *came]
-        suppressed, decided_time, steps, expired, complete = single
-        return AnswerColumns(
-            labels,
-            partition,
-            has_time,
-            suppressed,
-            decided_time,
-            steps,
-            expired,
-            complete,
-            measures,
-        )
 
 
 class ComplexEvent:
@@ -184,11 +127,9 @@ class ComplexEvent:
         return legible(f"ComplexEvent({', '.join(parts)})")
 
     def _repr_html_(self) -> str:
-        places = [
-            _cells([legible(name), legible(str(value))], "td") for name, value in self.places_shown().items()
-        ]
-        marked = [_cells([legible(label), _events(self.events_shown(label))], "td") for label in self.labels]
-        return f"<table><tbody>{''.join([*places, *marked])}</tbody></table>"
+        from estero.answers.as_html import complex_event_html  # for notebooks only
+
+        return complex_event_html(self._batch, self._row)
 
     def places_shown(self) -> dict[str, Any]:
         """Start and end, times, the values of the partition and of SELECT, to be shown (`shown_values`)."""
@@ -219,54 +160,6 @@ def complex_events(batch: pa.RecordBatch, layout: AnswerColumns) -> Iterator[Com
     starts, ends = batch.column(0).to_pylist(), batch.column(1).to_pylist()
     for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
         yield ComplexEvent(batch, row, layout, start, end)
-
-
-def preview(complex_events: Iterable[ComplexEvent], *, shown: int) -> str:
-    """The first `shown` complex events as an HTML table; it reads one more to say whether there are more."""
-    first = list(islice(complex_events, shown + 1))
-    if not first:
-        return "<p>No complex events.</p>"
-    header = map(legible, [*first[0].places_shown(), *first[0].labels])
-    rows = "".join(map(_row, first[:shown]))
-    note = f"<p>The first {shown}; there are more.</p>" if len(first) > shown else ""
-    return f"<table><thead>{_cells(header, 'th')}</thead><tbody>{rows}</tbody></table>{note}"
-
-
-def table_preview(names: Iterable[str], batches: Iterable[pa.RecordBatch], *, shown: int) -> str:
-    """The first `shown` rows of a table as an HTML table, and whether there are more of them."""
-    rows = list(islice((row for batch in batches for row in shown_rows(batch)), shown + 1))
-    body = "".join(_cells([legible(_value(value)) for value in row.values()], "td") for row in rows[:shown])
-    note = f"<p>The first {shown}; there are more.</p>" if len(rows) > shown else ""
-    return f"<table><thead>{_cells(map(legible, names), 'th')}</thead><tbody>{body}</tbody></table>{note}"
-
-
-def _value(value: Any) -> str:
-    return "" if value is None else str(value)
-
-
-def _row(complex_event: ComplexEvent) -> str:
-    values = [legible(str(value)) for value in complex_event.places_shown().values()]
-    return _cells(
-        [*values, *(_events(complex_event.events_shown(label)) for label in complex_event.labels)], "td"
-    )
-
-
-def _events(events: Events) -> str:
-    lines = [_event(event) for event in events[:_EVENTS_PER_CELL]]
-    if len(events) > _EVENTS_PER_CELL:
-        lines.append(f"… {len(events) - _EVENTS_PER_CELL} more")
-    return "\n".join(lines)
-
-
-def _event(event: dict[str, Any]) -> str:
-    """The position, which is the last value, then the attributes."""
-    *attributes, (_, position) = event.items()
-    return ", ".join([f"#{position}", *(legible(f"{name}={value}") for name, value in attributes)])
-
-
-def _cells(texts: Iterable[str], tag: str) -> str:
-    cells = "".join(f"<{tag}>{escape(text).replace(chr(10), '<br>')}</{tag}>" for text in texts)
-    return f"<tr>{cells}</tr>"
 
 
 def _shortened(positions: tuple[int, ...]) -> str:

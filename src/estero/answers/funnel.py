@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -60,10 +58,9 @@ class Funnel:
         return legible("\n".join(form.format(*row).rstrip() for row in rows), lines=True)
 
     def _repr_html_(self) -> str:
-        rows = [[*map(_shown, row.values())] for row in _rows(self._table)]
-        body = "".join(f"<tr>{_cells(row, 'td')}</tr>" for row in rows)
-        header = _cells(self._table.column_names, "th")
-        return f"<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
+        from estero.answers.as_html import funnel_html  # for notebooks only
+
+        return funnel_html(self._table)
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -75,7 +72,3 @@ def _shown(value: object) -> str:
     if value is None:
         return ""
     return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def _cells(texts: Iterable[str], tag: str) -> str:
-    return "".join(f"<{tag}>{escape(legible(text))}</{tag}>" for text in texts)

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from estero.answers.complex_event import table_preview
 from estero.answers.in_memory import OBJECTS_TO_ARROW, check_polars, pandas_of, polars_of, within
 from estero.answers.report import (
     DECIDED_KEY,
@@ -229,7 +228,10 @@ class Rows:
         return legible(f"Rows({', '.join(self.schema.names)})\n{self._answer!r}", lines=True)
 
     def _repr_html_(self) -> str:
-        return table_preview(self.schema.names, self.limit(_PREVIEWED + 1).batches(), shown=_PREVIEWED)
+        from estero.answers.as_html import rows_html  # for notebooks only
+
+        labels = (label for label, _ in self._layout.labels)
+        return rows_html(self.schema, labels, self.limit(_PREVIEWED + 1).batches(), most=_PREVIEWED)
 
     def _held(self, asked: str, factor: int = 1) -> pa.Table:
         count = self._answer.quick_count if self._most is None else None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from html import escape
-from typing import Any
+from typing import Any, Final
 
 from estero.errors import legible
 
@@ -67,22 +66,19 @@ class WhyNot:
         """The explanation, line by line."""
         said = [f"{_some(self.found, 'complex event')}"]
         if self.undecided:
-            said.append(f"{self.undecided:,} more wait for a deadline: until= says how far events are known")
+            said.append(self._waiting())
         width = max((len(step.part) for step in self.steps), default=0)
         said += [
             f"step {number}  {step.part:<{width}}  {_some(step.events, 'event')}"
             for number, step in enumerate(self.steps, 1)
         ]
-        came = f"{_some(self.came, 'event')} {'comes' if self.came in (0, 1) else 'come'} to it"
-        if self.came and self.passed is not None:
-            came += f", {_satisfying(self.passed)} all its conditions"
-        said.append(f"waited for {self.waited_for}: {came}")
+        said.append(f"waited for {self.waited_for}: {self._came()}")
         said += [
-            f"  {_in_words(reason)}{'; ' if reason.nearest else ''}{reason.nearest}"
+            f"  {''.join(_around(reason))}{'; ' if reason.nearest else ''}{reason.nearest}"
             for reason in self.reasons
         ]
         if self.unanswered:
-            said.append("not looked at to the end, as it takes longer than seconds= allows:")
+            said.append(_UNANSWERED)
             said += [f"  {unread}" for unread in self.unanswered]
         return [legible(line) for line in said]
 
@@ -90,7 +86,43 @@ class WhyNot:
         return "\n".join(self.lines())
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        from estero.markup.html import element
+        from estero.markup.query_text import code
+        from estero.markup.style import shown
+        from estero.markup.tables import Column, table
+
+        said = [element("p", element("b", _some(self.found, "complex event").capitalize()))]
+        if self.undecided:
+            said.append(element("p", self._waiting()))
+        columns = [Column("step", is_number=True), Column("part"), Column("events", is_number=True)]
+        steps = [
+            [f"{number}", code(step.part), "unknown" if step.events is None else f"{step.events:,}"]
+            for number, step in enumerate(self.steps, 1)
+        ]
+        said += [table(columns, steps, named="How far the sequence comes")] if steps else []
+        said.append(element("p", "Waited for ", code(self.waited_for), f": {self._came()}"))
+        reasons = []
+        for reason in self.reasons:
+            before, condition, behind = _around(reason)
+            nearest = element("span", f"; {reason.nearest}", class_="quiet") if reason.nearest else ""
+            reasons.append(element("li", before, code(condition), behind, nearest))
+        said += [element("ul", *reasons)] if reasons else []
+        if self.unanswered:
+            unread = (element("li", code(condition)) for condition in self.unanswered)
+            said += [element("p", _UNANSWERED.capitalize()), element("ul", *unread)]
+        return shown(*said)
+
+    def _waiting(self) -> str:
+        return f"{self.undecided:,} more wait for a deadline: until= says how far events are known"
+
+    def _came(self) -> str:
+        came = f"{_some(self.came, 'event')} {'comes' if self.came in (0, 1) else 'come'} to it"
+        if self.came and self.passed is not None:
+            came += f", {_satisfying(self.passed)} all its conditions"
+        return came
+
+
+_UNANSWERED: Final = "not looked at to the end, as it takes longer than seconds= allows:"
 
 
 def _some(number: int | None, noun: str) -> str:
@@ -103,15 +135,16 @@ def _satisfying(number: int) -> str:
     return f"{f'{number:,}' if number else 'none'} {'satisfies' if number in (0, 1) else 'satisfy'}"
 
 
-def _in_words(reason: Reason) -> str:
+def _around(reason: Reason) -> tuple[str, str, str]:
+    """The reason in words: what stands before its condition, the condition, and what stands behind it."""
     match reason.kind:
         case "type":
-            return f"there are no events of type {reason.condition}"
+            return "there are no events of type ", reason.condition, ""
         case "order":
-            return f"no events come as {reason.condition}, even without the conditions"
+            return "no events come as ", reason.condition, ", even without the conditions"
         case "condition":
-            return f"{reason.condition} rejects {reason.events:,}"
+            return "", reason.condition, f" rejects {reason.events:,}"
         case "choice":
-            return f"{reason.condition} leaves out all of these"
+            return "", reason.condition, " leaves out all of these"
         case _:
-            return f"without {reason.condition}: {reason.events:,} more"
+            return "without ", reason.condition, f": {reason.events:,} more"

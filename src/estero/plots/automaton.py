@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from estero.arguments import checked
+from estero.markup.colours import PALETTE
 from estero.plots.drawing import LETTER, LINE, LOOP, RADIUS, ArcText, Drawing, width_of
 from estero.plots.layout import Arc, Layout, Point
-from estero.plots.picture import FAINT, INK, PALETTE, Picture, styled
+from estero.plots.picture import FAINT, INK, Picture, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from estero.answers.shown_values import shown_rows
 from estero.arguments import checked
 from estero.errors import legible
-from estero.plots.picture import FAINT, INK, PALETTE, SHADE, WIDTH, Picture, styled
+from estero.markup.colours import PALETTE
+from estero.plots.picture import FAINT, INK, SHADE, WIDTH, Picture, styled
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 INK, FAINT, GRID, SHADE, BAR = "#22262e", "#8a919e", "#e4e7ec", "#f5f6f8", "#c3c9d3"
 WIDTH = 9.6
 """Inches that a picture is wide, unless what it shows says otherwise."""
-PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#5c6b73")
-"""Okabe and Ito's colours, which readers with any colour vision can distinguish, and two more."""
 
 _STYLE: Any = {
     "svg.hashsalt": "estero",

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from estero.arguments import checked
 from estero.automata.joins.q_tree import Inner, Leaf, Node
+from estero.markup.colours import PALETTE
 from estero.plots.layout import Point
-from estero.plots.picture import FAINT, INK, PALETTE, Picture, styled
+from estero.plots.picture import FAINT, INK, Picture, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +26,7 @@ def plot_q_tree(tree: Node, atoms: Sequence[str]) -> Picture:
     from matplotlib.figure import Figure
 
     places: dict[int, Point] = {}
-    width = _place(tree, atoms, 0.0, 0.0, places)
+    width = place_nodes(tree, atoms, 0.0, 0.0, places)
     depth = max(-y for _, y in places.values())
     with styled():
         figure = Figure(figsize=(max(1.0, width) + 2 * MARGIN, depth + 2 * MARGIN))
@@ -37,15 +38,15 @@ def plot_q_tree(tree: Node, atoms: Sequence[str]) -> Picture:
     return Picture(figure)
 
 
-def _place(node: Node, atoms: Sequence[str], left: float, y: float, places: dict[int, Point]) -> float:
-    """Places a node and all below it, and returns their width together."""
+def place_nodes(node: Node, atoms: Sequence[str], left: float, y: float, places: dict[int, Point]) -> float:
+    """Places a node and all below it, in inches, by their identity; returns their width together."""
     if isinstance(node, Leaf):
         width = len(atoms[node.atom]) * LETTER
         places[id(node)] = left + width / 2, y
         return width
     right = left
     for child in node.children:
-        right += _place(child, atoms, right, y - LEVEL, places) + GAP
+        right += place_nodes(child, atoms, right, y - LEVEL, places) + GAP
     right -= GAP
     first, last = (places[id(child)][0] for child in (node.children[0], node.children[-1]))
     places[id(node)] = (first + last) / 2, y

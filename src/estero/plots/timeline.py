@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from estero.arguments import checked
 from estero.errors import legible
-from estero.plots.picture import BAR, FAINT, GRID, INK, PALETTE, SHADE, WIDTH, Picture, drawable, styled
+from estero.markup.colours import PALETTE, most_specific
+from estero.plots.picture import BAR, FAINT, GRID, INK, SHADE, WIDTH, Picture, drawable, styled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,7 +136,7 @@ def _timeline(shown: Sequence[ShownEvent], axis: str | None) -> _Timeline:
             ", ".join(map(str, complex_event.partition.values())),
             place.get(complex_event.start, complex_event.start),
             place.get(complex_event.end, complex_event.end),
-            tuple((place.get(p, p), _most_specific(labels, frequency)) for p, labels in events.items()),
+            tuple((place.get(p, p), most_specific(labels, frequency)) for p, labels in events.items()),
         )
         for complex_event, events in zip(shown, marked, strict=True)
     ]
@@ -153,11 +154,6 @@ def _marked(complex_event: ShownEvent) -> dict[int, list[str]]:
         for position in positions:
             marked.setdefault(position, []).append(label)
     return marked
-
-
-def _most_specific(labels: Sequence[str], frequency: Mapping[str, int]) -> str:
-    """The label that marks the fewest events; of equals the last, which is the outermost name given."""
-    return min(reversed(labels), key=lambda label: frequency[label])
 
 
 def _times(shown: Sequence[ShownEvent]) -> dict[int, float] | None:

@@ -12,7 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.arguments import checked
-from estero.plots.picture import FAINT, GRID, INK, PALETTE, WIDTH, Picture, drawable, styled
+from estero.markup.colours import PALETTE
+from estero.plots.picture import FAINT, GRID, INK, WIDTH, Picture, drawable, styled
 from estero.plots.timeline import MARKERS, ShownAnswer, ShownEvent, scaled
 
 if TYPE_CHECKING:

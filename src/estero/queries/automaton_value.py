@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from estero.automata.cea import CEA
 from estero.automata.chain import Chain
@@ -28,6 +27,9 @@ if TYPE_CHECKING:
     from estero.theory.as_given import Given
 
 Clauses = tuple[tuple[str, object], ...]
+
+_MOST_LETTERS: Final = 100_000
+"""The most characters of its text that a notebook shows."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,16 @@ class Automaton:
         ).svg()
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>{self.svg()}"
+        from estero.markup.html import element, text
+        from estero.markup.style import shown
+        from estero.plots.inline import automaton_drawn
+
+        machine = self.machine
+        drawn = automaton_drawn(machine if isinstance(machine, CEA) else skeleton(machine, comparing=True))
+        states = len(self.states)
+        head = element("p", element("b", self.kind), f" with {states:,} state{'' if states == 1 else 's'}")
+        lines = element("pre", text(str(self), most=_MOST_LETTERS, lines=True))
+        return shown(head, drawn, element("details", element("summary", "Transitions"), lines, open=""))
 
 
 def _of_labels(residual: Residual) -> Node | None:

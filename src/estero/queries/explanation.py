@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from estero.automata.cea import CEA, FIRST, EventPredicate
 from estero.errors import legible
@@ -14,6 +15,12 @@ from estero.plan.plan import Plan
 from estero.plan.reach import reach_in_words
 from estero.queries.automaton_value import Automaton
 from estero.queries.candidates import many_candidates
+
+if TYPE_CHECKING:
+    from estero.markup.html import Html
+
+_MOST_LETTERS: Final = 100_000
+"""The most characters of a section that a notebook shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +80,38 @@ class Explanation:
         return plot_q_tree(drawn.tree, drawn.atoms).svg()
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from estero.markup.colours import LabelColours
+        from estero.markup.html import element, text
+        from estero.markup.query_text import highlighted, in_lines
+        from estero.markup.style import shown
 
-        texts = "".join(
-            f"<h4>{escape(title)}</h4><pre>{escape(body)}</pre>" for title, body in self.sections()
-        )
-        return f"{texts}{self.svg()}"
+        places = LabelColours.of_query(self.plan.tree).places
+        parts: list[Html] = []
+        for title, body in self.sections():
+            if title == "Query":
+                said = highlighted(in_lines(body), places)
+            elif title == "Filters" or title.startswith("Predicates"):
+                said = highlighted(body, places)
+            elif title.startswith("Classification"):
+                said = highlighted(body, sql=True)
+            else:
+                said = text(body, most=_MOST_LETTERS, lines=True)
+            parts.append(_folded(title, element("pre", said), is_open=not parts))
+        return shown(*parts, _folded("Picture", self._picture(), is_open=True))
+
+    def _picture(self) -> Html:
+        """The automaton, or the q-tree of a join, as a page shows it."""
+        from estero.plots.inline import automaton_drawn, q_tree_drawn
+
+        drawn = self.plan.drawn
+        return automaton_drawn(drawn) if isinstance(drawn, CEA) else q_tree_drawn(drawn.tree, drawn.atoms)
+
+
+def _folded(title: str, content: Html, *, is_open: bool) -> Html:
+    """A section that is shown, or can be."""
+    from estero.markup.html import element
+
+    return element("details", element("summary", title), content, open="" if is_open else None)
 
 
 def plan_lines(plan: Plan, tasks: str | None = None) -> Iterator[str]:

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from estero.arguments import checked
-from estero.errors import LimitExceeded, QueryError, legible, warn
+from estero.errors import LimitExceeded, QueryError, warn
 from estero.events.scan import Scan
 from estero.language.builder.queries import Built
 from estero.language.check.notes import notes
@@ -78,10 +78,15 @@ class Query:
         return f"estero.{self.statement.made_by}({str(self)!r})"
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from estero.markup.colours import LabelColours
+        from estero.markup.html import element
+        from estero.markup.query_text import highlighted, in_lines
+        from estero.markup.style import shown
 
-        notes = "".join(f"<p>{escape(legible(note))}</p>" for note in self.notes())
-        return f"<pre>{escape(legible(str(self), lines=True))}</pre>{notes}"
+        colours = LabelColours.of_query(self.tree)
+        notes = [element("li", note) for note in self.notes()]
+        query = element("pre", highlighted(in_lines(str(self)), colours.places))
+        return shown(query, *([element("ul", *notes)] if notes else []))
 
     def __eq__(self, other: object) -> bool:
         return self.statement == other.statement if isinstance(other, Query) else NotImplemented

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+_PREVIEWED: Final = 10
+"""The rows that a notebook shows."""
+
+
 @checked
 def sql(text: str, /, *, connection: Connection | None = None, **tables: object) -> SqlResult:
     """The lazy result of a statement, in which MATCH_RECOGNIZE may stand behind any table or subquery.
@@ -109,6 +113,12 @@ class SqlResult:
 
     def __repr__(self) -> str:
         return f"<SqlResult of {len(self._clauses)} MATCH_RECOGNIZE>"
+
+    def _repr_html_(self) -> str:
+        from estero.answers.as_html import table_html  # for notebooks only
+
+        table = self._table
+        return table_html(table.schema, table.to_batches(), most=_PREVIEWED, count=table.num_rows)
 
     @cached_property
     def _table(self) -> pa.Table:

@@ -94,8 +94,12 @@ class Intake:
     @property
     def known(self) -> str:
         """Up to when events are known, behind a comma; empty before the first one, and without a time."""
-        time = self.shown_time(self._held.watermark)
-        return "" if time is None else f", known up to {time}"
+        return "" if self.known_time is None else f", known up to {self.known_time}"
+
+    @property
+    def known_time(self) -> Any:
+        """Up to when events are known, as answers show it; None before the first one, and without a time."""
+        return self.shown_time(self._held.watermark)
 
     def shown_time(self, ticks: int | None) -> Any:
         """A time as answers show it; None where there is none."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 
@@ -56,4 +55,20 @@ class RecognizerProgress:
         return "\n".join(said)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        from estero.markup.html import element
+        from estero.markup.style import shown
+        from estero.markup.tables import Column, named_values, table
+
+        numbers = {"events read": self.position, "held back": self.held_back, "late": self.late}
+        rows: list[tuple[str, object]] = [(name, f"{number:,}") for name, number in numbers.items()]
+        rows += [("wait for a deadline", f"{self.waiting:,}")] if self.waiting else []
+        if self.oldest_start is not None:
+            time = "" if self.oldest_time is None else f", at {self.oldest_time}"
+            rows.append(("oldest start", f"event {self.oldest_start}{time}"))
+            rows += [] if self.expires is None else [("its window has passed after", self.expires)]
+        said = [named_values(rows, named="Progress")]
+        if not self.steps:
+            return shown(*said, element("p", "Nothing is open.", class_="quiet"))
+        columns = [Column("step", is_number=True), Column("open runs", is_number=True)]
+        steps = [[f"{step:,}", f"{number:,}"] for step, number in sorted(self.steps.items())]
+        return shown(*said, table(columns, steps, named="Open runs"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from html import escape
 from threading import RLock
 from typing import Any, ClassVar, TypeVar
 
@@ -182,7 +181,24 @@ class StreamRecognizer(ABC):
         return legible(f"{type(self).__name__}({numbers})\n{self._plan.text}", lines=True)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(legible(repr(self), lines=True))}</pre>"
+        from estero.markup.colours import LabelColours
+        from estero.markup.html import element
+        from estero.markup.query_text import highlighted, in_lines
+        from estero.markup.style import shown
+        from estero.markup.tables import named_values
+
+        rows: list[tuple[str, object]] = []
+        try:
+            with self._by_one_thread():
+                intake = self._intake
+                numbers = {"events": intake.position, "held back": intake.held_back, "late": intake.late}
+                rows += [(name, f"{number:,}") for name, number in numbers.items()]
+                rows += [("known up to", intake.known_time)] if intake.known_time is not None else []
+        except EsteroError:
+            rows.append(("events", "busy in another thread"))
+        head = element("p", element("b", type(self).__name__))
+        query = highlighted(in_lines(self._plan.text), LabelColours.of_query(self._plan.tree).places)
+        return shown(head, named_values(rows, named=type(self).__name__), element("pre", query))
 
     @contextmanager
     def _by_one_thread(self) -> Iterator[None]:

@@ -10,11 +10,11 @@ from typing import Any, Final
 from estero.language.syntax.clauses import clause_at_end, unclosed
 from estero.language.syntax.parser import accepted_at_end
 from estero.language.syntax.recover import read
+from estero.language.syntax.vocabulary import vocabulary
 from estero.language.tree.functions import AGGREGATES, SCALAR_FUNCTIONS, SET_PREDICATES
 from estero.language.tree.schema import Schema
 from estero.language.tree.selection import label_types
 from estero.language.tree.words import KEYWORDS, is_keyword, quoted
-from estero.studio.vocabulary import vocabulary
 
 _WORD: Final = re.compile(r"[^\W\d]\w*$|\$\w*$")
 _NAMED: Final = re.compile(r"([^\W\d]\w*)\s*[+*]?\s+AS\s+([^\W\d]\w*)", re.IGNORECASE)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from estero.errors import EsteroError, EsteroWarning, LimitExceeded, QueryError, legible
 from estero.events.scan import Scan
+from estero.language.syntax.vocabulary import vocabulary
 from estero.language.tree.names import some
 from estero.queries.parameters import value_in
 from estero.queries.query import Query
@@ -22,7 +23,6 @@ from estero.studio.fixes import fixes_of
 from estero.studio.offsets import from_browser, span_in_browser, to_browser
 from estero.studio.shown import row_of, shown
 from estero.studio.stream import Stream
-from estero.studio.vocabulary import vocabulary
 from estero.studio.without import without
 
 if TYPE_CHECKING:

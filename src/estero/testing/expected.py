@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from estero.answers.complex_event import AnswerColumns
+from estero.answers.answer_columns import AnswerColumns
 from estero.answers.shown_values import ShownDuration
 from estero.errors import DataError
 from estero.language.tree.names import some

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from estero.answers.complex_event import AnswerColumns
+from estero.answers.answer_columns import AnswerColumns
 from estero.answers.report import positions_in
 from estero.events.scan import Scan
 from estero.queries.query import Query

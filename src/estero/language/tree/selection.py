@@ -175,6 +175,26 @@ def label_types(pattern: Pattern) -> dict[str, tuple[EventType, ...]]:
             return _merged(item for child in marking(pattern) for item in label_types(child).items())
 
 
+def labels_together(pattern: Pattern) -> list[list[str]]:
+    """For each type of events that `pattern` marks, where it stands: the labels that it gives them.
+
+    >>> from estero.language.tree.pattern import As, Disjunction, EventType
+    >>> labels_together(As(Disjunction((As(EventType("A"), "x"), EventType("B"))), "all"))
+    [['A', 'x', 'all'], ['B', 'all']]
+    """
+    match pattern:
+        case EventType(name=name):
+            return [[name]]
+        case Keep(pattern=inner, labels=labels):
+            return [[label for label in group if label in labels] for group in labels_together(inner)]
+        case As(pattern=inner, variable=variable):
+            return [[*group, variable] for group in labels_together(inner)]
+        case Rename(pattern=inner, old=old, new=new):
+            return [[new if label == old else label for label in group] for group in labels_together(inner)]
+        case _:
+            return [group for child in marking(pattern) for group in labels_together(child)]
+
+
 def _merged(groups: Iterable[tuple[str, tuple[EventType, ...]]]) -> dict[str, tuple[EventType, ...]]:
     types: dict[str, tuple[EventType, ...]] = {}
     for label, group in groups:

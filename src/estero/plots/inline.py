@@ -1,0 +1,162 @@
+"""Automata and q-trees as parts of a page: SVG in the style of what is around it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from estero.automata.joins.q_tree import Leaf, Node
+from estero.markup.html import Html, element, empty_element, joined
+from estero.plots.drawing import RADIUS, ArcText, Drawing
+from estero.plots.layout import Arc, Point
+from estero.plots.q_tree import place_nodes
+
+if TYPE_CHECKING:
+    from estero.automata.cea import CEA
+
+MOST_STATES: Final = 120
+"""The most states that are drawn: of more, nothing is seen."""
+_INCH: Final = 72
+_LINE: Final = 14
+_LETTER: Final = 6.3
+_MARGIN: Final = 6
+_HEAD: Final = 8
+"""The length of an arrow's head."""
+_STEP: Final = 8
+"""Every eighth point of an arc is drawn: a smooth line needs no more."""
+
+
+def automaton_drawn(cea: CEA) -> Html:
+    """The automaton, left to right, and below it what is too long for an arc; or that it is too large."""
+    if cea.states > MOST_STATES:
+        return element("p", f"{cea.states:,} states are too many to be drawn.", class_="quiet")
+    drawing = Drawing.of(cea)
+    picture = _Picture()
+    for arc, lines in drawing.texts.items():
+        picture.draw_arc(drawing, arc, lines)
+    for state in sorted(drawing.places.states):
+        picture.draw_state(drawing.places.states[state], state, cea)
+    legend = [element("li", line) for line in drawing.legend]
+    return element("div", picture.svg(), element("ul", *legend) if legend else "", class_="picture")
+
+
+def q_tree_drawn(tree: Node, atoms: Sequence[str]) -> Html:
+    """The q-tree of a join, from the top down; `atoms` are their texts by number."""
+    places: dict[int, Point] = {}
+    place_nodes(tree, atoms, 0.0, 0.0, places)
+    picture = _Picture()
+    picture.draw_node(tree, atoms, places)
+    return element("div", picture.svg(), class_="picture")
+
+
+@dataclass(slots=True)
+class _Picture:
+    """What is drawn until now, one layer above the other, and the box around it."""
+
+    arcs: list[Html] = field(default_factory=list)
+    texts: list[Html] = field(default_factory=list)
+    states: list[Html] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    corners: list[Point] = field(default_factory=list)
+
+    def draw_arc(self, drawing: Drawing, arc: Arc, lines: Sequence[ArcText]) -> None:
+        points = drawing.bare(arc)
+        points = [_placed(point) for point in [*points[:-1:_STEP], points[-1]]]
+        faint = drawing.unmarked(arc)
+        self._draw_arrow(points, faint=faint)
+        x, y = _placed(drawing.labels[arc])
+        width = max(len(line.text) for line in lines) * _LETTER + 8
+        self._reach(x, y, width / 2, len(lines) * _LINE / 2 + 4)
+        level = arc[0] != arc[1] and abs(points[-1][1] - points[0][1]) < _HEAD
+        for number, line in enumerate(lines):
+            apart = number - (len(lines) - 1) / 2
+            beside = 0.0  # a level line runs between two texts, or below a single one
+            if level:
+                beside = -9.0 if len(lines) % 2 else math.copysign(2.5, apart)
+            style = "mark" if line.marking else "faint" if line.faint else None
+            self.texts.append(_text(x, y + apart * _LINE + beside, line.text, style))
+        spoken = ", ".join(line.text.replace("•", "marks") for line in lines)
+        self.said.append(f"From {arc[0]} to {arc[1]}: {spoken}.")
+
+    def draw_state(self, place: Point, state: int, cea: CEA) -> None:
+        x, y = _placed(place)
+        radius = RADIUS * _INCH
+        is_initial, is_final = state in cea.initial, state in cea.final
+        self._reach(x, y, radius + (34 if is_initial else 6), radius + 6)
+        if is_initial:
+            self._draw_arrow([(x - radius - 26, y), (x - radius - 1, y)], faint=False)
+        for inside in (0, 3.5) if is_final else (0,):
+            self.states.append(empty_element("circle", cx=_rounded(x), cy=_rounded(y), r=radius - inside))
+        self.states.append(_text(x, y, str(state), "state"))
+        kind = ", initial" * is_initial + ", accepting" * is_final
+        self.said.append(f"State {state}{kind}.")
+
+    def draw_node(self, node: Node, atoms: Sequence[str], places: Mapping[int, Point]) -> str:
+        """Draws a node and all below it; returns what it is called."""
+        x, y = _placed(places[id(node)])
+        if isinstance(node, Leaf):
+            atom = atoms[node.atom]
+            self._reach(x, y, len(atom) * _LETTER / 2 + 4, _LINE)
+            self.texts.append(_text(x, y, atom, None))
+            return atom
+        below = [self.draw_node(child, atoms, places) for child in node.children]
+        for child in node.children:
+            end = _placed(places[id(child)])
+            self.arcs.append(empty_element("polyline", points=_written([(x, y), end])))
+        width = max(12.0, len(node.variable) * _LETTER / 2 + 7)
+        self._reach(x, y, width + 4, 16)
+        self.states.append(
+            empty_element("ellipse", cx=_rounded(x), cy=_rounded(y), rx=_rounded(width), ry="12.0")
+        )
+        self.states.append(_text(x, y, node.variable, "state"))
+        self.said.append(f"Below {node.variable}: {'; '.join(below)}.")
+        return node.variable
+
+    def svg(self) -> Html:
+        xs, ys = zip(*self.corners, strict=True)
+        left, top = min(xs) - _MARGIN, min(ys) - _MARGIN
+        width, height = max(xs) + _MARGIN - left, max(ys) + _MARGIN - top
+        return element(
+            "svg",
+            joined([*self.arcs, *self.texts, *self.states]),
+            class_="automaton",
+            viewBox=f"{_rounded(left)} {_rounded(top)} {_rounded(width)} {_rounded(height)}",
+            width=round(width),
+            height=round(height),
+            role="img",
+            aria_label=" ".join(self.said),
+        )
+
+    def _draw_arrow(self, points: Sequence[Point], *, faint: bool) -> None:
+        (tail_x, tail_y), (x, y) = points[max(0, len(points) - 3)], points[-1]
+        angle = math.atan2(y - tail_y, x - tail_x)
+        wings = [
+            (x - _HEAD * math.cos(angle + turn), y - _HEAD * math.sin(angle + turn)) for turn in (0.42, -0.42)
+        ]
+        for point in points:
+            self._reach(*point, 4, 4)
+        shaft = empty_element("polyline", points=_written(points))
+        head = empty_element("polygon", points=_written([(x, y), *wings]))
+        self.arcs.append(element("g", shaft, head, class_="faint" if faint else None))
+
+    def _reach(self, x: float, y: float, wide: float, high: float) -> None:
+        self.corners += [(x - wide, y - high), (x + wide, y + high)]
+
+
+def _text(x: float, y: float, text: str, style: str | None) -> Html:
+    return element("text", text, x=_rounded(x), y=_rounded(y + 4), class_=style)
+
+
+def _placed(point: Point) -> Point:
+    """The place in the picture of one in inches, upwards."""
+    return point[0] * _INCH, -point[1] * _INCH
+
+
+def _rounded(number: float) -> str:
+    return f"{number:.1f}"
+
+
+def _written(points: Sequence[Point]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
