@@ -26,6 +26,7 @@ LAYOUT: dict[str, Any] = {"type": "type", "time": "time", "time_unit": "s"}
 def siblings(draw: st.DrawFn) -> list[estero.Query]:
     """Queries that differ in the numbers of their conditions alone, and one that does in nothing."""
     text, values = with_parameters(draw(st.one_of(full_queries(), whole_queries())))
+    values = {name: value for name, value in values.items() if f"${name}" in text}
     shifts = draw(st.lists(st.integers(0, 2), min_size=1, max_size=3))
     return [estero.Query(text).bind(_shifted(values, shift)) for shift in (0, *shifts)]
 

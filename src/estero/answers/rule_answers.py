@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from estero.answers.answer import Answer
-from estero.answers.complex_event import AnswerColumns, ComplexEvent, complex_events
+from estero.answers.answer_columns import AnswerColumns
+from estero.answers.complex_event import ComplexEvent, complex_events
 from estero.answers.in_memory import OBJECTS_TO_ARROW, pandas_of, polars_of, within
 from estero.answers.rule_rows import RuleTable, by_rule, common_rows
 from estero.answers.run import Run

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.answers.complex_event import AnswerColumns
+from estero.answers.answer_columns import AnswerColumns
 from estero.answers.report import positions_in
 from estero.classify.arrays import array_of
 

@@ -47,7 +47,7 @@ class GroupRecognition:
     ) -> None:
         self.group = group
         self._left_out: set[int] = set()
-        self._excerpts: list[Excerpt] = []
+        self._excerpts: dict[int, Excerpt] = {}
         self._keyed = group.plans[0].keyed
         self.reads(everything, events)
         own = self._excerpts[0].schema
@@ -69,7 +69,11 @@ class GroupRecognition:
 
     def reads(self, everything: Classification, events: pa.Schema) -> None:
         """Events are classified for `everything` from now on."""
-        self._excerpts = [Excerpt(plan.classification, everything, events) for plan in self.group.plans]
+        self._excerpts = {
+            place: Excerpt(plan.classification, everything, events)
+            for place, plan in enumerate(self.group.plans)
+            if place not in self._left_out
+        }
 
     def add(self, name: str, plan: Plan) -> None:
         """Adds a rule of the same shape, which sees the events from now on; `reads` is called next."""
@@ -78,9 +82,9 @@ class GroupRecognition:
 
     def leave_out(self, name: str) -> None:
         """Leaves a rule out from now on."""
-        self._left_out.update(
-            place for place, known in enumerate(self.names) if known == name and place not in self._left_out
-        )
+        self._left_out.update(place for place, known in enumerate(self.names) if known == name)
+        for place in self._left_out:
+            self._excerpts.pop(place, None)
 
     # ------------------------------------------------------------------------------- recognition
 
@@ -121,13 +125,13 @@ class GroupRecognition:
         """The events of each rule: an event is there once for every rule that wants it, in order of rules."""
         if self.group.shape is None:
             return self._excerpts[0].of(classified)
-        asked = [(place, one) for place, one in enumerate(self._excerpts) if place not in self._left_out]
-        parts = [excerpt.rows_of(classified) for _, excerpt in asked]
+        parts = [excerpt.rows_of(classified) for excerpt in self._excerpts.values()]
         rows = np.concatenate([rows for rows, _ in parts])
-        rules = np.repeat([place for place, _ in asked], [own.size for own, _ in parts])
+        rules = np.repeat(list(self._excerpts), [own.size for own, _ in parts])
         order = np.argsort(rows, kind="stable")
         words = [np.concatenate([own[place] for _, own in parts])[order] for place in range(len(parts[0][1]))]
-        return self._with_rules(self._excerpts[0].taken(classified, rows[order], words), rules[order])
+        (excerpt, *_) = self._excerpts.values()
+        return self._with_rules(excerpt.taken(classified, rows[order], words), rules[order])
 
     def _with_rules(self, events: pa.RecordBatch, rules: NDArray[np.int64]) -> pa.RecordBatch:
         """The events with their rules, which are a part of their keys."""
