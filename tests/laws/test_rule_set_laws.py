@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 from hypothesis import assume, given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import estero
 from estero.plan.plan import Plan
+from estero.recognize.rules import set_run
 from estero.recognize.rules.groups import groups_of
 from estero.reference.queries import Event
 from strategies.full import full_queries
@@ -52,9 +54,16 @@ def common(answer: estero.Answer, name: str) -> list[tuple[object, ...]]:
     return sorted((each.start, each.end, tuple(sorted(each.positions.items())), name) for each in answer)
 
 
-@given(rule_sets(), streams(max_size=12))
-def test_each_rule_has_the_answer_of_its_query(rules: dict[str, estero.Query], events: list[Event]) -> None:
-    table = to_table(events)
+@given(rule_sets(), streams(max_size=12), st.sampled_from([1, set_run.FEWEST]))
+def test_each_rule_has_the_answer_of_its_query(
+    rules: dict[str, estero.Query], events: list[Event], fewest: int
+) -> None:
+    with patch.object(set_run, "FEWEST", fewest):
+        check_batch(rules, to_table(events))
+
+
+def check_batch(rules: dict[str, estero.Query], table: pa.Table) -> None:
+    """All that answers of a set say is what those of the queries say."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", estero.EsteroWarning)
         answers = estero.rules(rules).run(table, **LAYOUT)

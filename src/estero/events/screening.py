@@ -37,6 +37,7 @@ from estero.classify.vectors.arrow_types import value_type
 from estero.classify.vectors.batch_columns import BatchColumns, OddValueError
 from estero.classify.vectors.conditions import indices_of
 from estero.classify.vectors.taking import taken
+from estero.classify.vectors.text_columns import ends_and_letters
 from estero.classify.vectors.within_reach import within_reach
 from estero.language.tree.expressions import Literal, Node
 from estero.plan.plan import Classification
@@ -221,27 +222,10 @@ class _ScreenedColumn:
 
         if self._known is None:
             self._known = KnownTexts(self._literals)
-        codes = self._known.codes(*_ends_and_letters(texts))
+        codes = self._known.codes(*ends_and_letters(texts))
         if texts.null_count:
             codes[~known_in(texts)] = self._other
         return codes
-
-
-def _ends_and_letters(texts: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Where texts end, each where the next one begins, and the letters of all of them."""
-    if pa.types.is_string_view(texts.type):
-        texts = texts.cast(pa.large_string())
-    _, offsets, data = texts.buffers()
-    letters = np.zeros(1, np.uint8) if data is None or not data.size else np.frombuffer(data, np.uint8)
-    if offsets is None or not len(texts):
-        return np.zeros(len(texts) + 1, np.int32), letters
-    rows = texts.offset + len(texts) + 1
-    if not pa.types.is_large_string(texts.type):
-        return np.frombuffer(offsets, np.int32, rows)[texts.offset :], letters
-    ends = np.frombuffer(offsets, np.int64, rows)[texts.offset :]
-    if ends[-1] - ends[0] > np.iinfo(np.int32).max:
-        raise pa.ArrowInvalid("a batch has more than 2 GiB of text in one column")
-    return (ends - ends[0]).astype(np.int32), letters[ends[0] :]
 
 
 def _bits(value: str | None, name: str, splits: Sequence[Split]) -> int:

@@ -59,6 +59,8 @@ class Source:
         self._inputs = dict(inputs)
         self._sorted: bool | None = None
         self._spent = False
+        self._occurring: dict[str, bool] = {}
+        """Whether events of a type occur, as far as somebody has asked."""
         self._followed: OrderCheck | None = None
         self._described: tuple[Classification, pa.Schema] | None = None
         self._in_sql: SqlReading | None = None
@@ -333,7 +335,13 @@ class Source:
             return name in self.type_names()
         if self.one_shot:
             return True
-        if len(self._inputs) == 1:
+        if name not in self._occurring:
+            self._occurring[name] = self._occurs(name)
+        return self._occurring[name]
+
+    def _occurs(self, name: str) -> bool:
+        """Whether an event of a type is among those that can be read again."""
+        if self.type_column is not None and len(self._inputs) == 1:
             (only,) = self._inputs.values()
             if self._has_texts(only):
                 with reading(self.file):

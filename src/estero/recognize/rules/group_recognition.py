@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -10,13 +11,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.answers.rule_rows import RuleTable
+from estero.automata.cea import EventPredicate
 from estero.classify.arrays import array_of
 from estero.classify.column_names import KEYS
+from estero.engine.pairs import pairs_by_row
 from estero.plan.plan import Classification, Plan
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.excerpts import Excerpt
 from estero.recognize.recognition import Recognition
+from estero.recognize.rules.dispatch import Rows
 from estero.recognize.rules.groups import RULE, RuleGroup
 
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -33,7 +37,8 @@ class RuleCounts(NamedTuple):
 class GroupRecognition:
     """One recognition for a group of rules, whose events are classified for `everything`.
 
-    `time` is the type in which times are shown, None for no time.
+    `time` is the type in which times are shown, None for no time. Where conditions are `dispatched`, by
+    their places there, `everything` says only the types of events.
     """
 
     def __init__(
@@ -44,13 +49,24 @@ class GroupRecognition:
         *,
         time: pa.DataType | None = None,
         endless: bool = False,
+        dispatched: Mapping[EventPredicate, int] | None = None,
     ) -> None:
         self.group = group
         self._left_out: set[int] = set()
         self._excerpts: dict[int, Excerpt] = {}
         self._keyed = group.plans[0].keyed
-        self.reads(everything, events)
-        own = self._excerpts[0].schema
+        self._conditions: list[tuple[int, int, int]] = []
+        if dispatched is None:
+            self.reads(everything, events)
+        else:
+            silent = replace(group.plans[0].classification, predicates=())
+            self._shared = Excerpt(silent, everything, events)
+            self._conditions = [
+                (rule, bit, dispatched[predicate])
+                for rule, plan in enumerate(group.plans)
+                for bit, predicate in enumerate(plan.classification.predicates)
+            ]
+        own = self._shared.schema
         self._events = own if group.shape is None else _with_rules(own, keyed=self._keyed)
         self.recognition: Recognition = Recognition(group.plan, self._events, time=time, endless=endless)
 
@@ -74,6 +90,7 @@ class GroupRecognition:
             for place, plan in enumerate(self.group.plans)
             if place not in self._left_out
         }
+        self._shared = next(iter(self._excerpts.values()))
 
     def add(self, name: str, plan: Plan) -> None:
         """Adds a rule of the same shape, which sees the events from now on; `reads` is called next."""
@@ -91,6 +108,17 @@ class GroupRecognition:
     def push(self, classified: pa.RecordBatch) -> Iterator[EndedSets]:
         """The compact sets that end in this batch, or that its times decide."""
         yield from self.recognition.recognize(self._of(classified))
+
+    def push_dispatched(
+        self, classified: pa.RecordBatch, held: Mapping[int, list[Rows]]
+    ) -> Iterator[EndedSets]:
+        """The same where the rows are known for which each dispatched condition holds."""
+        segments = [(own, rule, bit) for rule, bit, place in self._conditions for own in held.get(place, ())]
+        if segments:
+            parts, of_rules, bits = zip(*segments, strict=True)
+            rows, rules, word = pairs_by_row(parts, of_rules, bits, classified.num_rows)
+            events = self._with_rules(self._shared.taken(classified, rows, [word]), rules)
+            yield from self.recognition.recognize(events)
 
     def tables(self, ended: EndedSets) -> Iterator[RuleTable]:
         """The complex events of some sets, with their rules."""
@@ -113,13 +141,12 @@ class GroupRecognition:
         if self.group.shape is None:
             return RuleCounts([self.names[0]], [sum(number for _, number in reader.counts(ended))])
         ends, numbers = self.recognition.recognizer.counts_by_end(ended.roots, reader.limit)
-        rules = numbers_of(self.recognition.store.take(np.asarray(ends, np.int64), [RULE]), RULE).tolist()
-        kept = [
-            (self.names[rule], number)
-            for rule, number in zip(rules, numbers, strict=True)
-            if rule not in self._left_out
-        ]
-        return RuleCounts([name for name, _ in kept], [number for _, number in kept])
+        rules = numbers_of(self.recognition.store.take(np.asarray(ends, np.int64), [RULE]), RULE)
+        total: dict[int, int] = {}
+        for rule, number in zip(rules.tolist(), numbers, strict=True):
+            total[rule] = total.get(rule, 0) + number
+        kept = {self.names[rule]: number for rule, number in total.items() if rule not in self._left_out}
+        return RuleCounts(list(kept), list(kept.values()))
 
     def _of(self, classified: pa.RecordBatch) -> pa.RecordBatch:
         """The events of each rule: an event is there once for every rule that wants it, in order of rules."""
@@ -130,8 +157,7 @@ class GroupRecognition:
         rules = np.repeat(list(self._excerpts), [own.size for own, _ in parts])
         order = np.argsort(rows, kind="stable")
         words = [np.concatenate([own[place] for _, own in parts])[order] for place in range(len(parts[0][1]))]
-        (excerpt, *_) = self._excerpts.values()
-        return self._with_rules(excerpt.taken(classified, rows[order], words), rules[order])
+        return self._with_rules(self._shared.taken(classified, rows[order], words), rules[order])
 
     def _with_rules(self, events: pa.RecordBatch, rules: NDArray[np.int64]) -> pa.RecordBatch:
         """The events with their rules, which are a part of their keys."""

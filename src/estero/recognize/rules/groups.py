@@ -7,17 +7,27 @@ plan over the same bits, and their events one stream in which the rule is a part
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from estero.automata.cea import EventPredicate
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.automaton import AutomatonPlan
-from estero.plan.identity import digest
 from estero.plan.plan import Plan
 
 RULE: Final = "__rule"
 """The column of classified events with the place of their rule in its group, int64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What plans have in common that differ in their conditions alone; equal for all of them.
+
+    `plan` is one of them that partitions by the rule, and asks nothing of events but bits.
+    """
+
+    key: tuple[object, ...]
+    plan: Plan = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,40 +39,34 @@ class RuleGroup:
 
     names: tuple[str, ...]
     plans: tuple[Plan, ...]
-    shape: Plan | None = None
+    shape: Shape | None = None
 
     @property
     def plan(self) -> Plan:
         """The plan that serves all of them."""
-        return self.plans[0] if self.shape is None else self.shape
+        return self.plans[0] if self.shape is None else self.shape.plan
 
 
 def groups_of(plans: Mapping[str, Plan]) -> list[RuleGroup]:
     """The groups of a set of rules, in order of their first rules."""
-    alike: dict[str, list[str]] = {}
-    shapes: dict[str, Plan] = {}
+    alike: dict[Shape | str, list[str]] = {}
     for name, plan in plans.items():
-        shape = shape_of(plan)
-        if shape is not None:
-            alike.setdefault(shape.text, []).append(name)
-            shapes[name] = shape
-        else:
-            alike[f"rule {name}"] = [name]
+        alike.setdefault(shape_of(plan) or name, []).append(name)
     return [
         RuleGroup(
             tuple(names),
             tuple(plans[name] for name in names),
-            shapes[names[0]] if len(names) > 1 else None,
+            shape if isinstance(shape, Shape) and len(names) > 1 else None,
         )
-        for names in alike.values()
+        for shape, names in alike.items()
     ]
 
 
-def shape_of(plan: Plan) -> Plan | None:
-    """The plan of all rules that are evaluated as this one, but for their conditions; its text tells it.
+def shape_of(plan: Plan) -> Shape | None:
+    """The shape of a plan.
 
-    It partitions by the rule. None for plans that look at other events than their own (contiguity, deadlines,
-    CONSUME), and those whose complex events are chosen, or compared with one another, when they are listed.
+    None for plans that look at other events than their own (contiguity, deadlines, CONSUME), and those whose
+    complex events are chosen, or compared with one another, when they are listed.
     """
     if (
         not isinstance(plan, AutomatonPlan)
@@ -84,11 +88,13 @@ def shape_of(plan: Plan) -> Plan | None:
         for bit, predicate in enumerate(known.predicates)
     )
     automaton = replace(plan.automaton, predicates=numbered[: len(plan.automaton.predicates)])
-    shape = replace(
-        plan, automaton=automaton, classification=replace(known, predicates=numbered), refused=(), text=""
-    )
+    asked = replace(known, predicates=numbered, keys=known.keys or ((RULE,),))
+    shape = replace(plan, automaton=automaton, classification=asked, refused=())
     own = [getattr(shape, name) for name in shape.evaluated]
-    further = (plan.strategy, plan.limit, plan.shown_keys, plan.shown, plan.measures, plan.window)
-    text = digest([shape.classification, *own, *further, plan.shared, plan.distinct, plan.by_place])
-    keys = known.keys or ((RULE,),)
-    return replace(shape, text=text, classification=replace(shape.classification, keys=keys))
+    key = (
+        *own,
+        *(known.keys, known.values, known.payload, known.order, known.type_column, len(numbered)),
+        *(plan.strategy, plan.limit, plan.shown_keys, plan.shown, plan.measures, plan.window),
+        *(tuple(plan.shared.items()), plan.distinct, plan.by_place),
+    )
+    return Shape(key, shape)

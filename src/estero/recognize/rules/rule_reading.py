@@ -69,7 +69,7 @@ class RuleReading:
         self._ask({**self.plans, name: plan})
         shape = shape_of(plan)
         for group in self.groups:
-            if shape is not None and group.group.shape is not None and group.group.shape.text == shape.text:
+            if shape is not None and group.group.shape == shape:
                 group.add(name, plan)
                 group.reads(self._asked, self.intake.schema)
                 return

@@ -3,45 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from estero.answers.rule_answers import RulesRun
 from estero.answers.rule_rows import RuleTable, rule_schema
-from estero.classify.column_names import POSITION
+from estero.automata.cea import EventPredicate
+from estero.classify.column_names import POSITION, WORD, bits_name
+from estero.classify.vectors.compile import NotPlainError
 from estero.events.sources import Source
 from estero.plan.plan import Classification, Plan
 from estero.plan.together import together
+from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.in_process import InProcessRun
+from estero.recognize.rules.dispatch import Dispatcher, condition_columns, type_names
 from estero.recognize.rules.group_recognition import GroupRecognition
 from estero.recognize.rules.groups import RuleGroup, groups_of
 from estero.recognize.source_run import Progress, time_type
 
+FEWEST: Final = 8
+"""Rules of one shape from which on their conditions are dispatched."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What is classified in one reading of the events, and the groups of rules that it serves."""
+    """What is classified in one reading of the events, and the groups of rules that it serves.
+
+    Where conditions are dispatched, `predicates` are these, and what is classified are types.
+    """
 
     classification: Classification
     groups: tuple[RuleGroup, ...]
+    predicates: tuple[EventPredicate, ...] = ()
 
 
-def passes_of(plans: Mapping[str, Plan]) -> list[Pass]:
+def passes_of(plans: Mapping[str, Plan], source: Source | None = None) -> list[Pass]:
     """The readings that a set of rules needs, in order of their first rules.
 
     Rules share one where they partition by the same keys, and compare the same values of several events.
+    With a `source` conditions on its events are dispatched where that serves many rules.
     """
-    alike: dict[object, list[RuleGroup]] = {}
+    alike: dict[tuple[object, object, bool], list[RuleGroup]] = {}
     for group in groups_of(plans):
         known = group.plans[0].classification
-        alike.setdefault((known.keys, known.values), []).append(group)
-    return [
-        Pass(together([plan.classification for group in groups for plan in group.plans]), tuple(groups))
-        for groups in alike.values()
-    ]
+        many = source is not None and len(group.names) >= FEWEST and _may_dispatch(group, source)
+        alike.setdefault((known.keys, known.values, many), []).append(group)
+    return [_pass(tuple(groups), dispatched=many) for (_, _, many), groups in alike.items()]
+
+
+def _pass(groups: tuple[RuleGroup, ...], *, dispatched: bool) -> Pass:
+    asked = together([plan.classification for group in groups for plan in group.plans])
+    if not dispatched:
+        return Pass(asked, groups)
+    types = tuple(EventPredicate((name,)) for name in type_names(asked.predicates))
+    payload = tuple(dict.fromkeys((*asked.payload, *condition_columns(asked.predicates))))
+    return Pass(replace(asked, predicates=types, payload=payload), groups, asked.predicates)
+
+
+def _may_dispatch(group: RuleGroup, source: Source) -> bool:
+    """Whether the conditions of a group can be dispatched."""
+    reading = _pass((group,), dispatched=True)
+    if len(reading.classification.predicates) > WORD:
+        return False
+    try:
+        _dispatcher(reading, source)
+    except NotPlainError:
+        return False
+    return all(len(plan.classification.predicates) <= WORD for plan in group.plans)
+
+
+def _dispatcher(reading: Pass, source: Source) -> Dispatcher:
+    events = source.classified_schema(reading.classification)
+    return Dispatcher(reading.predicates, type_names(reading.predicates), source.column_types, events)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +128,7 @@ class RuleSetRun(RulesRun):
         plans = self.plans
         if not showing:
             plans = {name: plan.showing_nothing() for name, plan in plans.items()}
-        passes = passes_of(plans)
+        passes = passes_of(plans, self.source)
         if self.source.one_shot and len(passes) > 1:
             self.source.hold()
         size = None if self.progress is None else self.source.size()
@@ -105,12 +142,20 @@ class RuleSetRun(RulesRun):
     ) -> Iterator[tuple[GroupRecognition, Iterator[EndedSets]]]:
         events = self.source.classified_schema(reading.classification)
         time = time_type(self.source)
+        dispatcher = _dispatcher(reading, self.source) if reading.predicates else None
+        places = {predicate: place for place, predicate in enumerate(reading.predicates)} or None
         groups = [
-            GroupRecognition(group, reading.classification, events, time=time) for group in reading.groups
+            GroupRecognition(group, reading.classification, events, time=time, dispatched=places)
+            for group in reading.groups
         ]
-        for batch in self.source.read(reading.classification):
-            for group in groups:
-                yield group, group.push(batch)
+        for batch in self.source.read(reading.classification, self.threads):
+            if dispatcher is None:
+                for group in groups:
+                    yield group, group.push(batch)
+            else:
+                held = dispatcher.rows(batch, numbers_of(batch, bits_name(0)))
+                for group in groups:
+                    yield group, group.push_dispatched(batch, held)
             if self.progress is not None and batch.num_rows:
                 self.progress.tell(int(np.asarray(batch.column(POSITION))[-1]) + 1, size)
         for group, rules in zip(groups, reading.groups, strict=True):
