@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import numpy as np
@@ -13,10 +14,10 @@ from estero.answers.answer import Answer
 from estero.answers.answer_columns import AnswerColumns
 from estero.answers.complex_event import ComplexEvent, complex_events
 from estero.answers.in_memory import OBJECTS_TO_ARROW, pandas_of, polars_of, within
-from estero.answers.rule_rows import RuleTable, by_rule, common_rows
+from estero.answers.rule_rows import RuleTable, by_rule, common_rows, with_json, with_texts, write_lines
 from estero.answers.run import Run
 from estero.answers.shown_values import held_by_python
-from estero.answers.writers import write_answer
+from estero.answers.writers import format_in_name, write_answer
 from estero.arguments import checked
 from estero.classify.arrays import array_of
 from estero.errors import legible
@@ -142,9 +143,17 @@ class RuleAnswers:
     def write(self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None) -> int:
         """Writes the common table, batch by batch, to a path or an open binary file; returns its rows.
 
-        As `Answer.write`: parquet, csv, jsonl or arrow, and a file appears when it is complete.
+        As `Answer.write`: parquet, csv, jsonl or arrow, and a file appears when it is complete. Maps are
+        objects of JSON in lines of JSON, and their texts in CSV.
         """
-        return write_answer(target, self.schema, self.batches(), format=format)
+        chosen = format or (format_in_name(Path(target)) if isinstance(target, str | PathLike) else "")
+        if chosen not in {"csv", "jsonl"}:
+            return write_answer(target, self.schema, self.batches(), format=format)
+        schema = with_texts(self.schema)
+        batches = (with_json(batch, schema) for batch in self.batches())
+        if chosen == "csv":
+            return write_answer(target, schema, batches, format=chosen)
+        return write_lines(target, batches)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())

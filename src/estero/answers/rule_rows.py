@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from os import PathLike
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.answers.answer_columns import AnswerColumns
+from estero.answers.output_file import output_file
 from estero.answers.report import positions_in
+from estero.answers.shown_values import shown_values
+from estero.answers.writers import json_bytes
 from estero.classify.arrays import array_of
 
 _POSITIONS = pa.list_(pa.field("item", pa.int64(), nullable=False))
@@ -33,6 +40,7 @@ def rule_schema(time: pa.DataType | None) -> pa.Schema:
     return pa.schema([*fields, ("keys", pa.map_(pa.string(), pa.string())), ("positions", _MAP)])
 
 
+MAPS: Final = frozenset({"keys", "positions"})
 _MAP = pa.map_(pa.string(), _POSITIONS)
 
 
@@ -60,6 +68,41 @@ def by_rule(tables: Iterator[RuleTable]) -> Iterator[tuple[str, pa.RecordBatch]]
         for rule in np.unique(rules).tolist():
             own = np.flatnonzero(rules == rule)
             yield names[rule], rows if own.size == rows.num_rows else rows.take(array_of(own))
+
+
+def with_texts(schema: pa.Schema) -> pa.Schema:
+    """The common table with its maps as texts of JSON."""
+    return pa.schema(
+        [field.with_type(pa.string()) if pa.types.is_map(field.type) else field for field in schema]
+    )
+
+
+def with_json(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows of the common table in the columns of `with_texts`."""
+    columns = [
+        pa.array([json.dumps(dict(value), ensure_ascii=False) for value in column.to_pylist()], pa.string())
+        if pa.types.is_map(column.type)
+        else column
+        for column in rows.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def write_lines(target: str | PathLike[str] | BinaryIO, batches: Iterable[pa.RecordBatch]) -> int:
+    """Writes rows whose maps are JSON already as lines of JSON, and returns how many there are."""
+    written = 0
+    with nullcontext(target) if not isinstance(target, str | PathLike) else output_file(Path(target)) as file:
+        for batch in batches:
+            maps = [name in MAPS for name in batch.schema.names]
+            for row in zip(*map(shown_values, batch.columns), strict=True):
+                named = zip(batch.schema.names, maps, row, strict=True)
+                values = (
+                    f"{json.dumps(name)}:{value if is_map else json_bytes(value).decode()}"
+                    for name, is_map, value in named
+                )
+                file.write(f"{{{','.join(values)}}}\n".encode())
+                written += 1
+    return written
 
 
 def _mapped(columns: dict[str, pa.Array], rows: int, kind: pa.DataType) -> pa.Array:

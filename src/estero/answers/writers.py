@@ -120,7 +120,7 @@ def write_csv(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatc
         for batch in batches:
             columns = batch.columns
             for i in nested:
-                columns[i] = _texts(_json(value) for value in shown_values(columns[i]))
+                columns[i] = _texts(json_bytes(value) for value in shown_values(columns[i]))
             for i in durations:
                 columns[i] = pa.array(shown_values(columns[i]), pa.string())
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
@@ -142,7 +142,7 @@ def write_jsonl(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBa
             line = {schema.names[i]: values[i] for i in told}
             if not flat:
                 line["labels"] = {label: values[i] for i, label in labels.items()}
-            file.write(_json(line) + b"\n")
+            file.write(json_bytes(line) + b"\n")
 
 
 def _is_told_of_positions(field: pa.Field) -> bool:
@@ -183,7 +183,7 @@ def _texts(encoded: Iterable[bytes]) -> pa.Array:
     return pa.array(encoded, pa.binary()).cast(pa.string(), safe=False)
 
 
-def _json(value: Any) -> bytes:
+def json_bytes(value: Any) -> bytes:
     """JSON text; NaN and infinities, which JSON lacks, become null, and bytes that are not UTF-8 stay."""
     try:
         text = json.dumps(value, default=_as_json, allow_nan=False, ensure_ascii=False)

@@ -38,9 +38,11 @@ from estero.cli.options import (
     load_predicates,
     query_in,
     text_in,
+    values_in,
     with_event_options,
     with_values,
 )
+from estero.cli.rules import check_rules, is_rules, rules_in, run_rules
 from estero.cli.statement import statement, with_statement_options
 from estero.cli.stream import stream, with_stream_options
 from estero.cli.studio import studio, with_studio_options
@@ -209,8 +211,27 @@ def run(
     """Find the complex events of a query in a stream of events."""
     if stream is None:
         raise click.BadParameter("run needs events", param_hint="--events")
-    chosen, chosen_engine = format_of(out, format), engine_of(stream, engine, master)
     load_predicates(predicates)
+    if is_rules(query):
+        refused: dict[str, object] = {
+            "limit": limit is not None,
+            "positions": positions,
+            "partials": partials,
+        }
+        refused |= {"threads": threads, "rows": rows is RowsOf.EVENTS}
+        refused |= {"engine": engine is Engine.SPARK, "master": master}
+        run_rules(
+            rules_in(query, values_in(param)),
+            stream,
+            out=out,
+            format=format,
+            count=count,
+            until=until,
+            explain=explain,
+            refused=refused,
+        )
+        return
+    chosen, chosen_engine = format_of(out, format), engine_of(stream, engine, master)
     from estero.cli.terminal import Meter, say
 
     parsed, meter = query_in(query, param), Meter()
@@ -267,6 +288,11 @@ def check(
 ) -> None:
     """Report everything that is wrong with a query, or easily misread; with events, whether it fits them."""
     load_predicates(predicates)
+    if is_rules(query):
+        if param:
+            raise click.BadParameter("is for one query, not for a directory of rules", param_hint="--param")
+        check_rules(query, stream)
+        return
     from estero.cli.terminal import note
     from estero.queries.statement import raise_first
 
@@ -307,6 +333,13 @@ def explain(
             f"{svg.name} does not end in .svg, and the automaton is drawn as SVG only", param_hint="--svg"
         )
     load_predicates(predicates)
+    if is_rules(query):
+        for name, value in {"why-not": why_not, "svg": svg}.items():
+            if value:
+                raise click.BadParameter("is for one query, not for rules", param_hint=f"--{name}")
+        rules = rules_in(query, values_in(param))
+        print(rules.explain() if stream is None else rules.explain(stream.scan))
+        return
     parsed = query_in(query, param)
     if why_not:
         if stream is None:

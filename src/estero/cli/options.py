@@ -76,7 +76,7 @@ class _Query(click.Argument):
 
     def get_help_record(self, _context: click.Context) -> tuple[str, str]:
         """Its line of the help."""
-        return "QUERY.ceql", "The query; - reads it from standard input."
+        return "QUERY.ceql", "The query, or a directory of rules; - reads it from standard input."
 
 
 class Command(click.Command):
@@ -380,10 +380,10 @@ def query_in(file: Path, params: Sequence[str] | None = None) -> Query:
 
 def with_values(query: Query, params: Sequence[str] | None) -> Query:
     """The query with values for its parameters."""
-    return query.bind(_values(params)) if params else query
+    return query.bind(values_in(params)) if params else query
 
 
-def _values(params: Sequence[str]) -> dict[str, object]:
+def values_in(params: Sequence[str]) -> dict[str, object]:
     """The values in ``NAME=VALUE``; a usage error where one has not that form, or a file cannot be read."""
     from estero.queries.parameters import value_in
 

@@ -276,15 +276,24 @@ def rules(rules: Named | Paths) -> RuleSet:
     else:
         texts = rules_in_files(rules)
         given = {name: rule.text for name, rule in texts.items()}
-    read, errors = {}, []
-    for name, query in given.items():
+    read, errors = read_rules(given, texts)
+    raise_first(errors)
+    return read
+
+
+def read_rules(
+    rules: Mapping[str, Query | str], texts: Mapping[str, RuleText]
+) -> tuple[RuleSet, list[QueryError]]:
+    """The set of those rules that are right, and the errors of the others, which name their rules."""
+    read: dict[str, Query] = {}
+    errors: list[QueryError] = []
+    for name, query in rules.items():
         try:
             read[name] = read_rule(name, query, texts.get(name))
         except QueryError as error:
             errors += [error, *error.others]
             error.others = ()
-    raise_first(errors)
-    return RuleSet(read, texts)
+    return RuleSet(read, texts), errors
 
 
 def read_rule(name: str, query: Query | str, file: RuleText | None = None) -> Query:

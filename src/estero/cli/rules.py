@@ -1,0 +1,127 @@
+"""The commands for a directory of rules: run, check and explain all of them at once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import estero
+from estero.cli.options import Format, Stream, format_of
+from estero.errors import QueryError, legible
+
+if TYPE_CHECKING:
+    from estero import RuleAnswers, RuleSet
+    from estero.cli.terminal import Meter
+
+
+def is_rules(path: Path) -> bool:
+    """Whether the argument of a command is a directory of rules, and not one query."""
+    return path.is_dir()
+
+
+def run_rules(
+    rules: RuleSet,
+    stream: Stream,
+    *,
+    out: Path | None,
+    format: Format | None,
+    count: bool,
+    until: str | None,
+    explain: bool,
+    refused: Mapping[str, object],
+) -> None:
+    """Finds the complex events of all rules; `refused` are options that only one query has, by name."""
+    from estero.cli.terminal import Meter, say
+
+    for name, value in refused.items():
+        if value:
+            raise click.BadParameter("is for one query, not for a directory of rules", param_hint=f"--{name}")
+    chosen, meter = format_of(out, format), Meter()
+    if explain:
+        say(str(rules.explain(stream.scan)))
+    answers = rules.run(stream.scan, until=until, progress=meter)
+    if count:
+        with meter.showing("counting"):
+            numbers = answers.counts()
+        _show_counts(numbers)
+    elif out is not None:
+        with meter.showing(f"writing {out}"):
+            written = answers.write(out, format=chosen)
+        say(f"{written:,} complex event{'' if written == 1 else 's'} in {out}")
+    elif chosen is Format.TABLE:
+        _show(answers, meter)
+    else:
+        answers.write(sys.stdout.buffer, format=chosen)
+
+
+def check_rules(path: Path, stream: Stream | None) -> None:
+    """Says what is wrong with the rules of a directory, a line each, as ``file:line:column: message``."""
+    from estero.queries.rules.rule_files import rules_in_files
+    from estero.queries.rules.rule_set import read_rules
+
+    texts = rules_in_files(path)
+    rules, errors = read_rules({name: rule.text for name, rule in texts.items()}, texts)
+    if stream is not None:
+        for name, wrong in rules.check(stream.scan).items():
+            for error in wrong:
+                error.rule = str(texts[name].file)
+            errors += wrong
+    for error in errors:
+        line, column = error.line_and_column
+        print(legible(f"{error.rule}:{line}:{column}: {_sentence(error)}"))
+    if errors:
+        raise click.exceptions.Exit(2)
+    print(f"{path}: {len(rules)} rule{'' if len(rules) == 1 else 's'}: ok")
+
+
+def _sentence(error: QueryError) -> str:
+    """An error on one line."""
+    said = error.message
+    said += f"; expected: {error.expected}" if error.expected else ""
+    return f"{said} (hint: {error.hint})" if error.hint else said
+
+
+def rules_in(path: Path, values: Mapping[str, object]) -> RuleSet:
+    """The rules of a directory, with values for their parameters."""
+    rules = estero.rules(path)
+    return rules.bind(values) if values else rules
+
+
+def _show_counts(numbers: Mapping[str, int]) -> None:
+    from estero.cli.tables import Table
+    from estero.cli.terminal import show_table
+
+    rows = [[legible(name), f"{number:,}"] for name, number in numbers.items()]
+    show_table(Table(["rule", "complex events"], [False, True], [*rows]))
+
+
+def _show(answers: RuleAnswers, meter: Meter) -> None:
+    """Prints the first rows of the common table."""
+    from estero.cli.tables import Table
+    from estero.cli.terminal import ROWS_OF_A_TABLE, say, short, show_table
+
+    rows: list[dict[str, Any]] = []
+    with meter.showing("recognising"):
+        for batch in answers.batches():
+            rows += batch.slice(0, ROWS_OF_A_TABLE + 1 - len(rows)).to_pylist(maps_as_pydicts="strict")
+            if len(rows) > ROWS_OF_A_TABLE:
+                break
+    names = answers.schema.names
+    cells = [
+        [_named(row[name]) if isinstance(row[name], dict) else short(row[name]) for name in names]
+        for row in rows[:ROWS_OF_A_TABLE]
+    ]
+    show_table(Table(names, [name in {"start", "end"} for name in names], [*cells]))
+    if not rows:
+        say("no complex events")
+    if len(rows) > ROWS_OF_A_TABLE:
+        say(f"the first {ROWS_OF_A_TABLE}; --count says how many there are, --out FILE writes them all")
+
+
+def _named(values: Mapping[str, str | Sequence[int]]) -> str:
+    """The entries of a map, a line each."""
+    return "\n".join(legible(f"{name}={value}") for name, value in values.items())
