@@ -36,6 +36,8 @@ SECONDS: Final = 60.0
 """A question takes so long at most, unless the session is given another limit."""
 _SECONDS_WHY: Final = 10.0
 """Seconds of the limit that the enumeration behind a why-not may take."""
+_WRONG: Final = (EsteroError, ValueError, IndexError, KeyError, TypeError, MemoryError)
+"""What a message can be answered with, in words."""
 _MOST_FIXED: Final = 5
 """Errors for which fixes are looked for, at most."""
 
@@ -110,7 +112,7 @@ class Session:
                     raise ValueError(f"{kind} is no message: there are {some(KINDS, most=99, word='and')}")
                 reply = ask(self, message)
                 buffers = reply.pop("buffers", [])
-            except (EsteroError, ValueError, IndexError, KeyError, TypeError, MemoryError) as error:
+            except _WRONG as error:
                 reply = {"error": _in_words(error)}
         notes = [legible(str(one.message)) for one in said if issubclass(one.category, EsteroWarning)]
         reply["notes"] = [*reply.get("notes", []), *dict.fromkeys(notes)]
@@ -202,13 +204,29 @@ class Session:
 
     # ---------------------------------------------------------------------- of the query
 
+    def typed(self, message: Message) -> dict[str, Any]:
+        """What `check` says of a text, and what `run` does if it can be run: no errors, values for parameters.
+
+        So one message is enough for a keystroke. ``ran`` says whether there are rows.
+        """
+        checked = self.check(message)
+        if checked["errors"] or not set(checked["parameters"]) <= _values(message).keys():
+            return {**checked, "ran": False}
+        try:
+            return {**checked, **self.run(message), "ran": True}
+        except _WRONG as error:
+            return {**checked, "error": _in_words(error), "ran": False}
+
     def automaton(self, message: Message) -> dict[str, Any]:
-        """The automaton laid out, and the words of the plan."""
-        explanation = self._remembered(message).explanation
-        sections = [
-            {"title": title, "body": legible(body, lines=True)} for title, body in explanation.sections()
-        ]
-        return {"automaton": drawn(explanation.plan), "sections": sections}
+        """The automaton laid out."""
+        return {"automaton": drawn(self._remembered(message).explanation.plan)}
+
+    def plan(self, message: Message) -> dict[str, Any]:
+        """The words of the plan, in sections."""
+        sections = self._remembered(message).explanation.sections()
+        return {
+            "sections": [{"title": title, "body": legible(body, lines=True)} for title, body in sections]
+        }
 
     def run(self, message: Message) -> dict[str, Any]:
         """The first page, and the number of complex events where it takes no enumeration to know it."""
@@ -296,7 +314,7 @@ class Session:
     def _complaints(self, text: str, values: dict[str, object]) -> list[QueryError]:
         """The errors of a text; with parameters, those over the events once all of them have values."""
         if "$" not in text:
-            return check(text, self.stream.scan)
+            return self._fitting(text)
         errors = check(text)
         if errors or not (parameters := Query(text).parameters):
             return errors or check(text, self.stream.scan)
@@ -306,6 +324,14 @@ class Session:
             return Query(text).bind({name: values[name] for name in parameters}).check(self.stream.scan)
         except QueryError as error:
             return [error, *error.others]
+
+    def _fitting(self, text: str) -> list[QueryError]:
+        """What `check` says of a text; one that can be read is read once, for its answer, too."""
+        try:
+            errors = Query(text).check(self.stream.scan)
+        except QueryError:
+            return check(text, self.stream.scan)
+        return sorted(errors, key=lambda error: (error.span.start, -error.span.end))
 
     def _answer(self, message: Message) -> Answer:
         return self._remembered(message).answer
@@ -382,7 +408,9 @@ _QUESTIONS: Final[dict[str, Callable[[Session, Message], dict[str, Any]]]] = {
     "complete": Session.complete,
     "code": Session.code,
     "without": Session.without,
+    "typed": Session.typed,
     "automaton": Session.automaton,
+    "plan": Session.plan,
     "run": Session.run,
     "count": Session.count,
     "page": Session.page,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
+from collections.abc import Collection
 from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 GRACE: Final = 2.0
 """Seconds after which a process that does not stop by itself is ended."""
 GIGABYTE: Final = 1 << 30
+CANCELLED: Final = "cancelled"
 
 
 class Worker:
@@ -39,18 +41,22 @@ class Worker:
         self._process: SpawnProcess | None = None
         self._connection: Connection | None = None
         self._wish: Event = self._context.Event()
-        self._reading = False
+        self._state = threading.Lock()
+        """Held for moments, where one of the following changes."""
+        self._asked: Message | None = None
         self._cancelled_at: float | None = None
+        self._waiting: list[Message] = []
         self._closed = False
 
     def ask(self, message: Message) -> Reply:
         """The reply to a message; one question after the other. To be called in a thread that may wait."""
+        with self._state:
+            self._waiting.append(message)
         with self._lock:
-            self._wish.clear()
-            self._cancelled_at = None
-            self._reading = True
             ends = math.inf
             try:
+                if not self._begun(message):
+                    return _told(message, CANCELLED)
                 if self._closed:
                     return _told(message, "the studio has ended")
                 connection, wrong = self._started()
@@ -62,18 +68,34 @@ class Worker:
             except (EOFError, OSError):
                 return self._ended(message, ends)
             finally:
-                self._reading = False
+                self._asked = None
 
     @property
     def is_asked(self) -> bool:
         """Whether a question is asked now."""
-        return self._reading
+        return self._asked is not None
 
-    def cancel(self) -> None:
-        """Has the question that is asked now stop, or ends its process if it does not within `GRACE`."""
-        if self._reading:
-            self._cancelled_at = monotonic()
-            self._wish.set()
+    def cancel(self, ids: Collection[str] | None = None) -> None:
+        """Has the question that is asked now stop, or ends its process if it does not within `GRACE`.
+
+        With `ids` it must be one with such an ``id``; questions with these that still wait are not asked.
+        """
+        with self._state:
+            if ids is not None:
+                self._waiting = [message for message in self._waiting if message.get("id") not in ids]
+            if self._asked is not None and (ids is None or self._asked.get("id") in ids):
+                self._cancelled_at = monotonic()
+                self._wish.set()
+
+    def _begun(self, message: Message) -> bool:
+        """Whether a question that has waited for its turn is still to be asked; then it is, from now on."""
+        with self._state:
+            wanted = any(one is message for one in self._waiting)
+            self._waiting = [one for one in self._waiting if one is not message]
+            self._wish.clear()
+            self._cancelled_at = None
+            self._asked = message if wanted else None
+        return wanted
 
     def close(self) -> None:
         """Ends the process, and answers no more."""
@@ -112,7 +134,7 @@ class Worker:
     def _ended(self, message: Message, ends: float) -> Reply:
         """What is told of a question whose process has ended, or is ended now."""
         if self._cancelled_at is not None:
-            why = "cancelled"
+            why = CANCELLED
         elif monotonic() > ends:
             why = f"this takes longer than {self._opening.seconds:g} seconds: ask for less"
         else:
