@@ -1,7 +1,7 @@
 // The studio: an editor, the automaton, the timeline, and tabs; asks the session and shows what it says.
 
 import { drawAutomaton } from "./automaton";
-import { cell, fill, grouped, h, plural } from "./dom";
+import { afterDrawing, cell, fill, grouped, h, plural } from "./dom";
 import { Editor } from "./editor";
 import type { Drawing, Hello, Message, Mistake, Page, Reply, Row, Section, Session, Step, Typed, WhyNot } from "./messages";
 import { codePanel, funnelPanel, labelsOf, planPanel, rowsTable, whyNotPanel, type Shown } from "./panels";
@@ -38,7 +38,7 @@ export class App {
   private chosen: string | null = null;
   private drawing: Drawing | null = null;
   private id = `estero-${studios++}`;
-  /** Milliseconds from the last change of the text to its answer. */
+  /** Milliseconds from the last change of the text until its answer is drawn. */
   answered = 0;
   private changedAt = 0;
 
@@ -207,7 +207,8 @@ export class App {
     this.chosen = null;
     this.take(reply);
     this.tell(reply.ms, reply.notes);
-    this.answered = performance.now() - this.changedAt;
+    const begun = this.changedAt;
+    afterDrawing(() => { this.answered = performance.now() - begun; });
     this.later = window.setTimeout(() => void this.askMore(turn, reply), this.drawing ? CALM : 0);
   }
 

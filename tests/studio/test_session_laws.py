@@ -62,6 +62,9 @@ def test_rows_pages_and_counts_are_those_of_the_answer(
     assert asked(session, "count", text=text)["count"] == str(len(whole))
     assert first["count"] in (None, str(len(whole)))
 
+    typed = asked(opened(table), "typed", text=text, rows=rows)
+    assert (typed["rows"], typed["count"], typed["last"]) == (first["rows"], first["count"], first["last"])
+
     page = asked(session, "page", text=text, at=str(at), rows=rows)
     assert [places(row) for row in page["rows"]] == whole[at : at + rows]
     assert [row["number"] for row in page["rows"]] == [str(at + i) for i in range(len(page["rows"]))]

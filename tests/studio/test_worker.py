@@ -48,6 +48,33 @@ def test_a_question_is_cancelled_and_the_next_one_answered(
     assert after(worker)["count"] == "45"
 
 
+def test_what_waits_is_cancelled_by_its_id_and_nothing_else_is(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "GRACE", 0.2)
+    replies: dict[str, dict[str, Any]] = {}
+
+    def ask(name: str, text: str) -> threading.Thread:
+        message = {"kind": "run", "text": text, "id": name}
+        asking = threading.Thread(target=lambda: replies.update({name: worker.ask(message)[0]}))
+        asking.start()
+        while not (worker.is_asked and (name == "slow" or worker.waiting)):
+            asking.join(0.01)
+        return asking
+
+    threads = [ask("slow", SLOW), ask("superseded", SLOW)]
+    worker.cancel(["superseded", "unheard-of"])
+    assert worker.is_asked
+    worker.cancel(["slow"])
+    for asking in threads:
+        asking.join(FAR_OFF)
+    assert {name: reply["error"] for name, reply in replies.items()} == {
+        "slow": "cancelled",
+        "superseded": "cancelled",
+    }
+    assert after(worker)["count"] == "45"
+
+
 def test_to_cancel_nothing_does_nothing(worker: Worker) -> None:
     worker.cancel()
     assert after(worker)["count"] == "45"

@@ -75,6 +75,11 @@ class Worker:
         """Whether a question is asked now."""
         return self._asked is not None
 
+    @property
+    def waiting(self) -> int:
+        """The number of questions that wait for their turn."""
+        return len(self._waiting)
+
     def cancel(self, ids: Collection[str] | None = None) -> None:
         """Has the question that is asked now stop, or ends its process if it does not within `GRACE`.
 
