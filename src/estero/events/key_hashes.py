@@ -21,7 +21,7 @@ _MOST_REMEMBERED: Final = 1 << 16
 def key_hashes(texts: pa.Array) -> Halves:
     """Both halves of the key of each text, in order: the keys that the classifying statement gives to them.
 
-    DuckDB is asked, as only it knows its hashes, for 1 ms; for the dictionaries that came last they are known.
+    Only DuckDB knows its hashes, so it is asked, for 1 ms; those of the last dictionaries are known.
     """
     if len(texts) > _MOST_REMEMBERED:
         return _asked(texts)

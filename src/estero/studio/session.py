@@ -205,7 +205,7 @@ class Session:
     # ---------------------------------------------------------------------- of the query
 
     def typed(self, message: Message) -> dict[str, Any]:
-        """What `check` says of a text, and what `run` does if it can be run: no errors, values for parameters.
+        """What `check` says of a text and, if it has no errors and a value for each parameter, `run`, too.
 
         So one message is enough for a keystroke. ``ran`` says whether there are rows.
         """
@@ -224,9 +224,7 @@ class Session:
     def plan(self, message: Message) -> dict[str, Any]:
         """The words of the plan, in sections."""
         sections = self._remembered(message).explanation.sections()
-        return {
-            "sections": [{"title": title, "body": legible(body, lines=True)} for title, body in sections]
-        }
+        return {"sections": [{"title": title, "body": legible(body, lines=True)} for title, body in sections]}
 
     def run(self, message: Message) -> dict[str, Any]:
         """The first page, and the number of complex events where it takes no enumeration to know it."""

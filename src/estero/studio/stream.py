@@ -46,7 +46,8 @@ class Stream:
 
     `scan` is what queries run on: the same events, in memory where they are files, or could be read only
     once, and with dictionaries of texts that come again and again, as questions about types, names and keys
-    are then answered by numbers. `table` are the events in the order of the stream, with all attributes; a position is a row of it.
+    are then answered by numbers. `table` are the events in the order of the stream, with all attributes; a
+    position is a row of it.
     """
 
     def __init__(self, scan: Scan) -> None:

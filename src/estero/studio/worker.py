@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
-from collections.abc import Collection
 from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from estero.errors import EsteroError
 from estero.studio.opening import Opening
+from estero.studio.questions import CANCELLED, Questions, refused
 from estero.studio.session import Message, Reply
 
 if TYPE_CHECKING:
@@ -24,87 +23,38 @@ if TYPE_CHECKING:
 GRACE: Final = 2.0
 """Seconds after which a process that does not stop by itself is ended."""
 GIGABYTE: Final = 1 << 30
-CANCELLED: Final = "cancelled"
 
 
-class Worker:
+class Worker(Questions):
     """The process of one session, begun with the first question and anew once it has been ended.
 
     `memory` is how many bytes questions may take beside the events, where the system can tell (Linux).
     """
 
     def __init__(self, opening: Opening, *, memory: int | None = 4 * GIGABYTE) -> None:
+        super().__init__()
         self._opening = opening
         self._memory = memory
         self._context = get_context("spawn")
-        self._lock = threading.Lock()
         self._process: SpawnProcess | None = None
         self._connection: Connection | None = None
         self._wish: Event = self._context.Event()
-        self._state = threading.Lock()
-        """Held for moments, where one of the following changes."""
-        self._asked: Message | None = None
-        self._cancelled_at: float | None = None
-        self._waiting: list[Message] = []
-        self._closed = False
 
-    def ask(self, message: Message) -> Reply:
-        """The reply to a message; one question after the other. To be called in a thread that may wait."""
-        with self._state:
-            self._waiting.append(message)
-        with self._lock:
-            ends = math.inf
-            try:
-                if not self._begun(message):
-                    return _told(message, CANCELLED)
-                if self._closed:
-                    return _told(message, "the studio has ended")
-                connection, wrong = self._started()
-                if wrong is not None:
-                    return _told(message, wrong)
-                ends = monotonic() + self._opening.seconds + GRACE
-                connection.send(dict(message))
-                return cast(Reply, self._heard(connection, ends))
-            except (EOFError, OSError):
-                return self._ended(message, ends)
-            finally:
-                self._asked = None
-
-    @property
-    def is_asked(self) -> bool:
-        """Whether a question is asked now."""
-        return self._asked is not None
-
-    @property
-    def waiting(self) -> int:
-        """The number of questions that wait for their turn."""
-        return len(self._waiting)
-
-    def cancel(self, ids: Collection[str] | None = None) -> None:
-        """Has the question that is asked now stop, or ends its process if it does not within `GRACE`.
-
-        With `ids` it must be one with such an ``id``; questions with these that still wait are not asked.
-        """
-        with self._state:
-            if ids is not None:
-                self._waiting = [message for message in self._waiting if message.get("id") not in ids]
-            if self._asked is not None and (ids is None or self._asked.get("id") in ids):
-                self._cancelled_at = monotonic()
-                self._wish.set()
-
-    def _begun(self, message: Message) -> bool:
-        """Whether a question that has waited for its turn is still to be asked; then it is, from now on."""
-        with self._state:
-            wanted = any(one is message for one in self._waiting)
-            self._waiting = [one for one in self._waiting if one is not message]
-            self._wish.clear()
-            self._cancelled_at = None
-            self._asked = message if wanted else None
-        return wanted
+    def _answered(self, message: Message) -> Reply:
+        ends = math.inf
+        try:
+            connection, wrong = self._started()
+            if wrong is not None:
+                return refused(message, wrong)
+            ends = monotonic() + self._opening.seconds + GRACE
+            connection.send(dict(message))
+            return cast(Reply, self._heard(connection, ends))
+        except (EOFError, OSError):
+            return self._ended(message, ends)
 
     def close(self) -> None:
         """Ends the process, and answers no more."""
-        self._closed = True
+        super().close()
         self._end()
 
     def _end(self) -> None:
@@ -145,11 +95,7 @@ class Worker:
         else:
             why = "the question ended its process, most likely for want of memory: ask for less"
         self._end()
-        return _told(message, why)
-
-
-def _told(message: Message, error: str) -> Reply:
-    return {"kind": message.get("kind"), "error": error, "notes": [], "ms": 0}, []
+        return refused(message, why)
 
 
 def serve(opening: Opening, connection: Connection, wish: Event, memory: int | None) -> None:

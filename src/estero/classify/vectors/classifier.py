@@ -22,7 +22,14 @@ from estero.classify.arrays import array_of, numbers_in
 from estero.classify.column_names import KEYS, POSITION, TIME, WORD, screen_name, value_name, word_names
 from estero.classify.columns import ColumnType
 from estero.classify.vectors.arrow_types import as_returned
-from estero.classify.vectors.batch_columns import BatchColumns, Mask, OddValueError, stored, with_nulls, without_views
+from estero.classify.vectors.batch_columns import (
+    BatchColumns,
+    Mask,
+    OddValueError,
+    stored,
+    with_nulls,
+    without_views,
+)
 from estero.classify.vectors.compile import NotPlainError, PlainColumns, joined
 from estero.classify.vectors.conditions import Condition, Constant, TextList, rows_of
 from estero.classify.vectors.taking import taken
