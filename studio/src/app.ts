@@ -5,6 +5,7 @@ import { afterDrawing, cell, fill, grouped, h, plural } from "./dom";
 import { Editor } from "./editor";
 import type { Drawing, Hello, Message, Mistake, Page, Reply, Row, Section, Session, Step, Typed, WhyNot } from "./messages";
 import { codePanel, funnelPanel, labelsOf, planPanel, rowsTable, whyNotPanel, type Shown } from "./panels";
+import { followScheme } from "./scheme";
 import { Timeline } from "./timeline";
 
 const ROWS = 50;
@@ -41,6 +42,7 @@ export class App {
   /** Milliseconds from the last change of the text until its answer is drawn. */
   answered = 0;
   private changedAt = 0;
+  private unfollow = () => {};
 
   private status = h("p", { class: "status", role: "status" });
   private stop = h("button", { type: "button", class: "stop", hidden: true, click: () => this.session.cancel(OF_TEXT) }, "Stop");
@@ -54,9 +56,11 @@ export class App {
 
   constructor(private root: HTMLElement, private session: Session, private outside: Outside = {}) {
     root.classList.add("estero-studio");
+    root.setAttribute("data-lm-suppress-shortcuts", "true"); // keys are the studio's here, not JupyterLab's
   }
 
   async start(): Promise<void> {
+    this.unfollow = followScheme(this.root, () => this.timeline?.recolour());
     this.hello = await this.session.ask<Hello>({ kind: "hello" });
     if (this.hello.error) {
       fill(this.root, h("p", { class: "failure", role: "alert" }, this.hello.error));
@@ -73,6 +77,13 @@ export class App {
       words: this.hello.words, session: this.session, changed: () => this.changed(), run: () => this.changed(0),
     });
     this.changed(0);
+  }
+
+  /** Leaves nothing behind that listens. */
+  end(): void {
+    this.unfollow();
+    clearTimeout(this.pending);
+    clearTimeout(this.later);
   }
 
   get text(): string {
