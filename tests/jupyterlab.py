@@ -54,7 +54,7 @@ def jupyterlab(directory: Path, cells: Sequence[str], *, theme: str = "JupyterLa
 
 
 def _notebook(cells: Sequence[str]) -> dict[str, object]:
-    made = [
+    made: list[dict[str, object]] = [
         {"cell_type": "code", "id": str(number), "metadata": {}, "outputs": [], "execution_count": None}
         | {"source": cell}
         for number, cell in enumerate(cells)

@@ -3,7 +3,7 @@
 import { drawAutomaton } from "./automaton";
 import { afterDrawing, cell, fill, grouped, h, plural } from "./dom";
 import { Editor } from "./editor";
-import type { Drawing, Hello, Message, Mistake, Page, Reply, Row, Section, Session, Step, Typed, WhyNot } from "./messages";
+import type { Drawing, Hello, Message, Mistake, Page, Reply, Row, Section, Session, Typed, Way, WhyNot } from "./messages";
 import { codePanel, funnelPanel, labelsOf, planPanel, rowsTable, whyNotPanel, type Shown } from "./panels";
 import { followScheme } from "./scheme";
 import { Timeline } from "./timeline";
@@ -360,9 +360,9 @@ export class App {
     this.panels.answer.querySelector<HTMLElement>('[aria-pressed="true"]')?.focus({ preventScroll: true });
     this.timeline.show(this.page.rows, this.shown.labels, this.chosen);
     if (reveal) this.timeline.reveal(row);
-    const reply = await this.session.ask<{ way: Step[] | null }>(this.message("states", { at: row.number }));
+    const reply = await this.session.ask<Way>(this.message("states", { at: row.number }));
     if (turn !== this.turn || this.chosen !== row.number || !this.drawing) return;
-    fill(this.picture, drawAutomaton(this.drawing, reply.error ? null : reply.way));
+    fill(this.picture, drawAutomaton(this.drawing, reply.error ? { way: null, why: reply.error } : reply));
   }
 
   private async showEvent(position: number): Promise<void> {

@@ -22,6 +22,8 @@ export interface Drawing {
   arcs: Arc[]; legend: string[]; radius: number; many: number;
 }
 export interface Step { position: number; source: number; target: number }
+/** The states of a complex event, or in words why they are not known. */
+export interface Way { way: Step[] | null; why: string }
 export interface Reason {
   kind: string; condition: string; events: number; nearest: string; without: string | null;
 }

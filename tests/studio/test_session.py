@@ -14,6 +14,7 @@ import pytest
 import estero
 from estero import demo
 from estero.studio import stream as streams
+from estero.studio import ways
 from estero.studio.examples import EXAMPLES
 from estero.studio.session import KINDS, Session
 from studio.stream import BILLIONS, demo_session, told
@@ -206,6 +207,24 @@ def test_more_events_than_memory_should_hold_are_refused(monkeypatch: pytest.Mon
     assert reply["error"] == (
         "the studio holds events in memory, and these are more than 100: give it a part of them"
     )
+
+
+def test_a_join_went_through_what_its_events_gathered() -> None:
+    events = pa.table({"type": ["T", "S", "R"], "x": [2, 2, 2], "y": [None, 11, 11]})
+    session = Session(estero.scan(events, type="type"))
+    text = "Q(x, y) <- T(x), S(x, y), R(x, y)"
+    states = told(session, "automaton", text)["automaton"]["states"]
+    reply = told(session, "states", text, at="0")
+    *begun, one, other = reply["way"]
+    assert [(step["position"], step["source"]) for step in begun] == [(0, 0), (1, 0)]
+    assert {one["source"], other["source"]} == {step["target"] for step in begun}
+    assert {(step["position"], step["target"]) for step in (one, other)} == {(2, len(states) - 1)}
+
+
+def test_it_is_told_why_states_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ways, "MOST_READ", 2)
+    reply = told(demo_session(), "states", at="0")
+    assert (reply["way"], reply["why"]) == (None, "it is longer than 200,000 events")
 
 
 def without_ms(reply: dict[str, Any]) -> dict[str, Any]:

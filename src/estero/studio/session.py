@@ -16,13 +16,14 @@ from estero.queries.parameters import value_in
 from estero.queries.query import Query
 from estero.queries.texts import check
 from estero.studio.as_code import as_code
-from estero.studio.automaton import drawn, way_of
+from estero.studio.automaton import drawn
 from estero.studio.completion import completions
 from estero.studio.fixes import fixes_of
 from estero.studio.offsets import from_browser, span_in_browser, to_browser
 from estero.studio.shown import row_of, shown
 from estero.studio.stream import Stream
 from estero.studio.vocabulary import vocabulary
+from estero.studio.ways import way_of
 from estero.studio.without import without
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ class Session:
         }
 
     def states(self, message: Message) -> dict[str, Any]:
-        """The way of complex event ``at`` through the automaton (`way_of`)."""
+        """The way of complex event ``at`` through the automaton, or ``why`` it is not known (`way_of`)."""
         at = _number(message, "at")
         plan = self._remembered(message).explanation.plan
         one = self._answer(message)[at]
@@ -262,7 +263,8 @@ class Session:
             for position in positions:
                 marks.setdefault(position, set()).add(label)
         labels = {position: frozenset(names) for position, names in marks.items()}
-        return {"at": str(at), "way": way_of(plan, self.stream, one.start, one.end, labels)}
+        way = way_of(plan, self.stream, one.start, one.end, labels)
+        return {"at": str(at), "way": way.steps, "why": way.why}
 
     def funnel(self, message: Message) -> dict[str, Any]:
         """How many starts come how far."""

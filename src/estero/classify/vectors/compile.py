@@ -87,7 +87,7 @@ class PlainColumns:
 
     def is_encoded(self, name: str) -> bool:
         """Whether a column comes with a dictionary."""
-        return pa.types.is_dictionary(self._events.field(name).type)
+        return isinstance(self._events.field(name).type, pa.DictionaryType)
 
     def stored(self, name: str) -> pa.DataType:
         """The type in which the values of a column are stored; raises `NotPlainError` for other ones."""
