@@ -48,7 +48,10 @@ export function drawAutomaton(drawing: Drawing, chosen: Way | null): HTMLElement
       texts.push(svg("text", { x: x.toFixed(1), y: (y + dy + 4).toFixed(1), class: line.kind }, line.text));
     });
   }
+  const reached = new Set(drawing.arcs.flatMap((arc) => [arc.source, arc.target]));
+  const isDrawn = (state: { initial: boolean }, number: number) => state.initial || reached.has(number);
   drawing.states.forEach((state, number) => {
+    if (!isDrawn(state, number)) return;
     const [x, y] = place(state.at);
     keep(x, y, radius + (state.initial ? 34 : 6), radius + 6);
     if (state.initial) {
@@ -63,7 +66,7 @@ export function drawAutomaton(drawing: Drawing, chosen: Way | null): HTMLElement
   });
   const margin = 6;
   const width = box.right - box.left + 2 * margin, height = box.bottom - box.top + 2 * margin;
-  const names = drawing.states.map((state, number) => `${number}${state.initial ? " (initial)" : ""}${state.final ? " (accepts)" : ""}`);
+  const names = drawing.states.flatMap((state, number) => isDrawn(state, number) ? [`${number}${state.initial ? " (initial)" : ""}${state.final ? " (accepts)" : ""}`] : []);
   const described = [
     `States ${names.join(", ")}.`,
     ...drawing.arcs.map((arc) => `From ${arc.source} to ${arc.target}: ${arc.lines.map((line) => line.text.replace("•", "marks")).join(", ")}.`),
