@@ -231,11 +231,10 @@ class Session:
         """The first page, and the number of complex events where it takes no enumeration to know it."""
         answer = self._answer(message)
         reply = self.page({**message, "at": 0})
+        if reply["last"]:
+            return {**reply, "count": str(len(reply["rows"]))}
         counted = answer.quick_count
-        reply["count"] = None if counted is None else str(counted())
-        if counted is None and reply["last"]:
-            reply["count"] = str(len(reply["rows"]))
-        return reply
+        return {**reply, "count": None if counted is None else str(counted())}
 
     def count(self, message: Message) -> dict[str, Any]:
         """The number of complex events, whatever it takes."""
@@ -341,7 +340,8 @@ class Session:
         key = (text, repr(values))
         if self._asked is None or self._asked.key != key:
             query = Query(text)
-            bound = query.bind({name: values[name] for name in query.parameters if name in values})
+            given = {name: values[name] for name in query.parameters if name in values} if values else {}
+            bound = query.bind(given) if given else query
             answer = bound.run(self.stream.scan, progress=self._progress)
             self._asked = _Asked(key, bound, answer, self.stream.scan)
         return self._asked
