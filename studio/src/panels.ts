@@ -5,7 +5,7 @@ import type { Label, Reply, Row, WhyNot } from "./messages";
 
 const SHOWN = 3;
 /** Rows that are there at once; those below what can be seen follow when these have been drawn. */
-const FIRST = 20;
+const FIRST = 12;
 
 export interface Shown { labels: string[]; hidden: Set<string> }
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 ROWS: Final = 50
 """The rows of a page, unless it says how many."""
 MOST_ROWS: Final = 500
+FEW: Final = 1 << 17
+"""Events up to which one thread answers: the others take as long to begin, and the page needs a core, too."""
 SECONDS: Final = 60.0
 """A question takes so long at most, unless the session is given another limit."""
 _SECONDS_WHY: Final = 10.0
@@ -342,7 +344,8 @@ class Session:
             query = Query(text)
             given = {name: values[name] for name in query.parameters if name in values} if values else {}
             bound = query.bind(given) if given else query
-            answer = bound.run(self.stream.scan, progress=self._progress)
+            threads = 1 if self.stream.table.num_rows <= FEW else None
+            answer = bound.run(self.stream.scan, progress=self._progress, threads=threads)
             self._asked = _Asked(key, bound, answer, self.stream.scan)
         return self._asked
 
