@@ -4,7 +4,9 @@
     .venv/bin/python benchmarks/studio.py          # needs the extra studio, Playwright and a Chromium
 
 100,000 events of the demo's kind, in a file. The answer is compared with that of `Query.run` before anything
-is measured. Chromium draws without a graphics card here, so frames are what software drawing can do.
+is measured. An answer has come when it is drawn: the pause behind the keystroke, the message, its rows and
+the frame with them are in the time. Chromium draws without a graphics card here, so frames are what software
+drawing can do.
 """
 
 from __future__ import annotations

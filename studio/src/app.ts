@@ -1,13 +1,18 @@
 // The studio: an editor, the automaton, the timeline, and tabs; asks the session and shows what it says.
 
 import { drawAutomaton } from "./automaton";
-import { cell, fill, grouped, h, plural } from "./dom";
+import { afterDrawing, cell, fill, grouped, h, plural } from "./dom";
 import { Editor } from "./editor";
-import type { Drawing, Hello, Message, Mistake, Page, Reply, Row, Session, Step, WhyNot } from "./messages";
+import type { Drawing, Hello, Message, Mistake, Page, Reply, Row, Section, Session, Typed, Way, WhyNot } from "./messages";
 import { codePanel, funnelPanel, labelsOf, planPanel, rowsTable, whyNotPanel, type Shown } from "./panels";
+import { followScheme } from "./scheme";
 import { Timeline } from "./timeline";
 
 const ROWS = 50;
+/** Milliseconds without a key before a text is asked about, and before what else belongs to its answer is. */
+const PAUSE = 30, CALM = 120;
+/** What is asked about a text, and is of no use once there is another one. */
+const OF_TEXT = ["typed", "automaton", "plan", "count", "page", "states", "funnel", "partials", "why_not", "code"];
 const TABS = { answer: "Answer", funnel: "Funnel", partials: "Partial matches", why: "Why not?", plan: "Plan", code: "Code" } as const;
 type Tab = keyof typeof TABS;
 
@@ -21,26 +26,26 @@ export class App {
   private hello!: Reply<Hello>;
   private turn = 0;
   private pending: number | undefined;
+  private later: number | undefined;
   private running = 0;
   private tab: Tab = "answer";
   private asked = new Set<Tab>();
   private valid = false;
   private params: Record<string, string> = {};
-  private key: string | null = null;
   private lanesChosen = false;
   private page: Page = { at: "0", rows: [], last: true };
   private shown: Shown = { labels: [], hidden: new Set() };
   private count: string | null = null;
   private chosen: string | null = null;
   private drawing: Drawing | null = null;
-  private sections: { title: string; body: string }[] = [];
   private id = `estero-${studios++}`;
-  /** Milliseconds from the last change of the text to its answer. */
+  /** Milliseconds from the last change of the text until its answer is drawn. */
   answered = 0;
   private changedAt = 0;
+  private unfollow = () => {};
 
   private status = h("p", { class: "status", role: "status" });
-  private stop = h("button", { type: "button", class: "stop", hidden: true, click: () => this.session.cancel() }, "Stop");
+  private stop = h("button", { type: "button", class: "stop", hidden: true, click: () => this.session.cancel(OF_TEXT) }, "Stop");
   private mistakes = h("div", { class: "mistakes", "aria-live": "polite" });
   private inputs = h("div", { class: "params" });
   private picture = h("div", {});
@@ -51,9 +56,11 @@ export class App {
 
   constructor(private root: HTMLElement, private session: Session, private outside: Outside = {}) {
     root.classList.add("estero-studio");
+    root.setAttribute("data-lm-suppress-shortcuts", "true"); // keys are the studio's here, not JupyterLab's
   }
 
   async start(): Promise<void> {
+    this.unfollow = followScheme(this.root, () => this.timeline?.recolour());
     this.hello = await this.session.ask<Hello>({ kind: "hello" });
     if (this.hello.error) {
       fill(this.root, h("p", { class: "failure", role: "alert" }, this.hello.error));
@@ -70,6 +77,13 @@ export class App {
       words: this.hello.words, session: this.session, changed: () => this.changed(), run: () => this.changed(0),
     });
     this.changed(0);
+  }
+
+  /** Leaves nothing behind that listens. */
+  end(): void {
+    this.unfollow();
+    clearTimeout(this.pending);
+    clearTimeout(this.later);
   }
 
   get text(): string {
@@ -178,11 +192,12 @@ export class App {
 
   // ------------------------------------------------------------------------------ the query
 
-  private changed(delay = 25): void {
+  private changed(delay = PAUSE): void {
     this.turn++;
     this.changedAt = performance.now();
-    if (this.running && performance.now() - this.running > 250) this.session.cancel();
     clearTimeout(this.pending);
+    clearTimeout(this.later);
+    this.session.cancel(OF_TEXT);
     this.pending = window.setTimeout(() => void this.ask(this.turn), delay);
   }
 
@@ -191,55 +206,56 @@ export class App {
   }
 
   private async ask(turn: number): Promise<void> {
-    const checked = await this.session.ask<{ errors: Mistake[]; parameters: string[]; key: string | null }>(this.message("check"));
-    if (turn !== this.turn) return;
-    if (checked.error) { this.fail(checked.error); return; }
-    this.editor.show(checked.errors);
-    this.showMistakes(checked.errors);
-    this.showParams(checked.parameters);
-    this.valid = checked.errors.length === 0 && checked.parameters.every((name) => this.params[name]?.trim());
-    this.asked.clear();
-    if (!this.valid) {
-      const missing = checked.errors.length === 0;
-      fill(this.status, missing ? "The query waits for values of its parameters." : `${plural(checked.errors.length, "mistake")} in the query.`);
-      this.root.classList.add("stale");
-      return;
-    }
-    this.outside.wrote?.(this.text);
-    this.key = checked.key;
-    if (!this.lanesChosen && this.key !== this.timeline.by && (this.key === null || this.hello.lanes.includes(this.key))) void this.lanesBy(this.key);
-    await this.run(turn, checked.notes);
-  }
-
-  private async run(turn: number, notes: string[]): Promise<void> {
     this.busy(true);
-    const reply = await this.session.ask<Page>(this.message("run", { rows: ROWS }));
-    this.busy(false);
+    const reply = await this.session.ask<Typed>(this.message("typed", { rows: ROWS }));
     if (turn !== this.turn) return;
+    this.busy(false);
+    if (reply.errors) this.checked(reply);
     if (reply.error) { this.fail(reply.error); return; }
+    if (!this.valid) return;
     this.root.classList.remove("stale");
     this.count = reply.count ?? null;
     this.chosen = null;
     this.take(reply);
-    this.answered = performance.now() - this.changedAt;
-    this.told(reply.ms, [...new Set([...notes, ...reply.notes])]);
-    const drawn = await this.session.ask<{ automaton: Drawing; sections: { title: string; body: string }[] }>(this.message("automaton"));
+    this.tell(reply.ms, reply.notes);
+    const begun = this.changedAt;
+    afterDrawing(() => { this.answered = performance.now() - begun; });
+    this.later = window.setTimeout(() => void this.askMore(turn, reply), this.drawing ? CALM : 0);
+  }
+
+  /** Shows what is wrong with a text, or which values it waits for. */
+  private checked({ errors, parameters, key, ran }: Typed): void {
+    this.editor.show(errors);
+    this.showMistakes(errors);
+    this.showParams(parameters);
+    this.valid = errors.length === 0 && parameters.every((name) => this.params[name]?.trim());
+    this.asked.clear();
+    if (!this.valid) {
+      fill(this.status, errors.length ? `${plural(errors.length, "mistake")} in the query.` : "The query waits for values of its parameters.");
+      this.root.classList.add("stale");
+      return;
+    }
+    this.outside.wrote?.(this.text);
+    if (ran && !this.lanesChosen && key !== this.timeline.by && (key === null || this.hello.lanes.includes(key))) void this.lanesBy(key);
+  }
+
+  /** Asks for what can be seen a little later than the answer: the automaton, the tab, the number. */
+  private async askMore(turn: number, reply: Reply<Typed>): Promise<void> {
+    const drawn = await this.session.ask<{ automaton: Drawing }>(this.message("automaton"));
     if (turn !== this.turn) return;
     if (!drawn.error) {
       this.drawing = drawn.automaton;
-      this.sections = drawn.sections;
       fill(this.picture, drawAutomaton(this.drawing, null));
     }
     void this.fillTab();
-    if (this.count === null) {
-      this.busy(true);
-      const counted = await this.session.ask<{ count: string }>(this.message("count"));
-      this.busy(false);
-      if (turn !== this.turn) return;
-      this.count = counted.error ? null : counted.count;
-      this.told(reply.ms + counted.ms, [...notes, ...(counted.error ? [`The complex events are not counted: ${counted.error}`] : [])]);
-      this.showAnswer();
-    }
+    if (this.count !== null) return;
+    this.busy(true);
+    const counted = await this.session.ask<{ count: string }>(this.message("count"));
+    if (turn !== this.turn) return;
+    this.busy(false);
+    this.count = counted.error ? null : counted.count;
+    this.tell(reply.ms + counted.ms, [...reply.notes, ...(counted.error ? [`The complex events are not counted: ${counted.error}`] : [])]);
+    this.showAnswer();
   }
 
   private busy(on: boolean): void {
@@ -248,7 +264,7 @@ export class App {
     window.setTimeout(() => { this.stop.hidden = !(this.running && performance.now() - this.running > 350); }, on ? 400 : 0);
   }
 
-  private told(ms: number, notes: string[]): void {
+  private tell(ms: number, notes: string[]): void {
     const number = this.count === null ? "Counting complex events…" : plural(this.count, "complex event");
     fill(this.status, h("b", {}, number), h("span", { class: "quiet" }, ` in ${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`));
     if (notes.length) this.status.append(h("details", { class: "notes" }, h("summary", {}, plural(notes.length, "note")), ...notes.map((note) => h("p", {}, note))));
@@ -344,9 +360,9 @@ export class App {
     this.panels.answer.querySelector<HTMLElement>('[aria-pressed="true"]')?.focus({ preventScroll: true });
     this.timeline.show(this.page.rows, this.shown.labels, this.chosen);
     if (reveal) this.timeline.reveal(row);
-    const reply = await this.session.ask<{ way: Step[] | null }>(this.message("states", { at: row.number }));
+    const reply = await this.session.ask<Way>(this.message("states", { at: row.number }));
     if (turn !== this.turn || this.chosen !== row.number || !this.drawing) return;
-    fill(this.picture, drawAutomaton(this.drawing, reply.error ? null : reply.way));
+    fill(this.picture, drawAutomaton(this.drawing, reply.error ? { way: null, why: reply.error } : reply));
   }
 
   private async showEvent(position: number): Promise<void> {
@@ -361,12 +377,16 @@ export class App {
     const { tab, turn } = this;
     if (!this.valid || this.asked.has(tab) || tab === "answer") return;
     const panel = this.panels[tab];
-    if (tab === "plan") { fill(panel, planPanel(this.sections)); return; }
     this.asked.add(tab);
     fill(panel, h("p", { class: "quiet" }, "Asking…"));
     const put = <T>(reply: Reply<T>, made: () => Node) => {
       if (turn === this.turn) fill(panel, reply.error ? h("p", { class: "failure" }, reply.error) : made());
     };
+    if (tab === "plan") {
+      const reply = await this.session.ask<{ sections: Section[] }>(this.message("plan"));
+      put(reply, () => planPanel(reply.sections));
+      return;
+    }
     if (tab === "code") {
       const reply = await this.session.ask<{ code: Record<string, string> }>(this.message("code"));
       put(reply, () => codePanel(reply.code));

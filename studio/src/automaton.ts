@@ -1,11 +1,12 @@
 // The automaton as a picture: where everything stands is Python's; here it is drawn, and a way through it shown.
 
-import { h, svg } from "./dom";
-import type { Drawing, Step } from "./messages";
+import { grouped, h, plural, svg } from "./dom";
+import type { Drawing, Step, Way } from "./messages";
 
 const INCH = 72;
 
-export function drawAutomaton(drawing: Drawing, way: Step[] | null): HTMLElement {
+export function drawAutomaton(drawing: Drawing, chosen: Way | null): HTMLElement {
+  const way = chosen?.way ?? null;
   if (!drawing.states.length) {
     const said = drawing.many ? `${drawing.many} states are too many to be drawn.` : "No automaton.";
     return h("p", { class: "quiet" }, said);
@@ -47,7 +48,10 @@ export function drawAutomaton(drawing: Drawing, way: Step[] | null): HTMLElement
       texts.push(svg("text", { x: x.toFixed(1), y: (y + dy + 4).toFixed(1), class: line.kind }, line.text));
     });
   }
+  const reached = new Set(drawing.arcs.flatMap((arc) => [arc.source, arc.target]));
+  const isDrawn = (state: { initial: boolean }, number: number) => state.initial || reached.has(number);
   drawing.states.forEach((state, number) => {
+    if (!isDrawn(state, number)) return;
     const [x, y] = place(state.at);
     keep(x, y, radius + (state.initial ? 34 : 6), radius + 6);
     if (state.initial) {
@@ -62,7 +66,7 @@ export function drawAutomaton(drawing: Drawing, way: Step[] | null): HTMLElement
   });
   const margin = 6;
   const width = box.right - box.left + 2 * margin, height = box.bottom - box.top + 2 * margin;
-  const names = drawing.states.map((state, number) => `${number}${state.initial ? " (initial)" : ""}${state.final ? " (accepts)" : ""}`);
+  const names = drawing.states.flatMap((state, number) => isDrawn(state, number) ? [`${number}${state.initial ? " (initial)" : ""}${state.final ? " (accepts)" : ""}`] : []);
   const described = [
     `States ${names.join(", ")}.`,
     ...drawing.arcs.map((arc) => `From ${arc.source} to ${arc.target}: ${arc.lines.map((line) => line.text.replace("•", "marks")).join(", ")}.`),
@@ -72,9 +76,23 @@ export function drawAutomaton(drawing: Drawing, way: Step[] | null): HTMLElement
     style: `width:${Math.round(width)}px;aspect-ratio:${width.toFixed(0)}/${height.toFixed(0)}`,
     role: "img", "aria-label": `The automaton of the query. ${described}`,
   }, ...arcs, ...texts, ...circles);
-  const states = way?.length ? [way[0]!.source, ...way.map((step) => step.target)].filter((state, i, all) => i === 0 || state !== all[i - 1]) : [];
   return h("div", { class: "automaton" },
     h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Automaton" }, picture as unknown as HTMLElement),
     drawing.legend.length > 0 && h("ul", { class: "legend" }, ...drawing.legend.map((line) => h("li", {}, line))),
-    states.length > 0 && h("p", { class: "way" }, `The chosen complex event went ${states.join(" → ")} in ${way!.length.toLocaleString("en")} events.`));
+    chosen && h("p", { class: "way", role: "status" }, way?.length
+      ? `The chosen complex event went ${inWords(way)}.`
+      : `Which states the chosen complex event went through is not known: ${chosen.why}.`));
+}
+
+/** One state after the other; or, where runs are gathered, what each event did. */
+function inWords(way: Step[]): string {
+  const line = way.every((step, i) => i === 0 || step.source === way[i - 1]!.target);
+  if (line) {
+    const states = [way[0]!.source, ...way.map((step) => step.target)];
+    return `${states.filter((state, i) => i === 0 || state !== states[i - 1]).join(" → ")} in ${plural(way.length, "event")}`;
+  }
+  const events = new Map<number, Step[]>();
+  for (const step of way) events.set(step.position, [...(events.get(step.position) ?? []), step]);
+  return [...events].map(([position, steps]) =>
+    `${steps.map((step) => step.source).join(" and ")} → ${steps[0]!.target} by event ${grouped(position)}`).join(", ");
 }

@@ -31,6 +31,11 @@ export function fill(element: Element, ...children: Child[]): void {
   element.replaceChildren(...children.filter((child): child is Node | string => child != null && child !== false));
 }
 
+/** Does something once what has changed so far is drawn. */
+export function afterDrawing(act: () => void): void {
+  requestAnimationFrame(() => window.setTimeout(act));
+}
+
 /** A whole number with thousands apart, of any length. */
 export function grouped(number: string | number): string {
   return String(number).replace(/\B(?=(\d{3})+(?!\d))/g, ",");

@@ -19,6 +19,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
   void app.start();
   return () => {
     model.off("change:text", written);
+    app.end();
     session.close();
   };
 }

@@ -10,6 +10,8 @@ export interface Row {
   values: Record<string, unknown>; partition: Record<string, unknown>; labels: Label[];
 }
 export interface Page { at: string; rows: Row[]; last: boolean; count?: string | null }
+export interface Typed extends Page { ran: boolean; errors: Mistake[]; parameters: string[]; key: string | null }
+export interface Section { title: string; body: string }
 export interface ArcLine { text: string; kind: "plain" | "mark" | "faint" }
 export interface Arc {
   source: number; target: number; points: [number, number][]; at: [number, number]; width: number;
@@ -20,6 +22,8 @@ export interface Drawing {
   arcs: Arc[]; legend: string[]; radius: number; many: number;
 }
 export interface Step { position: number; source: number; target: number }
+/** The states of a complex event, or in words why they are not known. */
+export interface Way { way: Step[] | null; why: string }
 export interface Reason {
   kind: string; condition: string; events: number; nearest: string; without: string | null;
 }
@@ -42,19 +46,45 @@ export type Message = { kind: string } & Record<string, unknown>;
 
 export interface Session {
   ask<T>(message: Message): Promise<Reply<T>>;
-  cancel(): void;
+  /** Has all that is asked now stop, or what of it is of these kinds. What is asked later is not meant. */
+  cancel(kinds?: string[]): void;
+}
+
+/** The messages that wait for their answers, by their numbers: those that can be cancelled. */
+class Waiting {
+  private own = Math.random().toString(36).slice(2);
+  private count = 0;
+  private kinds = new Map<string, string>();
+
+  begin(message: Message): string {
+    const id = `${this.own}-${this.count++}`;
+    this.kinds.set(id, message.kind);
+    return id;
+  }
+
+  end(id: string): void {
+    this.kinds.delete(id);
+  }
+
+  of(kinds?: string[]): string[] {
+    return [...this.kinds].filter(([, kind]) => !kinds || kinds.includes(kind)).map(([id]) => id);
+  }
 }
 
 /** A session behind a local server; `token` is that of its address. */
 export function serverSession(token: string): Session {
   const address = (name: string) => `${name}?token=${encodeURIComponent(token)}`;
+  const waiting = new Waiting();
   return {
     async ask<T>(message: Message): Promise<Reply<T>> {
       let answer: Response;
+      const id = waiting.begin(message);
       try {
-        answer = await fetch(address("message"), { method: "POST", body: JSON.stringify(message) });
+        answer = await fetch(address("message"), { method: "POST", body: JSON.stringify({ ...message, id }) });
       } catch {
         return failed<T>(message, "the studio's server has ended: start estero studio again");
+      } finally {
+        waiting.end(id);
       }
       if (!answer.ok) return failed<T>(message, await answer.text());
       const bytes = await answer.arrayBuffer();
@@ -69,8 +99,9 @@ export function serverSession(token: string): Session {
       });
       return reply as Reply<T>;
     },
-    cancel() {
-      void fetch(address("cancel"), { method: "POST" }).catch(() => undefined);
+    cancel(kinds) {
+      const ids = waiting.of(kinds);
+      if (ids.length) void fetch(address("cancel"), { method: "POST", body: JSON.stringify(ids) }).catch(() => undefined);
     },
   };
 }
@@ -84,28 +115,29 @@ export interface WidgetModel {
   save_changes(): void;
 }
 
-/** A session in the process of a notebook. */
+/** A session of a notebook. */
 export function widgetSession(model: WidgetModel): Session & { close(): void } {
   type Heard = Reply<object>;
-  const waiting = new Map<string, (reply: Heard) => void>();
-  const own = Math.random().toString(36).slice(2);
-  let count = 0;
+  const waiting = new Waiting();
+  const answered = new Map<string, (reply: Heard) => void>();
   const heard = (content: Heard & { id: string }, buffers: DataView[]) => {
-    const told = waiting.get(content.id);
-    waiting.delete(content.id);
-    told?.({ ...content, buffers: buffers ?? [] });
+    const take = answered.get(content.id);
+    answered.delete(content.id);
+    waiting.end(content.id);
+    take?.({ ...content, buffers: buffers ?? [] });
   };
   model.on("msg:custom", heard as (...given: never[]) => void);
   return {
     ask<T>(message: Message): Promise<Reply<T>> {
-      const id = `${own}-${count++}`;
+      const id = waiting.begin(message);
       return new Promise((resolve) => {
-        waiting.set(id, resolve as (reply: Heard) => void);
+        answered.set(id, resolve as (reply: Heard) => void);
         model.send({ ...message, id });
       });
     },
-    cancel() {
-      // The notebook's own way to interrupt is the one that its process heeds.
+    cancel(kinds) {
+      const ids = waiting.of(kinds);
+      if (ids.length) model.send({ kind: "cancel", ids });
     },
     close() {
       model.off("msg:custom", heard as (...given: never[]) => void);

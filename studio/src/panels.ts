@@ -1,9 +1,11 @@
 // What the tabs show: rows of an answer, funnel, partial matches, why not, plan, code.
 
-import { cell, colour, fill, grouped, h, plural } from "./dom";
+import { afterDrawing, cell, colour, fill, grouped, h, plural } from "./dom";
 import type { Label, Reply, Row, WhyNot } from "./messages";
 
 const SHOWN = 3;
+/** Rows that are there at once; those below what can be seen follow when these have been drawn. */
+const FIRST = 12;
 
 export interface Shown { labels: string[]; hidden: Set<string> }
 
@@ -35,7 +37,7 @@ export function rowsTable(rows: Row[], { shown, left, chosen, caption, pick, eve
     partial && h("th", { scope: "col", class: "number" }, "Steps"),
     ...others.map((name) => h("th", { scope: "col", class: numeric.has(name) ? "number" : "" }, name)),
     ...shown.labels.map((label, place) => h("th", { scope: "col" }, h("span", { class: `dot ${colour(place)}` }), label)));
-  const body = rows.map((row) => {
+  const tableRow = (row: Row) => {
     const span = timed
       ? `${cell(row.values["start_time"])} – ${cell(row.values["end_time"], row.values["start_time"])}`
       : `${grouped(row.start)} – ${grouped(row.end)}`;
@@ -49,9 +51,12 @@ export function rowsTable(rows: Row[], { shown, left, chosen, caption, pick, eve
       partial && h("td", { class: "number" }, String(row.steps)),
       ...others.map((other) => h("td", { class: numeric.has(other) ? "number" : "" }, cell(row.values[other]))),
       ...shown.labels.map((label) => h("td", {}, labelCell(row.labels.find((one) => one.label === label)!, row, left, event))));
-  });
+  };
+  const atOnce = chosen === null ? FIRST : rows.length;
+  const body = h("tbody", {}, ...rows.slice(0, atOnce).map(tableRow));
+  if (rows.length > atOnce) afterDrawing(() => body.append(...rows.slice(atOnce).map(tableRow)));
   return h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": caption },
-    h("table", {}, h("caption", { class: "hidden" }, caption), h("thead", {}, head), h("tbody", {}, ...body)));
+    h("table", {}, h("caption", { class: "hidden" }, caption), h("thead", {}, head), body));
 }
 
 function labelCell(label: Label, row: Row, left: string[], event: (position: number) => void): HTMLElement {

@@ -42,7 +42,6 @@ export class Timeline {
       button("Zoom in", "+", () => this.zoom(0.5)), button("Zoom out", "−", () => this.zoom(2)), button("Show all", "All", () => this.all()));
     this.listen();
     new ResizeObserver(() => this.fit()).observe(this.element);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.style = {}; this.redraw(); });
   }
 
   /** Loads the events, in lanes by a column or, where it is null, by type. */
@@ -216,6 +215,12 @@ export class Timeline {
     this.canvas.width = Math.round(this.width * ratio);
     this.canvas.height = Math.round(this.height * ratio);
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.redraw();
+  }
+
+  /** Draws in the colours that there are now. */
+  recolour(): void {
+    this.style = {};
     this.redraw();
   }
 

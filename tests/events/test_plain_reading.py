@@ -263,7 +263,9 @@ def both(
     predicates=st.lists(PREDICATES, max_size=6).map(tuple),
     more=st.fixed_dictionaries(
         {
-            "keys": st.sampled_from([(), (("n",),), (("b",),), (("t",),), (("none", "n"),)]),
+            "keys": st.sampled_from(
+                [(), (("n",),), (("b",),), (("t",),), (("s",),), (("none", "n"),), (("none", "s"),)]
+            ),
             "keep_all": st.booleans(),
             "payload": st.lists(st.sampled_from(["s", "n", "x", "b", "t", "d", "type"]), unique=True).map(
                 tuple

@@ -71,3 +71,19 @@ def test_it_is_told_behind_each_batch(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_an_answer_that_tells_can_be_pickled() -> None:
     answer = QUERY.run(EVENTS, **LAYOUT, progress=lambda *_: None)
     assert pickle.loads(pickle.dumps(answer)).count() == answer.count()
+
+
+def test_it_is_told_while_whole_complex_events_are_sifted_and_may_end_that() -> None:
+    sifted = estero.query(
+        "SELECT * WHERE A AS a ; B AS b ; C AS c FILTER a.t + b.t + c.t < 0 WITHIN 40 EVENTS"
+    )
+    told: list[int] = []
+
+    def stop(read: int, _of: int | None) -> None:
+        told.append(read)
+        if len(told) == 3:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        sifted.run(EVENTS, **LAYOUT, progress=stop).count()
+    assert told == [0, 0, 0]

@@ -109,6 +109,11 @@ def test_what_is_no_message_is_refused(client: TestClient, body: bytes) -> None:
     assert client.post(f"/message?token={TOKEN}", content=body).status_code == 400
 
 
+@pytest.mark.parametrize(("body", "status"), [(b'["1"]', 204), (b"[]", 204), (b"{}", 400), (b"\xff", 400)])
+def test_messages_are_cancelled_by_their_ids(client: TestClient, body: bytes, status: int) -> None:
+    assert client.post(f"/cancel?token={TOKEN}", content=body).status_code == status
+
+
 def test_a_message_has_a_longest_length(client: TestClient) -> None:
     body = json.dumps({"kind": "check", "text": " " * LONGEST_MESSAGE})
     assert client.post(f"/message?token={TOKEN}", content=body).status_code == 413

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pytest
 import estero
 from estero import demo
 from estero.studio import stream as streams
+from estero.studio import ways
 from estero.studio.examples import EXAMPLES
 from estero.studio.session import KINDS, Session
 from studio.stream import BILLIONS, demo_session, told
@@ -105,7 +107,7 @@ def test_funnel_partials_and_plan_are_those_of_the_query() -> None:
     partials = told(session, "partials")
     assert partials["count"] == str(answer.partials().count())
     assert {row["steps"] for row in partials["rows"]} == {1, 2}
-    titles = [section["title"] for section in told(session, "automaton")["sections"]]
+    titles = [section["title"] for section in told(session, "plan")["sections"]]
     assert {"Plan", "Filters"} <= set(titles)
 
 
@@ -205,6 +207,71 @@ def test_more_events_than_memory_should_hold_are_refused(monkeypatch: pytest.Mon
     assert reply["error"] == (
         "the studio holds events in memory, and these are more than 100: give it a part of them"
     )
+
+
+def test_a_join_went_through_what_its_events_gathered() -> None:
+    events = pa.table({"type": ["T", "S", "R"], "x": [2, 2, 2], "y": [None, 11, 11]})
+    session = Session(estero.scan(events, type="type"))
+    text = "Q(x, y) <- T(x), S(x, y), R(x, y)"
+    states = told(session, "automaton", text)["automaton"]["states"]
+    reply = told(session, "states", text, at="0")
+    *begun, one, other = reply["way"]
+    assert [(step["position"], step["source"]) for step in begun] == [(0, 0), (1, 0)]
+    assert {one["source"], other["source"]} == {step["target"] for step in begun}
+    assert {(step["position"], step["target"]) for step in (one, other)} == {(2, len(states) - 1)}
+
+
+def test_it_is_told_why_states_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ways, "MOST_READ", 2)
+    reply = told(demo_session(), "states", at="0")
+    assert (reply["way"], reply["why"]) == (None, "it is longer than 200,000 events")
+
+
+def without_ms(reply: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in reply.items() if name not in ("kind", "ms", "notes")}
+
+
+def test_one_message_checks_and_runs_what_is_typed() -> None:
+    session = demo_session()
+    reply = told(session, "typed", rows=3)
+    checked, run = told(session, "check"), told(session, "run", rows=3)
+    assert without_ms(reply) == {**without_ms(checked), **without_ms(run), "ran": True}
+    wrong = "SELECT * WHERE Wind FILTR"
+    reply = told(session, "typed", wrong)
+    assert without_ms(reply) == {**without_ms(told(session, "check", wrong)), "ran": False}
+
+
+def test_what_is_typed_waits_for_the_values_of_its_parameters() -> None:
+    text = "SELECT * WHERE Wind AS w FILTER w[value > $least]"
+    reply = told(demo_session(), "typed", text)
+    assert (reply["ran"], reply["parameters"]) == (False, ["least"])
+    reply = told(demo_session(), "typed", text, params={"least": "4"})
+    assert reply["ran"]
+    assert all(label["events"][0]["value"] > 4 for row in reply["rows"] for label in row["labels"])
+
+
+def test_what_is_known_of_a_text_is_told_though_its_question_stops() -> None:
+    text = f"{demo.QUERY} -- $no"
+    reply, _ = demo_session(cancelled=lambda: True).answer({"kind": "typed", "text": text})
+    assert reply["error"] == "cancelled"
+    assert (reply["errors"], reply["key"], reply["ran"]) == ([], "station", False)
+
+
+def test_texts_that_come_again_are_numbers_of_a_dictionary_for_queries() -> None:
+    events = pa.table({"kind": ["A", "B"] * 3, "name": ["x", None, "y"] * 2, "n": range(6)})
+    session = Session(estero.scan(events, type="kind"))
+    held = session.stream.scan.events
+    assert [pa.types.is_dictionary(kind) for kind in held.schema.types] == [True, True, False]
+    assert held.to_pylist() == events.to_pylist()
+    text = "SELECT * WHERE A ; B PARTITION BY [name]"
+    assert told(session, "run", text)["count"] == str(estero.query(text).run(events, type="kind").count())
+
+
+def test_names_that_are_nearly_all_different_stay_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "MOST_TEXTS", 4)
+    events = pa.table({"kind": ["A"] * 8, "name": list("abcdefgh")})
+    held = Session(estero.scan(events, type="kind")).stream.scan.events
+    assert [pa.types.is_dictionary(kind) for kind in held.schema.types] == [True, False]
 
 
 def test_a_question_stops_when_its_time_is_over_and_when_it_is_cancelled() -> None:

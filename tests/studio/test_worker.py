@@ -48,6 +48,49 @@ def test_a_question_is_cancelled_and_the_next_one_answered(
     assert after(worker)["count"] == "45"
 
 
+def test_a_question_that_heeds_no_wish_is_ended_with_its_process(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "GRACE", 0.2)
+    replies: list[dict[str, Any]] = []
+    message = {"kind": "check", "text": f"SELECT * WHERE {' ; '.join(['Wind'] * 100_000)}"}
+    asking = threading.Thread(target=lambda: replies.append(worker.ask(message)[0]))
+    asking.start()
+    while not worker.is_asked:
+        asking.join(0.01)
+    worker.cancel()
+    asking.join(FAR_OFF)
+    assert [reply["error"] for reply in replies] == ["cancelled"]
+    assert after(worker)["count"] == "45"
+
+
+def test_what_waits_is_cancelled_by_its_id_and_nothing_else_is(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "GRACE", 0.2)
+    replies: dict[str, dict[str, Any]] = {}
+
+    def ask(name: str, text: str) -> threading.Thread:
+        message = {"kind": "run", "text": text, "id": name}
+        asking = threading.Thread(target=lambda: replies.update({name: worker.ask(message)[0]}))
+        asking.start()
+        while not (worker.is_asked and (name == "slow" or worker.waiting)):
+            asking.join(0.01)
+        return asking
+
+    threads = [ask("slow", SLOW), ask("superseded", SLOW)]
+    worker.cancel(["superseded", "unheard-of"])
+    assert worker.is_asked
+    worker.cancel(["slow"])
+    for asking in threads:
+        asking.join(FAR_OFF)
+    assert {name: reply["error"] for name, reply in replies.items()} == {
+        "slow": "cancelled",
+        "superseded": "cancelled",
+    }
+    assert after(worker)["count"] == "45"
+
+
 def test_to_cancel_nothing_does_nothing(worker: Worker) -> None:
     worker.cancel()
     assert after(worker)["count"] == "45"

@@ -23,6 +23,7 @@ from estero.errors import DataError
 from estero.events.database import LentDatabases, connect
 from estero.events.descriptions import described
 from estero.events.inputs import Input, open_inputs, read_twice
+from estero.events.key_hashes import key_hashes
 from estero.events.plain_reading import PlainReading
 from estero.events.reading_errors import TooLargeError, reading
 from estero.events.screening import Screen, with_bits
@@ -245,7 +246,9 @@ class Source:
         if self.view is not None or source.arrow_schema is None:
             return None
         rests = None if screen is None else screen.rests
-        classifier = plain_classifier(classification, self.column_types, source.arrow_schema, rests, reach)
+        classifier = plain_classifier(
+            classification, self.column_types, source.arrow_schema, rests, reach, key_hashes
+        )
         if classifier is None or not self.is_sorted():
             return None
         by_sql = functools.partial(self._by_sql, classification)
@@ -294,7 +297,7 @@ class Source:
         (source, *others) = self._inputs.values()
         schema = None
         if self.view is None and not others and source.arrow_schema is not None:
-            schema = plain_schema(classification, self.column_types, source.arrow_schema)
+            schema = plain_schema(classification, self.column_types, source.arrow_schema, key_hashes)
         if schema is None:
             schema = self._sql.schema_of(classification)
         return self._columns.shown(empty_batch(schema)).schema

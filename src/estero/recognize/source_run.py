@@ -50,9 +50,10 @@ class SourceRun(Reading):
     """One query on one source of events; every question reads the events anew.
 
     With a `share` all of them are about that share of the complex events. Events are known up to time
-    `until`, in ticks, and up to the last one where it is None. `progress` is told behind each batch. Filters
-    that are checked of whole complex events for longer than the `budget` raise `OutOfTimeError`. Tables and
-    numbers are found by as many `threads`, where the plan can be divided and there are events enough.
+    `until`, in ticks, and up to the last one where it is None. `progress` is told behind each batch, and now
+    and then while filters are checked of whole complex events; for longer than the `budget` that raises
+    `OutOfTimeError`. Tables and numbers are found by as many `threads`, where the plan can be divided and
+    there are events enough.
     """
 
     plan: Plan
@@ -172,12 +173,20 @@ class SourceRun(Reading):
         plan = self.plan if showing else self.plan.showing_nothing()
         recognition = self._recognition(plan, counting=counting, share=share)
         reader = recognition.reader
-        if self.budget is not None:
-            reader.limit_time(self.budget.check)
         size = None if self.progress is None else self.source.size()
+        read = 0
+
+        def sifting() -> None:
+            if self.budget is not None:
+                self.budget.check()
+            if self.progress is not None:
+                self.progress.tell(read, size)
+
+        reader.limit_time(sifting)
         for batch in self._batches(plan):
             for ended in recognition.recognize(batch):
                 yield reader, ended
+            read = batch.column(POSITION)[-1].as_py() + 1
             self._tell(size, batch)
         self._tell(size, None)
         for ended in recognition.ended(self.known()):

@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import anywidget
 import traitlets
 
-from estero.studio.session import Session
+from estero.studio.questions import Questions
 
 
 class Explorer(anywidget.AnyWidget):
     """The studio as a widget. ``text`` is the query in the editor, also to be set from Python.
 
-    A question is answered in the process of the notebook; the notebook's own way to interrupt ends it.
+    Questions are answered beside the notebook, whose process is free meanwhile; ``close()`` ends that.
     """
 
-    text = traitlets.Unicode("").tag(sync=True)
+    text: Any = traitlets.Unicode("").tag(sync=True)
     _esm = traitlets.Unicode("").tag(sync=True)
     _css = traitlets.Unicode("").tag(sync=True)
 
-    def __init__(self, session: Session, *, script: Path, style: Path) -> None:
+    def __init__(self, questions: Questions, *, text: str, script: Path, style: Path) -> None:
         code, looks = (file.read_text(encoding="utf-8") for file in (script, style))
-        super().__init__(_esm=code, _css=looks, text=session.text or "")
-        self._session = session
-        self.on_msg(self._answer)
+        super().__init__(_esm=code, _css=looks, text=text)
+        self._questions = questions
+        self.on_msg(self._take)
 
-    def _answer(self, _widget: object, content: dict[str, Any], _buffers: list[bytes]) -> None:
-        reply, columns = self._session.answer(content)
+    def close(self) -> None:
+        """Ends the questions, and takes the widget away."""
+        self._questions.close()
+        super().close()
+
+    def _take(self, _widget: object, content: dict[str, Any], _buffers: list[bytes]) -> None:
+        """Cancels questions, or answers one in a thread: messages must come through while one is asked."""
+        if content.get("kind") == "cancel":
+            self._questions.cancel([one for one in content.get("ids", []) if isinstance(one, str)])
+            return
+        threading.Thread(target=self._answer, args=[content], name="estero-studio", daemon=True).start()
+
+    def _answer(self, content: dict[str, Any]) -> None:
+        reply, columns = self._questions.ask(content)
         self.send({**reply, "id": content.get("id")}, columns)

@@ -77,22 +77,21 @@ def application(worker: Worker, token: str, folder: Folder | None = None) -> Sta
         return FileResponse(path)
 
     async def message(request: Request) -> Response:
-        body = bytearray()
-        async for piece in request.stream():
-            body += piece
-            if len(body) > LONGEST_MESSAGE:
-                return PlainTextResponse(f"a message has {LONGEST_MESSAGE:,} bytes at most", 413)
-        try:
-            asked = json.loads(body)
-        except ValueError:
-            asked = None
+        asked = await _sent(request)
+        if isinstance(asked, Response):
+            return asked
         if not isinstance(asked, dict):
             return PlainTextResponse("a message is an object in JSON", 400)
         reply, columns = await run_in_threadpool(desk.answer, asked)
         return Response(packed(reply, columns), media_type="application/octet-stream")
 
-    async def cancel(_request: Request) -> Response:
-        worker.cancel()
+    async def cancel(request: Request) -> Response:
+        ids = await _sent(request)
+        if isinstance(ids, Response):
+            return ids
+        if not isinstance(ids, list):
+            return PlainTextResponse("messages are cancelled by a list of their ids", 400)
+        worker.cancel([one for one in ids if isinstance(one, str)])
         return Response(status_code=204)
 
     return Starlette(
@@ -104,6 +103,20 @@ def application(worker: Worker, token: str, folder: Folder | None = None) -> Sta
         ],
         middleware=[Middleware(Guard, token=token)],
     )
+
+
+async def _sent(request: Request) -> object:
+    """What a request sends as JSON; None where it is none, and a response that refuses what is too long."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > LONGEST_MESSAGE:
+            return PlainTextResponse(f"a message has {LONGEST_MESSAGE:,} bytes at most", 413)
+    try:
+        sent: object = json.loads(body)
+    except ValueError:
+        return None
+    return sent
 
 
 def packed(reply: Mapping[str, Any], columns: list[bytes]) -> bytes:

@@ -58,5 +58,5 @@ def serve_page(
 
 def _warmed(worker: Worker, text: str) -> None:
     """Asks what the page will ask first, while the browser opens: the first question loads the engine."""
-    for kind in ("check", "run", "automaton"):
+    for kind in ("typed", "automaton"):
         worker.ask({"kind": kind, "text": text, "params": {}})

@@ -17,12 +17,13 @@ from estero.queries.parameters import value_in
 from estero.queries.query import Query
 from estero.queries.texts import check
 from estero.studio.as_code import as_code
-from estero.studio.automaton import drawn, way_of
+from estero.studio.automaton import drawn
 from estero.studio.completion import completions
 from estero.studio.fixes import fixes_of
 from estero.studio.offsets import from_browser, span_in_browser, to_browser
 from estero.studio.shown import row_of, shown
 from estero.studio.stream import Stream
+from estero.studio.ways import way_of
 from estero.studio.without import without
 
 if TYPE_CHECKING:
@@ -32,10 +33,14 @@ if TYPE_CHECKING:
 ROWS: Final = 50
 """The rows of a page, unless it says how many."""
 MOST_ROWS: Final = 500
+FEW: Final = 1 << 17
+"""Events up to which one thread answers: the others take as long to begin, and the page needs a core, too."""
 SECONDS: Final = 60.0
 """A question takes so long at most, unless the session is given another limit."""
 _SECONDS_WHY: Final = 10.0
 """Seconds of the limit that the enumeration behind a why-not may take."""
+_WRONG: Final = (EsteroError, ValueError, IndexError, KeyError, TypeError, MemoryError)
+"""What a message can be answered with, in words."""
 _MOST_FIXED: Final = 5
 """Errors for which fixes are looked for, at most."""
 
@@ -110,7 +115,7 @@ class Session:
                     raise ValueError(f"{kind} is no message: there are {some(KINDS, most=99, word='and')}")
                 reply = ask(self, message)
                 buffers = reply.pop("buffers", [])
-            except (EsteroError, ValueError, IndexError, KeyError, TypeError, MemoryError) as error:
+            except _WRONG as error:
                 reply = {"error": _in_words(error)}
         notes = [legible(str(one.message)) for one in said if issubclass(one.category, EsteroWarning)]
         reply["notes"] = [*reply.get("notes", []), *dict.fromkeys(notes)]
@@ -202,23 +207,36 @@ class Session:
 
     # ---------------------------------------------------------------------- of the query
 
+    def typed(self, message: Message) -> dict[str, Any]:
+        """What `check` says of a text and, if it has no errors and a value for each parameter, `run`, too.
+
+        So one message is enough for a keystroke. ``ran`` says whether there are rows.
+        """
+        checked = self.check(message)
+        if checked["errors"] or not set(checked["parameters"]) <= _values(message).keys():
+            return {**checked, "ran": False}
+        try:
+            return {**checked, **self.run(message), "ran": True}
+        except _WRONG as error:
+            return {**checked, "error": _in_words(error), "ran": False}
+
     def automaton(self, message: Message) -> dict[str, Any]:
-        """The automaton laid out, and the words of the plan."""
-        explanation = self._remembered(message).explanation
-        sections = [
-            {"title": title, "body": legible(body, lines=True)} for title, body in explanation.sections()
-        ]
-        return {"automaton": drawn(explanation.plan), "sections": sections}
+        """The automaton laid out."""
+        return {"automaton": drawn(self._remembered(message).explanation.plan)}
+
+    def plan(self, message: Message) -> dict[str, Any]:
+        """The words of the plan, in sections."""
+        sections = self._remembered(message).explanation.sections()
+        return {"sections": [{"title": title, "body": legible(body, lines=True)} for title, body in sections]}
 
     def run(self, message: Message) -> dict[str, Any]:
         """The first page, and the number of complex events where it takes no enumeration to know it."""
         answer = self._answer(message)
         reply = self.page({**message, "at": 0})
+        if reply["last"]:
+            return {**reply, "count": str(len(reply["rows"]))}
         counted = answer.quick_count
-        reply["count"] = None if counted is None else str(counted())
-        if counted is None and reply["last"]:
-            reply["count"] = str(len(reply["rows"]))
-        return reply
+        return {**reply, "count": None if counted is None else str(counted())}
 
     def count(self, message: Message) -> dict[str, Any]:
         """The number of complex events, whatever it takes."""
@@ -237,7 +255,7 @@ class Session:
         }
 
     def states(self, message: Message) -> dict[str, Any]:
-        """The way of complex event ``at`` through the automaton (`way_of`)."""
+        """The way of complex event ``at`` through the automaton, or ``why`` it is not known (`way_of`)."""
         at = _number(message, "at")
         plan = self._remembered(message).explanation.plan
         one = self._answer(message)[at]
@@ -246,7 +264,8 @@ class Session:
             for position in positions:
                 marks.setdefault(position, set()).add(label)
         labels = {position: frozenset(names) for position, names in marks.items()}
-        return {"at": str(at), "way": way_of(plan, self.stream, one.start, one.end, labels)}
+        way = way_of(plan, self.stream, one.start, one.end, labels)
+        return {"at": str(at), "way": way.steps, "why": way.why}
 
     def funnel(self, message: Message) -> dict[str, Any]:
         """How many starts come how far."""
@@ -296,7 +315,7 @@ class Session:
     def _complaints(self, text: str, values: dict[str, object]) -> list[QueryError]:
         """The errors of a text; with parameters, those over the events once all of them have values."""
         if "$" not in text:
-            return check(text, self.stream.scan)
+            return self._fitting(text)
         errors = check(text)
         if errors or not (parameters := Query(text).parameters):
             return errors or check(text, self.stream.scan)
@@ -307,6 +326,14 @@ class Session:
         except QueryError as error:
             return [error, *error.others]
 
+    def _fitting(self, text: str) -> list[QueryError]:
+        """What `check` says of a text; one that can be read is read once, for its answer, too."""
+        try:
+            errors = Query(text).check(self.stream.scan)
+        except QueryError:
+            return check(text, self.stream.scan)
+        return sorted(errors, key=lambda error: (error.span.start, -error.span.end))
+
     def _answer(self, message: Message) -> Answer:
         return self._remembered(message).answer
 
@@ -315,8 +342,10 @@ class Session:
         key = (text, repr(values))
         if self._asked is None or self._asked.key != key:
             query = Query(text)
-            bound = query.bind({name: values[name] for name in query.parameters if name in values})
-            answer = bound.run(self.stream.scan, progress=self._progress)
+            given = {name: values[name] for name in query.parameters if name in values} if values else {}
+            bound = query.bind(given) if given else query
+            threads = 1 if self.stream.table.num_rows <= FEW else None
+            answer = bound.run(self.stream.scan, progress=self._progress, threads=threads)
             self._asked = _Asked(key, bound, answer, self.stream.scan)
         return self._asked
 
@@ -382,7 +411,9 @@ _QUESTIONS: Final[dict[str, Callable[[Session, Message], dict[str, Any]]]] = {
     "complete": Session.complete,
     "code": Session.code,
     "without": Session.without,
+    "typed": Session.typed,
     "automaton": Session.automaton,
+    "plan": Session.plan,
     "run": Session.run,
     "count": Session.count,
     "page": Session.page,

@@ -26,6 +26,8 @@ MOST_EVENTS: Final = 20_000_000
 """The most events that are brought into memory."""
 MOST_DRAWN: Final = 200_000
 """The most events that are drawn one by one; of more, a page is told how many there are in each place."""
+MOST_TEXTS: Final = 1 << 14
+"""The most different texts of a column that is held with a dictionary of them."""
 MOST_LANES: Final = 200
 """The most lanes of a timeline; the last one has all the other values."""
 BINS: Final = 1_500
@@ -43,7 +45,9 @@ class Stream:
     """Events as `estero.scan` names them, read once.
 
     `scan` is what queries run on: the same events, in memory where they are files, or could be read only
-    once. `table` are the events in the order of the stream, with all attributes; a position is a row of it.
+    once, and with dictionaries of texts that come again and again, as questions about types, names and keys
+    are then answered by numbers. `table` are the events in the order of the stream, with all attributes; a
+    position is a row of it.
     """
 
     def __init__(self, scan: Scan) -> None:
@@ -75,9 +79,8 @@ class Stream:
                 "events in one iterator for each type can be read once only",
                 hint="give tables, or files",
             )
-        if isinstance(self.asked.events, pa.Table):
-            return self.asked
-        return replace(self.asked, events=self.table, csv_options=None)
+        given = self.asked.events if isinstance(self.asked.events, pa.Table) else self.table
+        return replace(self.asked, events=_with_dictionaries(given), csv_options=None)
 
     @cached_property
     def times(self) -> NDArray[np.float64] | None:
@@ -214,6 +217,19 @@ class Stream:
                 f"there is no column {column}: there are {some(self.source.columns, word='and')}"
             )
         return _lanes(_encoded(self.table[column]))
+
+
+def _with_dictionaries(events: pa.Table) -> pa.Table:
+    """The same events, texts as numbers of a dictionary where there are few of them."""
+    for place, field in enumerate(events.schema):
+        column = events.column(place)
+        if field.metadata or not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
+            continue
+        some = pc.count_distinct(column.slice(0, 4 * MOST_TEXTS)).as_py()
+        if some <= MOST_TEXTS // 4 and pc.count_distinct(column).as_py() <= MOST_TEXTS:
+            encoded = pc.dictionary_encode(column).unify_dictionaries()
+            events = events.set_column(place, pa.field(field.name, encoded.type, field.nullable), encoded)
+    return events
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:

@@ -1,16 +1,21 @@
-"""The studio in a notebook: a widget of anywidget, which carries messages to a session in this process."""
+"""The studio in a notebook: a widget of anywidget, which carries messages to a session."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from estero.arguments import checked
 from estero.errors import require
 from estero.events.scan import Scan
 from estero.queries.query import Query
-from estero.studio.session import Session
+from estero.studio.opening import Opening
+from estero.studio.questions import Inside, Questions
 from estero.studio.static import SCRIPT, STYLE, static_file
+from estero.studio.stream import Stream
 
 if TYPE_CHECKING:
     from estero.studio.notebook import Explorer
@@ -31,8 +36,9 @@ def explore(
     """A widget for notebooks: an editor for queries over these events, and what is known of their answers.
 
     `events` and the arguments that say how they are laid out are those of `Query.run`; they are read into
-    memory. The widget begins with `query`, else with a small one over the first types of events. Its ``text``
-    is the text in the editor. It works wherever anywidget does: Jupyter, VS Code, Colab, marimo, Databricks.
+    the memory of a process that answers the questions, so that each can be stopped. The widget
+    begins with `query`, else with a small one over the first types of events. Its ``text`` is the text in the
+    editor. It works wherever anywidget does: Jupyter, VS Code, Colab, marimo, Databricks.
 
     Raises `MissingPackage` without anywidget, `DataError` for events that cannot be read, ValueError for a
     DataFrame of Spark.
@@ -48,7 +54,29 @@ def explore(
     files = {"script": static_file(SCRIPT), "style": static_file(STYLE)}
     from estero.studio.notebook import Explorer
 
-    return Explorer(Session(scan, text=text), **files)
+    return Explorer(_questions(scan, text), text=text or "", **files)
+
+
+def _questions(scan: Scan, text: str | None) -> Questions:
+    """Where questions are answered: in another process, if it can be given the events."""
+    stream = Stream(scan)
+    if isinstance(scan.events, Mapping):
+        given, can_go = scan, all(map(_travels, scan.events.values()))
+    else:
+        given, can_go = scan if _travels(scan.events) else stream.scan, True
+    opening = Opening(given, text)
+    if not can_go:
+        return Inside(opening)
+    from estero.studio.worker import Worker
+
+    return Worker(opening)
+
+
+def _travels(events: object) -> bool:
+    """Whether events are paths, or a table: what another process can be given as it is."""
+    if isinstance(events, list | tuple):
+        return all(map(_travels, events)) and bool(events)
+    return isinstance(events, str | PathLike | pa.Table)
 
 
 def _text_of(query: Query) -> str:

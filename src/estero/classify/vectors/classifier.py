@@ -7,7 +7,7 @@ SQL says what it means. It has no state, so threads may share it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Final
@@ -22,7 +22,14 @@ from estero.classify.arrays import array_of, numbers_in
 from estero.classify.column_names import KEYS, POSITION, TIME, WORD, screen_name, value_name, word_names
 from estero.classify.columns import ColumnType
 from estero.classify.vectors.arrow_types import as_returned
-from estero.classify.vectors.batch_columns import BatchColumns, Mask, OddValueError, stored, with_nulls
+from estero.classify.vectors.batch_columns import (
+    BatchColumns,
+    Mask,
+    OddValueError,
+    stored,
+    with_nulls,
+    without_views,
+)
 from estero.classify.vectors.compile import NotPlainError, PlainColumns, joined
 from estero.classify.vectors.conditions import Condition, Constant, TextList, rows_of
 from estero.classify.vectors.taking import taken
@@ -36,6 +43,9 @@ _ITSELF: Final = frozenset({Kind.INT, Kind.BOOL, Kind.TIMESTAMP})
 """Kinds whose single key is the value itself."""
 _NUMBERS: Final = _ITSELF | {Kind.FLOAT}
 
+KeyHashes = Callable[[pa.Array], tuple[NDArray[np.uint64], NDArray[np.uint64]]]
+"""Both halves of the key of each text, as SQL has them."""
+
 
 def plain_classifier(
     classification: Classification,
@@ -43,27 +53,33 @@ def plain_classifier(
     events: pa.Schema,
     screened: Sequence[Node | None] | None = None,
     reach: Reach | None = None,
+    hashes: KeyHashes | None = None,
 ) -> PlainClassifier | None:
     """The classifier of batches with this schema; None where something that is asked is not plain.
 
     `columns` is as in `classify_sql`, and so is `screened`: what is left of the predicates where batches come
-    with the bits of a screen. Events out of `reach` are left out.
+    with the bits of a screen. Events out of `reach` are left out. With `hashes` a key may be a text, if it
+    comes with a dictionary, whose few texts these are asked of.
     """
     try:
-        return PlainClassifier(classification, PlainColumns(columns, events), screened, reach)
+        return PlainClassifier(classification, PlainColumns(columns, events), screened, reach, hashes)
     except NotPlainError:
         return None
 
 
 def plain_schema(
-    classification: Classification, columns: Mapping[str, ColumnType], events: pa.Schema
+    classification: Classification,
+    columns: Mapping[str, ColumnType],
+    events: pa.Schema,
+    hashes: KeyHashes | None = None,
 ) -> pa.Schema | None:
     """The columns of a classified table as DuckDB hands them back; None where DuckDB is to be asked.
 
-    The conditions make no difference.
+    The conditions make no difference; `hashes` are as in `plain_classifier`.
     """
     silent = (EventPredicate(()),) * len(classification.predicates)
-    classifier = plain_classifier(replace(classification, predicates=silent), columns, events)
+    asked = replace(classification, predicates=silent)
+    classifier = plain_classifier(asked, columns, events, hashes=hashes)
     return None if classifier is None else classifier.schema
 
 
@@ -79,8 +95,10 @@ class PlainClassifier:
         columns: PlainColumns,
         screened: Sequence[Node | None] | None,
         reach: Reach | None = None,
+        hashes: KeyHashes | None = None,
     ) -> None:
         self._classification = classification
+        self._hashes = hashes
         self._reach = None if screened is not None and not any(screened) else reach
         self._columns = columns
         self._is_screened = screened is not None
@@ -124,14 +142,19 @@ class PlainClassifier:
         return name
 
     def _key_column(self) -> str | None:
-        """The column of a key that is itself."""
+        """The column of a key that is itself, or a text of a dictionary."""
         if not self._classification.keys:
             return None
         (*others, bracket) = self._classification.keys
         present = [name for name in bracket if self._columns.has(name)]
-        if others or len(present) != 1 or self._kind(present[0]) not in _ITSELF:
+        if others or len(present) != 1:
             raise NotPlainError
-        return present[0]
+        (name,) = present
+        kind = self._kind(name)
+        hashed = kind is Kind.STRING and self._hashes is not None and self._columns.is_encoded(name)
+        if kind not in _ITSELF and not hashed:
+            raise NotPlainError
+        return name
 
     def _value(self, value: Value) -> tuple[str, Condition, bool]:
         """The column of a value, the rows of its types, and whether it is a float."""
@@ -233,13 +256,23 @@ class PlainClassifier:
         else:
             yield array_of(columns.ticks(self._time))
         if self._key is not None:
-            yield array_of(columns.ticks(self._key).view(np.uint64))
-            yield array_of(np.zeros(columns.batch.num_rows, np.uint64))
+            yield from map(array_of, self._halves(columns, self._key))
         yield from map(array_of, words)
         for name, of_types, is_float in self._values:
             yield _value_array(columns, name, of_types, is_float=is_float)
         for name, kind in self._payload:
             yield _shown(columns.decoded(name), kind)
+
+    def _halves(self, columns: BatchColumns, name: str) -> list[NDArray[np.uint64]]:
+        """Both halves of the key, which no event lacks."""
+        if self._hashes is not None and self._kind(name) is Kind.STRING:
+            return _halves_of_texts(without_views(columns.batch.column(name)), self._hashes)
+        return [columns.ticks(name).view(np.uint64), np.zeros(columns.batch.num_rows, np.uint64)]
+
+
+def _halves_of_texts(texts: pa.DictionaryArray, hashes: KeyHashes) -> list[NDArray[np.uint64]]:
+    indices = numbers_in(texts.indices)
+    return [half[indices] for half in hashes(texts.dictionary)]
 
 
 def _value_array(columns: BatchColumns, name: str, of_types: Condition, *, is_float: bool) -> pa.Array:

@@ -85,6 +85,10 @@ class PlainColumns:
         """Whether the events have such a column, or expressions read something by that name."""
         return name in self._columns
 
+    def is_encoded(self, name: str) -> bool:
+        """Whether a column comes with a dictionary."""
+        return isinstance(self._events.field(name).type, pa.DictionaryType)
+
     def stored(self, name: str) -> pa.DataType:
         """The type in which the values of a column are stored; raises `NotPlainError` for other ones."""
         if name not in self._events.names or engine_type(self._events.field(name)) is None:
