@@ -73,7 +73,7 @@ def test_messages_are_answered_with_their_number_and_stop(
     events = demo.events()
     given = {name: events.filter(pc.equal(events["kind"], name)).drop_columns(["kind"]) for name in KINDS}
     widget = estero.query(demo.QUERY).explore(given, time="time", order=["id"])
-    assert type(widget._questions) is kind
+    assert type(questions_of(widget)) is kind
     assert widget.text == demo.QUERY
     sent = Sent(widget, monkeypatch)
     sent.say(kind="run", text=demo.QUERY, id="7")
@@ -82,7 +82,7 @@ def test_messages_are_answered_with_their_number_and_stop(
     sent.say(kind="timeline", by="station", id="8")
     assert [len(column) for column in sent.next()[1]] == [2010 * 8, 2010 * 2]
     sent.say(kind="count", text=ENDLESS, id="9")
-    while not widget._questions.is_asked:
+    while not questions_of(widget).is_asked:
         pass
     sent.say(kind="cancel", ids=["9", 5])
     reply, _ = sent.next()
@@ -97,7 +97,7 @@ def test_events_that_pass_once_are_read_for_another_process(
 ) -> None:
     pytest.importorskip("anywidget", reason="the extra studio is not installed (anywidget)")
     widget = estero.explore(as_they_come(), demo.QUERY, **DEMO)
-    assert type(widget._questions) is Worker
+    assert type(questions_of(widget)) is Worker
     sent = Sent(widget, monkeypatch)
     sent.say(kind="typed", text=demo.QUERY, id="1")
     assert sent.next()[0]["count"] == "45"
@@ -117,3 +117,8 @@ def test_it_begins_with_a_query_of_the_events_types(built: None, monkeypatch: py
 def test_what_is_no_query_is_refused_at_the_door() -> None:
     with pytest.raises(TypeError, match="query"):
         estero.explore(demo.events(), 5)  # type: ignore[arg-type]
+
+
+def questions_of(widget: Any) -> Any:
+    """Who answers the questions of a widget."""
+    return widget._questions

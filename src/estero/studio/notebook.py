@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import anywidget
 import traitlets
@@ -12,7 +12,23 @@ import traitlets
 from estero.studio.questions import Questions
 
 
-class Explorer(anywidget.AnyWidget):
+class Explorer(Protocol):
+    """A widget of the studio, which `estero.explore` gives: anywidget's, with two names of its own."""
+
+    text: str
+    """The query in the editor, also to be set."""
+
+    def close(self) -> None:
+        """Ends the questions, and takes the widget away."""
+        ...
+
+
+def explorer(questions: Questions, *, text: str, script: Path, style: Path) -> Explorer:
+    """A widget with a text in its editor; `script` and `style` are the files of its front end."""
+    return _Widget(questions, text=text, script=script, style=style)
+
+
+class _Widget(anywidget.AnyWidget):
     """The studio as a widget. ``text`` is the query in the editor, also to be set from Python.
 
     Questions are answered beside the notebook, whose process is free meanwhile; ``close()`` ends that.

@@ -52,9 +52,9 @@ def explore(
         )
     text = None if query is None else str(query) if isinstance(query, str) else _text_of(query)
     files = {"script": static_file(SCRIPT), "style": static_file(STYLE)}
-    from estero.studio.notebook import Explorer
+    from estero.studio.notebook import explorer
 
-    return Explorer(_questions(scan, text), text=text or "", **files)
+    return explorer(_questions(scan, text), text=text or "", **files)
 
 
 def _questions(scan: Scan, text: str | None) -> Questions:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -389,7 +389,7 @@ class ProductCounter(Counter[Heaps]):
     def __init__(self) -> None:
         super().__init__()
         empty = new_counts(0, self._window)
-        self.counts = ProductCounts(empty, empty, np.empty(0, np.int32))
+        self.counts: Any = ProductCounts(empty, empty, np.empty(0, np.int32))
         self._done = (0, 0)
         self._large: dict[int, int] = {}
         self._large_rim: dict[int, int] = {}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from os import PathLike
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from estero.arguments import checked, shown
 from estero.errors import QueryError
@@ -83,7 +83,7 @@ class RuleSet:
     def __eq__(self, other: object) -> bool:
         return dict(self._rules) == dict(other._rules) if isinstance(other, RuleSet) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def add(self, name: str, query: Query | str) -> RuleSet:
         """Adds a rule behind the others, and returns the set.

@@ -51,7 +51,7 @@ class GroupRecognition:
         endless: bool = False,
         dispatched: Mapping[EventPredicate, int] | None = None,
     ) -> None:
-        self.group = group
+        self.group: RuleGroup = group
         self._left_out: set[int] = set()
         self._excerpts: dict[int, Excerpt] = {}
         self._keyed = group.plans[0].keyed

@@ -42,7 +42,7 @@ class RuleReading:
         *,
         after: RuleReading | None = None,
     ) -> None:
-        self.common = reading_of(plan)
+        self.common: object = reading_of(plan)
         self._layout = layout
         self._source = source
         self._strict = _decides_by_time(plan)
