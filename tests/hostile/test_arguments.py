@@ -91,6 +91,14 @@ def _recognizer() -> Any:
     return _query().recognizer(STREAM.schema, type="type")
 
 
+def _rules() -> estero.RuleSet:
+    return estero.rules({"rule": TEXT})
+
+
+def _rules_recognizer() -> Any:
+    return _rules().recognizer(STREAM.schema, type="type")
+
+
 def _built() -> Any:
     return estero.select(event("A").then(event("B"))).within(events=9)
 
@@ -156,6 +164,27 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "query": (lambda: estero.query, (TEXT,), {}),
     "Query": (lambda: estero.Query, (TEXT,), {}),
     "restore": (lambda: estero.restore, (TEXT, b"none"), {"key": None, "partials": False}),
+    "rules": (lambda: estero.rules, ({"a": TEXT},), {}),
+    "rules.run": (lambda: _rules().run, (STREAM,), {**LAYOUT, "csv_options": None}),
+    "rules.recognizer": (lambda: _rules().recognizer, (STREAM.schema,), {**LAYOUT, "lateness": None}),
+    "rules.check": (lambda: _rules().check, (STREAM,), LAYOUT),
+    "rules.explain": (lambda: _rules().explain, (STREAM,), LAYOUT),
+    "rules.bind": (
+        lambda: estero.rules({"r": "SELECT * WHERE A AS a FILTER a[k > $p]"}).bind,
+        ({"p": 1},),
+        {},
+    ),
+    "rules.add": (lambda: _rules().add, ("other", TEXT), {}),
+    "rules.remove": (lambda: _rules().remove, ("rule",), {}),
+    "rules.replace": (lambda: _rules().replace, ("rule", TEXT), {}),
+    "rules[…]": (lambda: _rules().__getitem__, ("rule",), {}),
+    "answers[…]": (lambda: _rules().run(STREAM, type="type").__getitem__, ("rule",), {}),
+    "answers.write": (lambda: _rules().run(STREAM, type="type").write, (FILE,), {"format": "csv"}),
+    "recognizer.add": (lambda: _rules_recognizer().add, ("other", TEXT), {}),
+    "recognizer.remove": (lambda: _rules_recognizer().remove, ("rule",), {}),
+    "recognizer.replace": (lambda: _rules_recognizer().replace, ("rule", TEXT), {}),
+    "recognizer.push": (lambda: _rules_recognizer().push, (STREAM,), {}),
+    "recognizer.on_match": (lambda: _rules_recognizer().on_match, (print,), {}),
     "scan": (lambda: estero.scan, (STREAM,), LAYOUT),
     "select": (lambda: estero.select, (event("A"),), {}),
     "var": (lambda: estero.var, ("a",), {}),
@@ -355,7 +384,7 @@ def _is_clear(error: BaseException) -> bool:
     """Whether an error is Estero's own: of its kinds, or raised by a statement of its own."""
     if isinstance(error, EsteroError | OSError):
         return True
-    if not isinstance(error, TypeError | ValueError | IndexError):
+    if not isinstance(error, TypeError | ValueError | LookupError):
         return False
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -407,6 +436,8 @@ def test_every_public_function_is_tried() -> None:
         "Answer",
         "ComplexEvent",
         "ContinuousRecognizer",
+        "RuleAnswers",
+        "RuleSet",
         "Scan",
         "SqlResult",
     }  # these are not made by users
@@ -419,7 +450,7 @@ def test_every_public_function_is_tried() -> None:
             name for name, each in vars(kind).items() if inspect.isfunction(each) and not name.startswith("_")
         }
         assert {name for name in methods if _takes_arguments(getattr(kind, name))} - tried <= {
-            *("plan", "recognizer_of", "partials_recognizer_of", "with_distinct"),
+            *("plan", "recognizer_of", "partials_recognizer_of", "plan_for", "with_distinct"),
         }
 
 

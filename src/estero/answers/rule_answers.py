@@ -18,7 +18,7 @@ from estero.answers.rule_rows import RuleTable, by_rule, common_rows, with_json,
 from estero.answers.run import Run
 from estero.answers.shown_values import held_by_python
 from estero.answers.writers import format_in_name, write_answer
-from estero.arguments import checked
+from estero.arguments import checked, shown
 from estero.classify.arrays import array_of
 from estero.errors import legible
 from estero.language.tree.names import suggestion
@@ -78,6 +78,8 @@ class RuleAnswers:
 
     def __getitem__(self, name: str) -> Answer:
         """The answer of one rule; KeyError for a name that the set does not have."""
+        if not isinstance(name, str):
+            raise TypeError(f"an answer is asked for by the name of its rule, not {shown(name)}")
         if name not in self.names:
             hint = suggestion(name, list(self.names))
             raise KeyError(f"there is no rule {name!r}" + (f": {hint}" if hint else ""))

@@ -253,6 +253,8 @@ class RuleSet:
         return f"estero.rules({len(self)} rules: {shown})"
 
     def _known(self, name: str) -> str:
+        if not isinstance(name, str):
+            raise TypeError(f"a rule is asked for by its name, not {shown(name)}")
         if name not in self._rules:
             raise KeyError(f"there is no rule {name!r}{_near(name, list(self._rules))}")
         return name

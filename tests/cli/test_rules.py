@@ -1,0 +1,63 @@
+"""A directory of rules on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.commands import estero
+
+FROST = """-- title: Frost
+SELECT calm, frost WHERE Wind AS calm ; Temperature AS frost
+FILTER calm[value < 0.5] AND frost[value < 0] PARTITION BY [station] WITHIN 20 MINUTES
+"""
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    """Two rules that are right."""
+    folder = tmp_path / "rules"
+    folder.mkdir()
+    (folder / "frost.ceql").write_text(FROST)
+    (folder / "colder.ceql").write_text(FROST.replace("value < 0]", "value < -1]"))
+    return folder
+
+
+def events(night: Path) -> list[str]:
+    return ["--events", str(night / "events.parquet"), "--type", "kind", "--time", "time", "--order", "id"]
+
+
+def test_they_are_run_together(rules: Path, night: Path, tmp_path: Path) -> None:
+    counted = estero("run", str(rules), *events(night), "--count")
+    assert counted.exit_code == 0
+    assert "frost" in counted.stdout
+    out = tmp_path / "alerts.jsonl"
+    assert estero("run", str(rules), *events(night), "--out", str(out)).exit_code == 0
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert {line["rule"] for line in lines} == {"frost", "colder"}
+    assert all(set(line["positions"]) >= {"calm", "frost"} for line in lines)
+    shown = estero("run", str(rules), *events(night))
+    assert "station=" in shown.stdout
+    assert "together: colder, frost" in estero("explain", str(rules), *events(night)).stdout
+
+
+def test_all_errors_of_all_files_are_lines_that_editors_jump_to(rules: Path, night: Path) -> None:
+    assert estero("check", str(rules)).stdout == f"{rules}: 2 rules: ok\n"
+    (rules / "broken.ceql").write_text("SELECT * WHERE A ; ; B")
+    (rules / "wrong.ceql").write_text(FROST.replace("frost[value", "frost[valu"))
+    checked = estero("check", str(rules), *events(night))
+    assert checked.exit_code == 2
+    broken, wrong = checked.stdout.splitlines()
+    assert broken.startswith(f"{rules / 'broken.ceql'}:1:20: there is no part between ; and ;")
+    assert wrong.startswith(f"{rules / 'wrong.ceql'}:3:")
+    assert "did you mean value?" in wrong
+    assert estero("run", str(rules), *events(night)).exit_code == 2
+
+
+@pytest.mark.parametrize("option", [("--limit", "3"), ("--positions",), ("--threads", "2")])
+def test_options_of_one_query_are_refused(rules: Path, night: Path, option: tuple[str, ...]) -> None:
+    result = estero("run", str(rules), *events(night), *option)
+    assert result.exit_code == 2
+    assert "is for one query, not for a directory of rules" in " ".join(result.stderr.split())
