@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from estero.automata.compile.compile_pattern import Compiled, compile_pattern
 from estero.errors import LimitExceeded, QueryError, warn
@@ -37,12 +37,15 @@ class PatternStatement(Statement):
 
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
         del type_column
-        missing = [] if schema is None else refuse_open(self._whole, self.tree.text)
+        missing = [] if schema is None else self._refuse_open()
         return missing or check_query(self.tree, schema)
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[str, ...]:
         return names_of(self._whole)
+
+    def _refuse_open(self) -> list[QueryError]:
+        return refuse_open(self._whole, self.tree.text) if self.parameters else []
 
     @property
     def _whole(self) -> object:
@@ -55,7 +58,7 @@ class PatternStatement(Statement):
         return replace(self, tree=tree)
 
     def _plan(self, layout: Layout) -> Plan:
-        raise_first(refuse_open(self._whole, self.tree.text))
+        raise_first(self._refuse_open())
         return plan_of(self.tree, layout)
 
     def compiled(self) -> Compiled:
@@ -63,7 +66,7 @@ class PatternStatement(Statement):
 
         Raises `LimitExceeded` if it gets too large, and `QueryError` for parameters without values.
         """
-        raise_first(refuse_open(self._whole, self.tree.text))
+        raise_first(self._refuse_open())
         interval = self.tree.strategy is Strategy.STRICT
         return compile_pattern(self.tree.pattern, self.tree.streams, interval=interval)
 

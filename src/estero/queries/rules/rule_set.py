@@ -16,6 +16,7 @@ from estero.language.tree.names import suggestion
 from estero.queries.query import Query
 from estero.queries.rules.rule_files import RuleText, rules_in_files
 from estero.queries.statement import raise_first
+from estero.system.collection import without_collection
 
 if TYPE_CHECKING:
     from estero.answers.rule_answers import RuleAnswers
@@ -158,7 +159,8 @@ class RuleSet:
         scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self._only_type())
         _refuse_spark(scan)
         source = open_source(scan.events, scan.layout, scan.csv_options, declared=False)
-        plans = {name: planned(name, rule, source, scan) for name, rule in self._rules.items()}
+        with without_collection():
+            plans = {name: planned(name, rule, source, scan) for name, rule in self._rules.items()}
         known = None
         if until is not None:
             known = _known_until(until, plans, source)
@@ -289,12 +291,13 @@ def read_rules(
     """The set of those rules that are right, and the errors of the others, which name their rules."""
     read: dict[str, Query] = {}
     errors: list[QueryError] = []
-    for name, query in rules.items():
-        try:
-            read[name] = read_rule(name, query, texts.get(name))
-        except QueryError as error:
-            errors += [error, *error.others]
-            error.others = ()
+    with without_collection():
+        for name, query in rules.items():
+            try:
+                read[name] = read_rule(name, query, texts.get(name))
+            except QueryError as error:
+                errors += [error, *error.others]
+                error.others = ()
     return RuleSet(read, texts), errors
 
 
