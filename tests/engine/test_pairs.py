@@ -1,4 +1,4 @@
-"""Rows that rules want become one stream of pairs, in order of rows and rules, each once with all its bits."""
+"""Rows that rules want become pairs in order of rows and rules, each once with all of its bits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def test_without_segments_there_are_no_pairs() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_random_segments_are_what_a_dict_makes_of_them(seed: int) -> None:
     random = np.random.default_rng(seed)
-    size, wanted = 200, {}
+    size = 200
+    wanted: dict[tuple[int, int], int] = {}
     rules = np.sort(random.integers(0, 12, 30)).tolist()
     bits = random.integers(0, 63, 30).tolist()
     rows = [random.permutation(size)[: random.integers(0, size)] for _ in rules]
