@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from estero.answers.asked_values import asked, ranking
+from estero.answers.held_run import HeldRun
 from estero.answers.run import Run
 from estero.engine.walk.share import WHOLE, Share
 from estero.recognize.set_reader import ReadableSets, number_in
+from estero.recognize.whole.aggregates import aggregates
+from estero.recognize.whole.participation import participation_table
+from estero.recognize.whole.top import top_table
 
 _PICKED_AT_ONCE = 256
 """Complex events that are gone to by their indexes before they are handed on."""
@@ -36,6 +42,25 @@ class Reading(Run, ABC):
 
         With `counting`, numbers will be asked for; unless `showing`, nothing else is.
         """
+
+    def participation(self) -> pa.Table:
+        return participation_table(self._whole_sets(), self.schema)
+
+    def aggregate(self, expressions: Mapping[str, str]) -> dict[str, Any]:
+        asked_for = {name: asked(text, self.schema) for name, text in expressions.items()}
+        return aggregates(self._whole_sets(), asked_for, self.schema)
+
+    def top(self, n: int, by: str, *, ascending: bool) -> HeldRun:
+        rows = top_table(
+            self._whole_sets(), n, ranking(by, self.schema), ascending=ascending, schema=self.schema
+        )
+        return HeldRun(rows, self.query)
+
+    def _whole_sets(self) -> ReadableSets:
+        """The compact sets of all that is asked about."""
+        for reader, ended in self._sets(self.share):
+            yield reader, ended
+            self._check_valid()
 
     def _check_valid(self) -> None:
         """Raises where the sets cannot be read on."""
