@@ -1,0 +1,203 @@
+"""What is asked of all complex events together is what listing them gives: by every plan, of every query."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import estero
+from automata.test_chain import CHAINS
+from estero.answers.answer import Answer
+from estero.answers.report import label_of
+from estero.language.tree.conjunctive import ConjunctiveTree
+from estero.language.tree.query import QueryTree
+from estero.reference.queries import Event
+from laws.test_plans_agree import served
+from laws.test_restart_laws import picked
+from recognize.test_joining import table_of
+from strategies.conjunctive import hierarchical_queries
+from strategies.conjunctive import streams as conjunctive_streams
+from strategies.joined import joined_queries
+from strategies.patterns import queries, queries_by_start, streams
+from strategies.whole import whole_queries
+
+MOST = settings.default.max_examples if settings.default else 10
+NUMBERS = ("n", "c")
+"""Attributes that are integers, of the two kinds of streams."""
+
+Row = dict[str, Any]
+
+
+def check(answer: Answer) -> None:
+    """Participation, aggregates and the best, against the rows."""
+    table = answer.to_arrow()
+    labels = {str(label_of(field)): field.name for field in table.schema if label_of(field) is not None}
+    rows = [
+        {**row, "labels": {label: row[name] for label, name in labels.items()}} for row in table.to_pylist()
+    ]
+    check_participation(answer, rows)
+    check_aggregates(answer, rows, table.schema)
+    check_top(answer, rows, table.schema)
+
+
+def check_participation(answer: Answer, rows: list[Row]) -> None:
+    """As many as rows have the event; attributes are those of `rows`."""
+    expected: Counter[tuple[str, int]] = Counter()
+    for row in rows:
+        for label, events in row["labels"].items():
+            expected.update((label, event[list(event)[-1]]) for event in events)
+    participation = answer.participation()
+    found = participation.to_dicts()
+    assert {(row["label"], row["position"]): list(row.values())[-1] for row in found} == expected
+    assert len(found) == len(expected)
+    assert [row["position"] for row in found] == sorted(row["position"] for row in found)
+    attributes = {
+        (row["label"], row["position"]): list(row.values())[1:] for row in answer.rows().to_arrow().to_pylist()
+    }
+    assert all(
+        repr(list(row.values())[:-1]) == repr(attributes[row["label"], row["position"]]) for row in found
+    )
+
+
+def check_aggregates(answer: Answer, rows: list[Row], schema: pa.Schema) -> None:
+    """Of numbers, events and times."""
+    expected: dict[str, Any] = {"count(*)": len(rows)}
+    if "start_time" in schema.names:
+        expected |= of_times(rows)
+    for field in schema:
+        label = label_of(field)
+        if label is None:
+            continue
+        here: Callable[[Row], list[Row]] = lambda row, label=label: row["labels"][label]  # type: ignore[misc]
+        expected[f"count({label})"] = sum(len(here(row)) for row in rows)
+        expected |= of_inner(f"count({label})", [len(here(row)) for row in rows])
+        attributes = [attribute.name for attribute in field.type.value_type][:-1]
+        for name in attributes:
+            values = [[e[name] for e in here(row) if e[name] is not None] for row in rows]
+            if name in NUMBERS:
+                expected |= of_numbers(f"{label}.{name}", values)
+            if name == "x":
+                expected[f"sum({label}.x)"] = exact_sum([value for one in values for value in one])
+    found = answer.aggregate(**{f"n{place}": text for place, text in enumerate(expected)})
+    for (text, wanted), value in zip(expected.items(), found.values(), strict=True):
+        assert value == wanted or (value != value and wanted != wanted), f"{text}: {value}, not {wanted}"
+
+
+def of_times(rows: list[Row]) -> dict[str, Any]:
+    """What times are."""
+    lengths = [row["end_time"] - row["start_time"] for row in rows]
+    times = {"start_time": [row["start_time"] for row in rows], "end_time": [row["end_time"] for row in rows]}
+    expected = {
+        f"{how}({name})": of(values, default=None)
+        for name, values in {**times, "duration": lengths}.items()
+        for how, of in (("min", min), ("max", max))
+    }
+    expected["sum(duration)"] = sum(lengths) if lengths else None
+    expected["avg(duration)"] = float(Fraction(sum(lengths), len(lengths))) if lengths else None
+    return expected
+
+
+def of_numbers(name: str, values: list[list[int]]) -> dict[str, Any]:
+    """What integers are, all together and of each complex event."""
+    every = [value for one in values for value in one]
+    expected: dict[str, Any] = {
+        f"count({name})": len(every),
+        f"sum({name})": sum(every) if every else None,
+        f"avg({name})": float(Fraction(sum(every), len(every))) if every else None,
+        f"min({name})": min(every, default=None),
+        f"max({name})": max(every, default=None),
+    }
+    expected |= of_inner(f"count({name})", [len(one) for one in values])
+    for how, of in (("sum", sum), ("min", min), ("max", max)):
+        expected |= of_inner(f"{how}({name})", [of(one) for one in values if one])  # type: ignore[operator]
+    return expected
+
+
+def of_inner(inner: str, values: list[int]) -> dict[str, Any]:
+    """What aggregates are of one value for each complex event."""
+    expected = {
+        f"min({inner})": min(values, default=None),
+        f"max({inner})": max(values, default=None),
+        f"avg({inner})": float(Fraction(sum(values), len(values))) if values else None,
+    }
+    if not inner.startswith("count"):
+        expected |= {f"sum({inner})": sum(values) if values else None, f"count({inner})": len(values)}
+    return expected
+
+
+def exact_sum(values: list[float]) -> float | None:
+    """The sum of floats, rounded once."""
+    beyond = [value for value in values if not math.isfinite(value)]
+    if beyond:
+        return sum(beyond)
+    exact = sum(map(Fraction, values))
+    try:
+        return float(exact) if values else None
+    except OverflowError:
+        return math.copysign(math.inf, exact)
+
+
+def check_top(answer: Answer, rows: list[Row], schema: pa.Schema) -> None:
+    """The first of the rows in order of their worth."""
+    worth: dict[str, Callable[[Row], int]] = {}
+    if "start_time" in schema.names:
+        worth["duration"] = lambda row: row["end_time"] - row["start_time"]
+        worth["start_time"] = lambda row: row["start_time"]
+        worth["end_time"] = lambda row: row["end_time"]
+    for field in schema:
+        label = label_of(field)
+        if label is not None:
+            worth[f"count({label})"] = lambda row, label=label: len(row["labels"][label])  # type: ignore[misc]
+            for name in {attribute.name for attribute in field.type.value_type} & {*NUMBERS}:
+                worth[f"sum({label}.{name})"] = lambda row, label=label, name=name: sum(  # type: ignore[misc]
+                    event[name] or 0 for event in row["labels"][label]
+                )
+    shown = schema.names
+    for text, of in worth.items():
+        for ascending in (False, True):
+            wanted = sorted(rows, key=of, reverse=False) if ascending else sorted(rows, key=lambda row: -of(row))  # noqa: B023
+            for n in (1, 3, len(rows) + 1):
+                found = answer.top(n, by=text, ascending=ascending).to_arrow().to_pylist()
+                assert texts(found) == texts({name: row[name] for name in shown} for row in wanted[:n]), text
+
+
+def texts(rows: Iterable[Row]) -> list[str]:
+    """Rows as text: NaN does not equal itself."""
+    return [repr({name: value for name, value in row.items() if name != "suppressed"}) for row in rows]
+
+
+@settings(max_examples=min(40, MOST))
+@given(st.one_of(queries(), queries_by_start(), whole_queries()), streams(max_size=9))
+def test_the_whole_set_is_what_listing_gives(tree: QueryTree, events: list[Event]) -> None:
+    check(Answer(picked(tree, events)))
+
+
+@settings(max_examples=min(15, MOST))
+@given(st.one_of(joined_queries(), queries()), streams(max_size=9))
+def test_so_it_is_by_every_plan(tree: QueryTree, events: list[Event]) -> None:
+    for _, run in served(tree, events):
+        check(Answer(run))
+
+
+@settings(max_examples=min(30, MOST))
+@given(
+    pattern=st.sampled_from(CHAINS),
+    rest=st.sampled_from(["", " WITHIN 5 EVENTS", " WITHIN 3 [time]", " LIMIT 2"]),
+    events=streams(max_size=9),
+)
+def test_so_it_is_where_neighbours_are_compared(pattern: str, rest: str, events: list[Event]) -> None:
+    check(Answer(picked(estero.query(f"SELECT * WHERE {pattern}{rest}").tree, events)))
+
+
+@settings(max_examples=min(20, MOST))
+@given(hierarchical_queries(), conjunctive_streams(most=9), st.sampled_from(["", " LIMIT 2"]))
+def test_so_it_is_of_conjunctive_queries(tree: ConjunctiveTree, events: list[Event], limit: str) -> None:
+    query = estero.conjunctive(f"{tree}{limit}")
+    check(query.run(table_of(events), type="type", types=("T", "S", "R")))
