@@ -60,7 +60,8 @@ def check_participation(answer: Answer, rows: list[Row]) -> None:
     assert len(found) == len(expected)
     assert [row["position"] for row in found] == sorted(row["position"] for row in found)
     attributes = {
-        (row["label"], row["position"]): list(row.values())[1:] for row in answer.rows().to_arrow().to_pylist()
+        (row["label"], row["position"]): list(row.values())[1:]
+        for row in answer.rows().to_arrow().to_pylist()
     }
     assert all(
         repr(list(row.values())[:-1]) == repr(attributes[row["label"], row["position"]]) for row in found
@@ -117,7 +118,7 @@ def of_numbers(name: str, values: list[list[int]]) -> dict[str, Any]:
     }
     expected |= of_inner(f"count({name})", [len(one) for one in values])
     for how, of in (("sum", sum), ("min", min), ("max", max)):
-        expected |= of_inner(f"{how}({name})", [of(one) for one in values if one])  # type: ignore[operator]
+        expected |= of_inner(f"{how}({name})", [of(one) for one in values if one])
     return expected
 
 
@@ -163,7 +164,9 @@ def check_top(answer: Answer, rows: list[Row], schema: pa.Schema) -> None:
     shown = schema.names
     for text, of in worth.items():
         for ascending in (False, True):
-            wanted = sorted(rows, key=of, reverse=False) if ascending else sorted(rows, key=lambda row: -of(row))  # noqa: B023
+            wanted = (
+                sorted(rows, key=of, reverse=False) if ascending else sorted(rows, key=lambda row: -of(row))
+            )  # noqa: B023
             for n in (3, len(rows) + 1):
                 found = answer.top(n, by=text, ascending=ascending).to_arrow().to_pylist()
                 assert texts(found) == texts({name: row[name] for name in shown} for row in wanted[:n]), text
@@ -174,7 +177,7 @@ def texts(rows: Iterable[Row]) -> list[str]:
     return [repr({name: value for name, value in row.items() if name != "suppressed"}) for row in rows]
 
 
-@settings(max_examples=min(40, MOST))
+@settings(max_examples=min(25, MOST))
 @given(st.one_of(queries(), queries_by_start(), whole_queries()), streams(max_size=9))
 def test_the_whole_set_is_what_listing_gives(tree: QueryTree, events: list[Event]) -> None:
     check(Answer(picked(tree, events)))
@@ -216,7 +219,7 @@ def dense_streams(draw: st.DrawFn) -> pa.Table:
 
 
 @pytest.mark.parametrize("text", DENSE)
-@settings(max_examples=min(8, MOST))
+@settings(max_examples=min(4, MOST))
 @given(stream=dense_streams())
 def test_so_it_is_where_much_is_found(text: str, stream: pa.Table) -> None:
     check(estero.query(text).run(stream, type="type", time="time", time_unit="s"))
@@ -229,7 +232,7 @@ def test_so_it_is_by_every_plan(tree: QueryTree, events: list[Event]) -> None:
         check(Answer(run))
 
 
-@settings(max_examples=min(30, MOST))
+@settings(max_examples=min(12, MOST))
 @given(
     pattern=st.sampled_from(CHAINS),
     rest=st.sampled_from(["", " WITHIN 5 EVENTS", " WITHIN 3 [time]", " LIMIT 2"]),
@@ -239,7 +242,7 @@ def test_so_it_is_where_neighbours_are_compared(pattern: str, rest: str, events:
     check(Answer(picked(estero.query(f"SELECT * WHERE {pattern}{rest}").tree, events)))
 
 
-@settings(max_examples=min(20, MOST))
+@settings(max_examples=min(10, MOST))
 @given(hierarchical_queries(), conjunctive_streams(most=9), st.sampled_from(["", " LIMIT 2"]))
 def test_so_it_is_of_conjunctive_queries(tree: ConjunctiveTree, events: list[Event], limit: str) -> None:
     query = estero.conjunctive(f"{tree}{limit}")

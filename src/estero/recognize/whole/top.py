@@ -7,9 +7,10 @@ the way before it. So each complex event costs its own length, and the logarithm
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from heapq import heappop, heappush, heappushpop
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +18,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.answers.asked_values import Asked
-from estero.engine.store.arena import UNION
-from estero.engine.walk.circuits import ranked
+from estero.engine.walk.circuits import Others, ranked
 from estero.engine.walk.matches import Matches
 from estero.language.tree.selection import END_TIME, START_TIME
 from estero.recognize.set_reader import ReadableSets
 from estero.recognize.whole.aggregates import checked_numbers, summable
 from estero.recognize.whole.sets_at_hand import SetAtHand, sets_at_hand
+
+_LOWEST: Final = -(1 << 63)
+_HIGHEST: Final = (1 << 63) - 1
+"""The least and the greatest worth that is a word."""
 
 
 class Pending(NamedTuple):
@@ -102,15 +106,14 @@ def _best(at_hand: SetAtHand, n: int, by: Asked, *, ascending: bool, more_than: 
     best, place = ranked(circuit, numbers, summable(of_gates, circuit.event.size))
     value = best[at_hand.gates] + of_roots
     roots = np.argsort(-value, kind="stable")[:n]
+    floor = _Floor(n, more_than, _LOWEST if best.dtype == np.int64 else -math.inf)
     heap: list[Candidate] = []
     for root in roots.tolist():
-        gate = int(at_hand.gates[root])
-        worth = value.item(root)
-        if more_than is None or worth > more_than:
-            heappush(
-                heap, Candidate(-worth, root, int(place[gate]), gate, None, None, of_roots.item(root), 0)
-            )
-    walk = _Walk(at_hand, of_gates, best, place, more_than)
+        gate, worth = int(at_hand.gates[root]), value.item(root)
+        if floor.admits(worth):
+            start = Candidate(-worth, root, int(place[gate]), gate, None, None, of_roots.item(root), 0)
+            heappush(heap, start)
+    walk = _Walk(at_hand, of_gates, best, place, floor)
     while heap and n:
         candidate = heappop(heap)
         yield -candidate.worth, candidate.root, walk.go(candidate, heap)
@@ -118,68 +121,50 @@ def _best(at_hand: SetAtHand, n: int, by: Asked, *, ascending: bool, more_than: 
 
 
 class _Walk:
-    """Goes the best way from a candidate, and leaves the others behind in the heap."""
+    """Goes the best way from a candidate, and leaves the others behind in the heap.
+
+    Of others only the `n` best are left behind, and only those worth at least as much as the `n` best there.
+    """
 
     def __init__(
-        self, at_hand: SetAtHand, value: NDArray[Any], best: NDArray[Any], place: NDArray[Any], more_than: Any
+        self, at_hand: SetAtHand, value: NDArray[Any], best: NDArray[Any], place: NDArray[Any], floor: _Floor
     ) -> None:
-        self._mark, self._first, self._child = (
-            at_hand.circuit.mark,
-            at_hand.circuit.first,
-            at_hand.circuit.child,
-        )
+        circuit = at_hand.circuit
+        self._first, self._child = circuit.first, circuit.child
         self._below = at_hand.numbers.below
         self._value, self._best, self._place = value, best, place
-        self._more_than = more_than
+        self._others = Others(circuit, at_hand.numbers, best)
+        self._floor = floor
 
     def go(self, candidate: Candidate, heap: list[Candidate]) -> list[int]:
         """The gates with events of the best complex event of a candidate."""
         _, root, _, gate, pending, items, gained, passed = candidate
         while True:
-            children = self._child[self._first[gate] : self._first[gate + 1]].tolist()
-            if self._mark[gate] == UNION:
-                gate, passed = self._choose(children, root, pending, items, gained, passed, heap)
-                continue
+            ways, later, rest = (1, 0, 0) if pending is None else (pending.ways, pending.place, pending.best)
+            terms = gained, rest, self._least()
+            gate, skipped, others, before = self._others.below(gate, terms, self._floor.n)
+            for child, number in zip(others, before, strict=True):
+                worth = gained + self._best.item(child) + rest
+                if self._floor.admits(worth):
+                    first = passed + number * ways
+                    place = first + int(self._place.item(child)) * ways + later
+                    heappush(heap, Candidate(-worth, root, place, child, pending, items, gained, first))
+            passed += skipped * ways
             items = Item(gate, items)
             gained += self._value.item(gate)
+            children = self._child[self._first[gate] : self._first[gate + 1]].tolist()
             for child in children[:0:-1]:
                 pending = self._with(child, pending)
             if children:
                 gate = children[0]
             elif pending is None:
-                break
+                return _gates_of(items)
             else:
                 gate, pending = pending.gate, pending.then
-        gates = []
-        while items is not None:
-            gates.append(items.gate)
-            items = items.before
-        return gates
 
-    def _choose(
-        self,
-        children: list[int],
-        root: int,
-        pending: Pending | None,
-        items: Item | None,
-        gained: Any,
-        passed: int,
-        heap: list[Candidate],
-    ) -> tuple[int, int]:
-        """The best alternative, and how many complex events of the root are before it."""
-        ways, later, rest = (1, 0, 0) if pending is None else (pending.ways, pending.place, pending.best)
-        chosen = max(children, key=self._best.item)
-        found, before = -1, passed
-        for child in children:
-            if child == chosen and found < 0:
-                found = before
-            else:
-                worth = gained + self._best.item(child) + rest
-                if self._more_than is None or worth > self._more_than:
-                    place = before + int(self._place.item(child)) * ways + later
-                    heappush(heap, Candidate(-worth, root, place, child, pending, items, gained, before))
-            before += int(self._below.item(child)) * ways
-        return chosen, found
+    def _least(self) -> Any:
+        """The floor, as the values are: no word is above the greatest one."""
+        return min(self._floor.least, _HIGHEST) if self._best.dtype == np.int64 else self._floor.least
 
     def _with(self, gate: int, then: Pending | None) -> Pending:
         """What is pending, and a gate before it."""
@@ -191,6 +176,39 @@ class _Walk:
             int(self._below.item(gate)) * ways,
             int(self._place.item(gate)) * ways + place,
         )
+
+
+class _Floor:
+    """What a worth has to be, so that it may be among the `n` best: more than `more_than`, and enough.
+
+    Worths are of different complex events; `least` is the n-th best of those that were admitted.
+    """
+
+    def __init__(self, n: int, more_than: Any, lowest: Any) -> None:
+        self.n = n
+        self.least: Any = lowest if more_than is None else more_than
+        self._more_than = more_than
+        self._best: list[Any] = []
+
+    def admits(self, worth: Any) -> bool:
+        """Whether a worth may be among the best; it is one of those seen then."""
+        if worth < self.least or (self._more_than is not None and worth <= self._more_than):
+            return False
+        if len(self._best) < self.n:
+            heappush(self._best, worth)
+        else:
+            heappushpop(self._best, worth)
+        if len(self._best) == self.n:
+            self.least = self._best[0]
+        return True
+
+
+def _gates_of(items: Item | None) -> list[int]:
+    gates = []
+    while items is not None:
+        gates.append(items.gate)
+        items = items.before
+    return gates
 
 
 def _values(at_hand: SetAtHand, by: Asked) -> tuple[NDArray[Any], NDArray[Any]]:
