@@ -169,10 +169,11 @@ class Answer:
 
         NULL counts for nothing, and an aggregate of nothing is None, or 0 for ``count``. Integers, decimals
         and durations are exact, of any size; a sum or an average of floats is the float nearest to it, an
-        infinity where it is beyond them (of ``max(sum(…))`` additions round). All this is read off the compact
-        set. Complex events are enumerated where the plan does so, where LIMIT chooses, for ``sum``, ``avg``
-        and ``count`` of what is in one complex event, and for ``sum(duration)`` and ``avg(duration)`` of joins
-        with branches. ValueError for an expression that is none of these, and for a part of an answer.
+        infinity where it is beyond them (additions in ``max(sum(…))`` round). All this is read off the
+        compact set. Complex events are enumerated where the plan does so, where LIMIT chooses, for ``sum``,
+        ``avg`` and ``count`` of what is in one complex event, and for ``sum(duration)`` and ``avg(duration)``
+        of joins with branches. DataError for NaN where numbers in one complex event are compared; ValueError
+        for an expression that is none of these, and for a part of an answer.
         """
         if not expressions:
             raise ValueError('aggregate() needs an expression: write aggregate(total="sum(x.amount)")')

@@ -15,6 +15,13 @@ from estero.language.tree.whole import DURATION
 AGGREGATES: Final = ("count", "sum", "min", "max", "avg")
 WHOLE: Final = (DURATION, START_TIME, END_TIME)
 EVERYTHING: Final = "*"
+_THE_SAME: Final = {
+    ("sum", "sum"): "sum",
+    ("sum", "count"): "count",
+    ("min", "min"): "min",
+    ("max", "max"): "max",
+}
+"""Aggregates of aggregates that are one over all events of all complex events."""
 _CALL: Final = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 
 
@@ -45,23 +52,21 @@ class Asked:
 def asked(text: str, schema: pa.Schema) -> Asked:
     """An aggregate over the complex events of an answer with this schema; ValueError where it is none."""
     outer, inside = _call(text)
-    nested = _CALL.fullmatch(inside)
-    if nested is None:
-        operand, inner = _operand(text, inside, schema), None
-    else:
-        inner, within = _call(inside)
-        operand = _operand(text, within, schema)
-        if operand.whole is not None:
-            raise ValueError(
-                f"{text}: {within.strip()} is one value in a complex event: write {outer}({within.strip()})"
-            )
+    if _CALL.fullmatch(inside) is None:
+        operand = _operand(text, inside, schema)
+        _check(text, outer, inside, operand)
+        return Asked(text, outer, operand)
+    inner, within = _call(inside)
     if inner == "avg":
-        raise ValueError(
-            f"{text}: an average inside is not computed: write avg({within.strip()}), or use SELECT"
-        )
-    _check(text, outer, inner, operand)
-    if (inner is not None and outer == inner in ("min", "max", "sum")) or (outer, inner) == ("sum", "count"):
-        outer, inner = ("count" if inner == "count" else outer), None
+        raise ValueError(f"{text}: an average in a complex event is asked by SELECT, not here")
+    operand = _of_events(text, within, schema)
+    _check(text, inner, within, operand)
+    if outer == inner == "count":
+        raise ValueError(f"{text}: every complex event has a count: write count(*)")
+    if (outer, inner) in _THE_SAME:
+        return Asked(text, _THE_SAME[outer, inner], operand)
+    if operand.attribute is not None and not operand.numeric and inner != "count":
+        raise ValueError(f"{text}: {within.strip()} is no number: write {inner}({within.strip()})")
     return Asked(text, outer, operand, inner)
 
 
@@ -71,45 +76,47 @@ def ranking(text: str, schema: pa.Schema) -> Asked:
         return Asked(text, "max", _operand(text, text, schema))
     call = _CALL.fullmatch(text)
     if call is None or call[1].lower() not in ("sum", "count"):
-        raise ValueError(
-            f"complex events are ranked by duration, start_time, end_time, sum(x.a) or count(x), not by {text}"
-        )
+        known = f"{', '.join(WHOLE)}, sum(x.a) or count(x)"
+        raise ValueError(f"complex events are ranked by {known}, not by {text}")
     inner = call[1].lower()
-    operand = _operand(text, call[2], schema)
-    if operand.whole is not None:
-        raise ValueError(
-            f"{text}: {call[2].strip()} is one value in a complex event: rank by {call[2].strip()}"
-        )
-    _check(text, "max", inner, operand)
+    operand = _of_events(text, call[2], schema)
+    _check(text, inner, call[2], operand)
     return Asked(text, "max", operand, inner)
 
 
 def _call(text: str) -> tuple[str, str]:
+    """The function and what is in its brackets."""
     call = _CALL.fullmatch(text)
     if call is None or call[1].lower() not in AGGREGATES:
+        known = f"{', '.join(AGGREGATES[:-1])} or {AGGREGATES[-1]}"
         raise ValueError(
-            f"{text} is no aggregate: write {', '.join(AGGREGATES[:-1])} or {AGGREGATES[-1]} of an attribute, "
-            "such as sum(x.amount), of duration, or count(*)"
+            f"{text} is no aggregate: write {known} of an attribute, such as sum(x.amount), of duration, "
+            "or count(*)"
         )
     return call[1].lower(), call[2]
 
 
-def _check(text: str, outer: str, inner: str | None, operand: Operand) -> None:
+def _check(text: str, function: str, inside: str, operand: Operand) -> None:
     """Raises ValueError where a function cannot be computed of an operand."""
-    first = inner or outer
-    if operand.whole == EVERYTHING and first != "count":
+    name = inside.strip()
+    if function == "count":
+        return
+    if operand.whole == EVERYTHING:
         raise ValueError(f"{text}: of * there is only count(*)")
-    if operand.whole in (START_TIME, END_TIME) and first in ("sum", "avg"):
-        raise ValueError(
-            f"{text}: times are not added up: write min({operand.whole}) or max({operand.whole})"
-        )
-    if operand.whole is None and operand.attribute is None and first != "count":
-        raise ValueError(f"{text}: events have no value: name an attribute, or write count(…)")
-    adds = first in ("sum", "avg") or (inner in ("min", "max") and operand.attribute is not None)
-    if operand.whole is None and adds and not operand.numeric:
-        raise ValueError(f"{text}: that attribute is no number: count, min and max can be asked of it")
-    if inner is not None and outer == "count" and inner == "count":
-        raise ValueError(f"{text}: every complex event has a count: write count(*)")
+    if function in ("sum", "avg") and operand.whole in (START_TIME, END_TIME):
+        raise ValueError(f"{text}: times are not added up: write min({name}) or max({name})")
+    if operand.whole is None and operand.attribute is None:
+        raise ValueError(f"{text}: events have no value: name an attribute, or write count({name})")
+    if function in ("sum", "avg") and operand.attribute is not None and not operand.numeric:
+        raise ValueError(f"{text}: {name} is no number: count, min and max can be asked of it")
+
+
+def _of_events(text: str, inside: str, schema: pa.Schema) -> Operand:
+    """What an aggregate in one complex event is asked of: not what is one value there."""
+    operand = _operand(text, inside, schema)
+    if operand.whole is not None:
+        raise ValueError(f"{text}: {inside.strip()} is no value of the events of a label, such as x.amount")
+    return operand
 
 
 def _operand(text: str, inside: str, schema: pa.Schema) -> Operand:

@@ -10,14 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from estero.answers.asked_values import asked, ranking
 from estero.answers.held_run import HeldRun
 from estero.answers.run import Run
 from estero.engine.walk.share import WHOLE, Share
 from estero.recognize.set_reader import ReadableSets, number_in
-from estero.recognize.whole.aggregates import aggregates
-from estero.recognize.whole.participation import participation_table
-from estero.recognize.whole.top import top_table
 
 _PICKED_AT_ONCE = 256
 """Complex events that are gone to by their indexes before they are handed on."""
@@ -44,13 +40,21 @@ class Reading(Run, ABC):
         """
 
     def participation(self) -> pa.Table:
+        from estero.recognize.whole.participation import participation_table  # for those who ask only
+
         return participation_table(self._whole_sets(), self.schema)
 
     def aggregate(self, expressions: Mapping[str, str]) -> dict[str, Any]:
+        from estero.answers.asked_values import asked
+        from estero.recognize.whole.aggregates import aggregates
+
         asked_for = {name: asked(text, self.schema) for name, text in expressions.items()}
         return aggregates(self._whole_sets(), asked_for, self.schema)
 
     def top(self, n: int, by: str, *, ascending: bool) -> HeldRun:
+        from estero.answers.asked_values import ranking
+        from estero.recognize.whole.top import top_table
+
         rows = top_table(
             self._whole_sets(), n, ranking(by, self.schema), ascending=ascending, schema=self.schema
         )

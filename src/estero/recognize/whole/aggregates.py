@@ -318,9 +318,9 @@ def weighted(times: NDArray[Any], values: NDArray[Any]) -> int:
     """The exact sum of integers, values[i] times[i] times."""
     if not values.size:
         return 0
-    if times.dtype != object and values.dtype != object:
-        if float(np.dot(times.astype(np.float64), np.abs(values.astype(np.float64)))) < SMALL:
-            return int(np.dot(times.astype(np.int64), values))
+    rough = np.dot(times.astype(np.float64), np.abs(values.astype(np.float64)))
+    if object not in (times.dtype, values.dtype) and rough < SMALL:
+        return int(np.dot(times.astype(np.int64), values))
     return int(np.dot(times.astype(object), values.astype(object)))
 
 

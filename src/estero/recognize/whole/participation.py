@@ -88,10 +88,11 @@ def _new_rows(
         return []
     event = events[np.searchsorted(position, fresh // marks)]
     single = Matches(event, event, np.arange(event.size + 1), event, (fresh % marks).astype(np.int32))
-    tables = []
-    for batch in layout.batches([at_hand.reader.reporter.table(single, store, measured=False)]):
-        tables.append((fresh[batch.column(MATCH).to_numpy()], pa.Table.from_batches([batch])))
-    return tables
+    table = at_hand.reader.reporter.table(single, store, measured=False)
+    return [
+        (fresh[batch.column(MATCH).to_numpy()], pa.Table.from_batches([batch]))
+        for batch in layout.batches([table])
+    ]
 
 
 def _column(counts: NDArray[Any]) -> pa.Array:
