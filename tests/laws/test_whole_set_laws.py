@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +20,8 @@ from estero.answers.report import label_of
 from estero.engine.walk import circuits
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.query import QueryTree
+from estero.plan.plan import Plan
+from estero.recognize.source_run import SourceRun
 from estero.reference.queries import Event
 from laws.test_plans_agree import served
 from laws.test_restart_laws import picked
@@ -232,6 +234,23 @@ def test_so_it_is_where_much_is_found(text: str, stream: pa.Table) -> None:
 def test_so_it_is_where_numbers_need_more_than_words(text: str, stream: pa.Table) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(circuits, "FITS", 0.0)
+        check(estero.query(text).run(stream, type="type", time="time", time_unit="s"))
+
+
+@pytest.mark.parametrize("text", [DENSE[0], DENSE[2], DENSE[4], DENSE[8], DENSE[11], DENSE[12]])
+@settings(max_examples=min(2, MOST))
+@given(stream=dense_streams(), size=st.integers(1, 4))
+def test_so_it_is_of_a_stream_that_is_cut_anywhere(text: str, stream: pa.Table, size: int) -> None:
+    whole = SourceRun._batches
+
+    def cut(run: SourceRun, plan: Plan) -> Iterator[pa.RecordBatch]:
+        for batch in whole(run, plan):
+            yield from (batch.slice(first, size) for first in range(0, batch.num_rows, size))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SourceRun, "_batches", cut)
+        patch.setattr(circuits, "_ENOUGH", 1)  # a circuit has one root
+        patch.setattr(circuits, "_TIMES", 0)
         check(estero.query(text).run(stream, type="type", time="time", time_unit="s"))
 
 

@@ -150,9 +150,10 @@ class Answer:
         """In how many complex events each event is marked, in one row for each event and label.
 
         The rows are those of `rows`, each event once under a label, with ``count`` in the place of ``match``:
-        exact, of any size. They are found by passes over the compact set, in a time that is linear in it, and
-        complex events are not enumerated, unless the plan does so anyway (`Query.explain` says it), or LIMIT
-        chooses among those of an end. ValueError for a part of an answer.
+        exact, of any size. They are found by passes over the compact set, in a time that is linear in it, or
+        with a window in what a count inside of it looks at. Complex events are not enumerated, unless the
+        plan does so anyway (`Query.explain` says it), or LIMIT chooses among those of an end. ValueError for
+        a part of an answer.
         """
         return Participation(self._whole_set("participation()").participation())
 
@@ -190,8 +191,9 @@ class Answer:
         `by` is ``duration``, ``start_time``, ``end_time``, ``sum(x.amount)`` or ``count(x)``; a sum over no
         values is 0 here. Those with least come first where it is `ascending`. Ties are in the order of the
         answer. The best below each node of the compact set is known by one pass; then each complex event
-        costs its own length and a logarithm, and the others are not visited. They are where the plan
-        enumerates or LIMIT chooses, and for times in joins with branches. ValueError if n is negative, for
+        costs its own length and a look at the unions on its way, and the others are not visited. They are
+        where the plan enumerates or LIMIT chooses, and for times in joins with branches. DataError for NaN in
+        what is added up; ValueError if n is negative, for
         another `by`, and for a part of an answer. Source: docs/papers.md.
         """
         if n < 0:

@@ -75,7 +75,8 @@ _KINDS: Final[list[tuple[Any, Callable[..., tuple[Any, ...]]]]] = [
 _OTHERS: Final = 1 << 8
 """Room for the other ways at first."""
 _ENOUGH: Final = 1 << 22
-"""Gates of one circuit, unless the compact set itself has as many: about 100 MB."""
+_TIMES: Final = 4
+"""Gates of one circuit, or so many times those of the compact set: about 100 MB."""
 
 
 def unfolded(
@@ -96,7 +97,7 @@ def unfolded(
         gates = np.empty(rest.root.size, np.int32)
         state = np.zeros(len(PLACES), np.int64)
         state[OLDEST] = np.iinfo(np.int64).min
-        state[MOST] = max(_ENOUGH, 4 * made[0].size if counts is None else 4 * made[0].whole.size)
+        state[MOST] = max(_ENOUGH, _TIMES * (made[0].size if counts is None else made[0].whole.size))
         circuit, stack = _sized(None, capacity), np.empty(capacity, np.int32)
         while kernel_of(*given, *made, circuit, gates, stack, state) == GROW:
             capacity *= 2

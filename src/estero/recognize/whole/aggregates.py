@@ -132,11 +132,12 @@ class _ExtremeOfEvents(_Aggregate):
     most: Any = None
 
     def add(self, at_hand: SetAtHand) -> None:
+        extreme_of = pc.min if self.asked.outer == "min" else pc.max
         column = at_hand.attribute(self.asked.operand, at_hand.marked(self.asked.operand.label))
-        found = (pc.min if self.asked.outer == "min" else pc.max)(column)
-        if found.is_valid:
-            pair = pa.array([found] if self.most is None else [self.most, found], column.type)
-            self.most = (pc.min if self.asked.outer == "min" else pc.max)(pair)
+        most = extreme_of(column)
+        if most.is_valid:
+            pair = [most] if self.most is None else [self.most, most]
+            self.most = extreme_of(pa.array(pair, column.type))
 
     def value(self) -> Any:
         return None if self.most is None else self.most.as_py()
@@ -174,12 +175,9 @@ class _Time(_Aggregate):
     most: int | None = None
 
     def add(self, at_hand: SetAtHand) -> None:
-        found = (
-            int(self._values(at_hand).max())
-            if self.asked.outer == "max"
-            else -int((-self._values(at_hand)).max())
-        )
-        pair = [found] if self.most is None else [self.most, found]
+        values = self._values(at_hand)
+        most = int(values.max() if self.asked.outer == "max" else values.min())
+        pair = [most] if self.most is None else [self.most, most]
         self.most = max(pair) if self.asked.outer == "max" else min(pair)
 
     def _values(self, at_hand: SetAtHand) -> NDArray[Any]:
@@ -236,8 +234,8 @@ class _Extreme(_Inner):
         least = self.asked.outer == "min"
         best = self.best(at_hand, least=least)
         if best.size:
-            found = best.min() if least else best.max()
-            pair = [found] if self.most is None else [self.most, found]
+            most = best.min() if least else best.max()
+            pair = [most] if self.most is None else [self.most, most]
             self.most = min(pair) if least else max(pair)
 
     def value(self) -> Any:

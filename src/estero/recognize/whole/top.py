@@ -2,7 +2,8 @@
 
 The best one below each gate is known by a pass over the circuit. Where the way to one takes an alternative of
 a union, each other alternative is what remains: a set with a best one of its own, which waits in a heap with
-the way before it. So each complex event costs its own length, and the logarithm of what waits.
+the way before it. So each complex event costs its own length, a look at the unions on its way, which a kernel
+takes, and the logarithm of what waits.
 """
 
 from __future__ import annotations
