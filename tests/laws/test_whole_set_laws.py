@@ -166,13 +166,11 @@ def check_top(answer: Answer, rows: list[Row], schema: pa.Schema) -> None:
                 )
     shown = schema.names
     for text, of in worth.items():
-        for ascending in (False, True):
-            wanted = (
-                sorted(rows, key=of, reverse=False) if ascending else sorted(rows, key=lambda row: -of(row))
-            )
-            for n in (3, len(rows) + 1):
-                found = answer.top(n, by=text, ascending=ascending).to_arrow().to_pylist()
-                assert texts(found) == texts({name: row[name] for name in shown} for row in wanted[:n]), text
+        best = sorted(rows, key=lambda row: -of(row))
+        least = sorted(rows, key=of)
+        for n, ascending, wanted in ((3, False, best), (len(rows) + 1, True, least)):
+            top = answer.top(n, by=text, ascending=ascending).to_arrow().to_pylist()
+            assert texts(top) == texts({name: row[name] for name in shown} for row in wanted[:n]), text
 
 
 def texts(rows: Iterable[Row]) -> list[str]:
@@ -180,7 +178,7 @@ def texts(rows: Iterable[Row]) -> list[str]:
     return [repr({name: value for name, value in row.items() if name != "suppressed"}) for row in rows]
 
 
-@settings(max_examples=min(25, MOST))
+@settings(max_examples=min(20, MOST))
 @given(st.one_of(queries(), queries_by_start(), whole_queries()), streams(max_size=9))
 def test_the_whole_set_is_what_listing_gives(tree: QueryTree, events: list[Event]) -> None:
     check(Answer(picked(tree, events)))
@@ -222,7 +220,7 @@ def dense_streams(draw: st.DrawFn) -> pa.Table:
 
 
 @pytest.mark.parametrize("text", DENSE)
-@settings(max_examples=min(4, MOST))
+@settings(max_examples=min(3, MOST))
 @given(stream=dense_streams())
 def test_so_it_is_where_much_is_found(text: str, stream: pa.Table) -> None:
     check(estero.query(text).run(stream, type="type", time="time", time_unit="s"))
@@ -254,14 +252,14 @@ def test_so_it_is_of_a_stream_that_is_cut_anywhere(text: str, stream: pa.Table, 
         check(estero.query(text).run(stream, type="type", time="time", time_unit="s"))
 
 
-@settings(max_examples=min(5, MOST))
+@settings(max_examples=min(3, MOST))
 @given(st.one_of(joined_queries(), queries()), streams(max_size=9))
 def test_so_it_is_by_every_plan(tree: QueryTree, events: list[Event]) -> None:
     for _, run in served(tree, events):
         check(Answer(run))
 
 
-@settings(max_examples=min(12, MOST))
+@settings(max_examples=min(8, MOST))
 @given(
     pattern=st.sampled_from(CHAINS),
     rest=st.sampled_from(["", " WITHIN 5 EVENTS", " WITHIN 3 [time]", " LIMIT 2"]),
@@ -271,7 +269,7 @@ def test_so_it_is_where_neighbours_are_compared(pattern: str, rest: str, events:
     check(Answer(picked(estero.query(f"SELECT * WHERE {pattern}{rest}").tree, events)))
 
 
-@settings(max_examples=min(10, MOST))
+@settings(max_examples=min(8, MOST))
 @given(hierarchical_queries(), conjunctive_streams(most=9), st.sampled_from(["", " LIMIT 2"]))
 def test_so_it_is_of_conjunctive_queries(tree: ConjunctiveTree, events: list[Event], limit: str) -> None:
     query = estero.conjunctive(f"{tree}{limit}")
