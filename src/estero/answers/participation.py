@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _PREVIEWED = 20
 """The rows that are printed."""
+_AT_ONCE = 10_000
+"""The bits of a number that Python writes at once: 3,010 digits."""
 
 
 class Participation:
@@ -48,7 +50,10 @@ class Participation:
         with held_by_python("a value of this answer"):
             rows: list[dict[str, Any]] = self._table.to_pylist()
         name = self._table.column_names[-1]
-        return [{**row, name: int(row[name])} for row in rows]
+        return [
+            {**row, name: number_of(row[name]) if isinstance(row[name], str) else int(row[name])}
+            for row in rows
+        ]
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
@@ -65,6 +70,32 @@ class Participation:
         lines = [form.format(*row).rstrip() for row in rows]
         more = len(self) - _PREVIEWED
         return legible("\n".join([*lines, *([f"and {more:,} more"] if more > 0 else [])]), lines=True)
+
+
+def text_of(number: int) -> str:
+    """The digits of a number that is not negative, of any length: Python itself stops at 4,300.
+
+    >>> text_of(10**5000 + 7)[-3:], len(text_of(10**5000))
+    ('007', 5001)
+    """
+    if number.bit_length() < _AT_ONCE:
+        return str(number)
+    low = number.bit_length() * 3 // 20  # about half of the digits
+    front, back = divmod(number, 10**low)
+    return text_of(front) + text_of(back).zfill(low)
+
+
+def number_of(digits: str) -> int:
+    """The number with these digits, of any length.
+
+    >>> number_of(text_of(10**5000 + 7)) == 10**5000 + 7
+    True
+    """
+    if len(digits) < _AT_ONCE // 4:
+        return int(digits)
+    low = len(digits) // 2
+    power: int = 10**low
+    return number_of(digits[:-low]) * power + number_of(digits[-low:])
 
 
 def _shown(value: object) -> str:

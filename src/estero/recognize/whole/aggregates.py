@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.answers.asked_values import EVERYTHING, Asked
+from estero.answers.participation import text_of
 from estero.answers.report import label_of
 from estero.answers.shown_values import held_by_python
 from estero.answers.wait import in_type
@@ -343,7 +344,7 @@ def _shown(number: Any, kind: pa.DataType | None) -> Any:
     """A number of a type, as Python has it; of decimals its digits without the point are given."""
     if kind is not None and pa.types.is_decimal(kind):
         whole = int(number)
-        return Decimal((int(whole < 0), tuple(map(int, str(abs(whole)))), -kind.scale))
+        return Decimal((int(whole < 0), tuple(map(int, text_of(abs(whole)))), -kind.scale))
     return float(number) if isinstance(number, float) else int(number)
 
 

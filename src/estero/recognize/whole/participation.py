@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from estero.answers.participation import text_of
 from estero.answers.report import untaken
 from estero.answers.rows import LABEL, MATCH, POSITION, RowsLayout
 from estero.classify.arrays import array_of
@@ -102,4 +103,4 @@ def _column(counts: NDArray[Any]) -> pa.Array:
         return array_of(counts.astype(np.int64))
     if most < 10**_DIGITS:
         return pa.array(counts.tolist(), pa.decimal128(_DIGITS, 0))
-    return pa.array([str(number) for number in counts.tolist()], pa.string())
+    return pa.array([text_of(number) for number in counts.tolist()], pa.string())
