@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -149,6 +150,24 @@ def test_sets_of_2_to_the_80_are_asked_as_a_whole() -> None:
     assert [sum(range(80)) - sum(one.positions["A"]) for one in best] == [0, 0, 1, 1]
     assert len({one.positions["A"] for one in best}) == 4
     assert {(one.start, one.end) for one in every.top(5, by="duration")} == {(0, 79)}
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("by", ["a", "b", "c"])
+def test_ties_in_joins_are_in_the_order_of_the_answer(seed: int, by: str) -> None:
+    draw = random.Random(seed)
+    types = [*draw.choices("ABCD", k=12), *"ABCD"]
+    values = [draw.choice([0, 0, 1, 2]) for _ in types]
+    stream = pa.table({"type": types, "k": [1] * len(types), "v": values})
+    query = (
+        "SELECT a, b, c WHERE (A AS a ALL B AS b ALL C AS c ALL D AS d)"
+        " FILTER a.k = b.k AND b.k = c.k AND c.k = d.k"
+    )
+    join = estero.query(query).run(stream, type="type")
+    rows = join[0 : join.count()].to_arrow().to_pylist()
+    best = sorted(rows, key=lambda row: -sum(event["v"] for event in row[by]))
+    for n in (1, 4, 11, len(rows)):
+        assert join.top(n, by=f"sum({by}.v)").to_arrow().to_pylist() == best[:n]
 
 
 def test_counts_beyond_38_digits_are_text() -> None:
