@@ -271,6 +271,8 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "snapshot": (lambda: _recognizer().snapshot, (), {"key": None}),
     "limit": (lambda: _answer().limit, (1,), {}),
     "sample": (lambda: _answer().sample, (1,), {"seed": 1}),
+    "answer.aggregate": (lambda: _answer().aggregate, (), {"n": "count(*)"}),
+    "top": (lambda: _answer().top, (1, "count(A)"), {"ascending": True}),
     "share": (lambda: _answer().share, (0, 2), {}),
     "funnel": (lambda: _answer().funnel, (), {"by_partition": False}),
     "partials": (lambda: _answer().partials, (), {"chosen": False}),

@@ -15,8 +15,9 @@ from estero.answers.answer_columns import AnswerColumns
 from estero.answers.complex_event import ComplexEvent, complex_events
 from estero.answers.funnel import Funnel
 from estero.answers.in_memory import OBJECTS_TO_ARROW, check_polars, pandas_of, polars_of, within
+from estero.answers.participation import Participation
 from estero.answers.rows import Rows
-from estero.answers.run import Divisible, KnownLater, Run, WithEvents, whole_stream
+from estero.answers.run import Divisible, KnownLater, Run, WholeSet, WithEvents, whole_stream
 from estero.answers.shown_values import held_by_python
 from estero.answers.writers import write_answer
 from estero.arguments import checked, shown
@@ -144,6 +145,68 @@ class Answer:
             return self[:total]
         drawn = _drawn(total, k, random.Random(seed))  # noqa: S311 - a sample, not a secret
         return self._pick(drawn)
+
+    def participation(self) -> Participation:
+        """In how many complex events each event is marked, in one row for each event and label.
+
+        The rows are those of `rows`, each event once under a label, with ``count`` in the place of ``match``:
+        exact, of any size. They are found by passes over the compact set, in a time that is linear in it, or
+        with a window in what a count inside of it looks at. Complex events are not enumerated, unless the
+        plan does so anyway (`Query.explain` says it), or LIMIT chooses among those of an end. ValueError for
+        a part of an answer.
+        """
+        return Participation(self._whole_set("participation()").participation())
+
+    def aggregate(self, **expressions: str) -> dict[str, Any]:
+        """Values over all complex events together, by name, such as ``total="sum(x.amount)"``.
+
+        - ``count(*)`` is their number; ``count``, ``sum``, ``min``, ``max`` and ``avg`` of ``x.amount``, and
+          ``count(x)``, go over the events marked x, an event once for each complex event that it is in.
+        - ``count``, ``min``, ``max``, ``avg`` and ``sum`` of ``duration``, which sums up in ticks of the time
+          column (microseconds for timestamps, unless it has other units), as an int; ``min`` and ``max`` of
+          ``start_time`` and ``end_time``.
+        - ``max(sum(x.amount))``: an aggregate over complex events of what ``sum``, ``count``, ``min`` or
+          ``max`` is in one.
+
+        NULL counts for nothing, and an aggregate of nothing is None, or 0 for ``count``. Integers, decimals
+        and durations are exact, of any size; a sum or an average of floats is the float nearest to it, an
+        infinity where it is beyond them (additions in ``max(sum(…))`` round). All this is read off the
+        compact set. Complex events are enumerated where the plan does so, where LIMIT chooses, for ``sum``,
+        ``avg`` and ``count`` of what is in one complex event, and for ``sum(duration)`` and ``avg(duration)``
+        of joins with branches. DataError for NaN where numbers in one complex event are compared; ValueError
+        for an expression that is none of these, and for a part of an answer.
+        """
+        if not expressions:
+            raise ValueError('aggregate() needs an expression: write aggregate(total="sum(x.amount)")')
+        for name, text in expressions.items():
+            if not isinstance(text, str):
+                raise TypeError(
+                    f'{name} must be the text of an expression, such as "count(*)", not {shown(text)}'
+                )
+        return self._whole_set("aggregate()").aggregate(expressions)
+
+    def top(self, n: int, by: str, *, ascending: bool = False) -> Answer:
+        """The `n` complex events with most of what `by` says, best first, as an answer that is in memory.
+
+        `by` is ``duration``, ``start_time``, ``end_time``, ``sum(x.amount)`` or ``count(x)``; a sum over no
+        values is 0 here. Those with least come first where it is `ascending`. Ties are in the order of the
+        answer. The best below each node of the compact set is known by one pass; then each complex event
+        costs its own length and a look at the unions on its way, and the others are not visited. They are
+        where the plan enumerates or LIMIT chooses, and for times in joins with branches. DataError for NaN in
+        what is added up; ValueError if n is negative, for
+        another `by`, and for a part of an answer. Source: docs/papers.md.
+        """
+        if n < 0:
+            raise ValueError(f"the best are at least 0 complex events, not {n}")
+        return Answer(self._whole_set("top()").top(n, by, ascending=ascending))
+
+    def _whole_set(self, asked: str) -> WholeSet:
+        """The run, if this is the whole answer, and it can be asked about all complex events together."""
+        if self._picked is not None or self._start > 0 or self._stop is not None:
+            raise ValueError(f"{asked} needs the whole answer, not a part of it")
+        if isinstance(self._run, WholeSet):
+            return self._run
+        raise ValueError(f"{asked} is not asked of rows that are held: ask {self._run.whole_answer}")
 
     def funnel(self, *, by_partition: bool = False, by: Sequence[str] = (), chosen: bool = False) -> Funnel:
         """How many starts come how far, in one row for each part of the sequence that must be there.

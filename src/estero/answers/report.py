@@ -115,12 +115,23 @@ class Reporter:
             asked = [[label in labels for labels in label_sets] for label in self._measures.variables]
             self._asked = np.array(asked, np.bool_).reshape(len(asked), sets)
 
+    def label_lookup(self, place: int) -> NDArray[np.bool_]:
+        """Of each label set, whether it has the label number `place` of those that are shown; bool[marks]."""
+        lookup: NDArray[np.bool_] = self._lookup[self._same[place]]
+        return lookup
+
     def table(
-        self, matches: Matches, store: EventStore, suppressed: NDArray[np.int64] | None = None
+        self,
+        matches: Matches,
+        store: EventStore,
+        suppressed: NDArray[np.int64] | None = None,
+        *,
+        measured: bool = True,
     ) -> pa.RecordBatch:
         """One row for each of `matches`, in their order; `store` must hold all their events.
 
         `suppressed` is how many were left out before each, where the table shows that; none if it is None.
+        Unless they are `measured`, the values that SELECT computes are NULL.
         """
         from estero.engine.walk.columns import select_labels  # here, for schemas need no kernels
 
@@ -134,8 +145,10 @@ class Reporter:
         if self._suppressed:
             none = np.zeros(matches.start.size, np.int64)
             columns.append(array_of(none if suppressed is None else suppressed))
-        if self._measures is not None:
+        if self._measures is not None and measured:
             columns += self._measured(self._measures, matches, events, marked, columns)
+        elif self._measures is not None:
+            columns += [pa.nulls(matches.start.size, kind) for kind in self._measures.types]
         selected = select_labels(matches.offsets, matches.marks, marked, self._lookup)
         lists: list[pa.Array] = []
         for shown, same in zip(self._shown, self._same, strict=True):

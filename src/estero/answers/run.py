@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -86,6 +86,20 @@ class Divisible(Protocol):
 
     def shared(self, share: Share) -> Run:
         """The run of a share: all shares together have the complex events of this one, each once."""
+
+
+@runtime_checkable
+class WholeSet(Protocol):
+    """A run that tells of all its complex events together, without listing them."""
+
+    def participation(self) -> pa.Table:
+        """In how many complex events each event is: the table of a `Participation`."""
+
+    def aggregate(self, expressions: Mapping[str, str]) -> dict[str, Any]:
+        """Aggregates over all complex events, by name."""
+
+    def top(self, n: int, by: str, *, ascending: bool) -> Run:
+        """The run of the `n` best complex events, best first."""
 
 
 def whole_stream(run: Run, refused: str) -> WholeStream:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import RLock
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from estero.answers.held_run import HeldRun
 from estero.engine.walk.share import WHOLE, Share
 from estero.errors import EsteroError
 from estero.recognize.ended_sets import EndedSets
@@ -111,6 +112,18 @@ class PushedRun(Reading):
     def ends(self) -> NDArray[np.int64]:
         with self.turn.lock:
             return Reading.ends(self)
+
+    def participation(self) -> pa.Table:
+        with self.turn.lock:
+            return Reading.participation(self)
+
+    def aggregate(self, expressions: Mapping[str, str]) -> dict[str, Any]:
+        with self.turn.lock:
+            return Reading.aggregate(self, expressions)
+
+    def top(self, n: int, by: str, *, ascending: bool) -> HeldRun:
+        with self.turn.lock:
+            return Reading.top(self, n, by, ascending=ascending)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("the answer of a push cannot be pickled: pickle its table, answer.to_arrow()")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from estero.answers.held_run import HeldRun
 from estero.answers.run import Run
 from estero.engine.walk.share import WHOLE, Share
 from estero.recognize.set_reader import ReadableSets, number_in
@@ -36,6 +38,33 @@ class Reading(Run, ABC):
 
         With `counting`, numbers will be asked for; unless `showing`, nothing else is.
         """
+
+    def participation(self) -> pa.Table:
+        from estero.recognize.whole.participation import participation_table  # for those who ask only
+
+        return participation_table(self._whole_sets(), self.schema)
+
+    def aggregate(self, expressions: Mapping[str, str]) -> dict[str, Any]:
+        from estero.answers.asked_values import asked
+        from estero.recognize.whole.aggregates import aggregates
+
+        asked_for = {name: asked(text, self.schema) for name, text in expressions.items()}
+        return aggregates(self._whole_sets(), asked_for, self.schema)
+
+    def top(self, n: int, by: str, *, ascending: bool) -> HeldRun:
+        from estero.answers.asked_values import ranking
+        from estero.recognize.whole.top import top_table
+
+        rows = top_table(
+            self._whole_sets(), n, ranking(by, self.schema), ascending=ascending, schema=self.schema
+        )
+        return HeldRun(rows, self.query)
+
+    def _whole_sets(self) -> ReadableSets:
+        """The compact sets of all that is asked about."""
+        for reader, ended in self._sets(self.share):
+            yield reader, ended
+            self._check_valid()
 
     def _check_valid(self) -> None:
         """Raises where the sets cannot be read on."""

@@ -63,6 +63,11 @@ class SetReader:
         """The number of label sets: events are marked by those from 0 on."""
         return self._reporter.marks
 
+    @property
+    def reporter(self) -> Reporter:
+        """What makes tables of complex events."""
+        return self._reporter
+
     def limit_time(self, check: Callable[[], None]) -> None:
         """Calls `check` now and then while complex events are sifted; what it raises ends the sifting."""
         if self.sieve is not None:

@@ -1,0 +1,262 @@
+"""Circuits: the complex events below some roots as sums and products, whichever compact set they are in.
+
+A gate is a union of gates, or an event together with one complex event of each of its children. Gates come
+after their children, and an alternative after those that come before it in the order of enumeration; so one
+pass forwards sums up what is below each gate, and one pass backwards what is above. Both take a time that is
+linear in the circuit (docs/architecture.md, "The whole set").
+
+Kernels count in words and compute with integers of 64 bits. Numbers that need more are Python's, in arrays of
+objects, over which the functions of Python run.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.cursor import DONE, FULL
+from estero.engine.kernels import (
+    FLAGS,
+    FLOATS,
+    INT,
+    INT32S,
+    INT64S,
+    UINT64S,
+    inlined,
+    kernel,
+    pool,
+)
+from estero.engine.store.arena import UNION
+
+SUM, LEAST, GREATEST = 0, 1, 2
+"""How the values of the events of a complex event become its value."""
+
+
+GATE, OTHERS = range(2)
+"""Places of the state of `put_others`."""
+
+
+@pool
+class Circuit(NamedTuple):
+    """Gates; `event.size` is their number.
+
+    ======= ===== ==============================================================================
+    array   dtype meaning for gate i
+    ======= ===== ==============================================================================
+    event   int64 its event, as a sequence number; union: 0
+    mark    int32 label-set id of its event, BOTTOM where nothing marks it, UNION
+    first   int32 its children are child[first[i]] … child[first[i + 1] - 1], all before i
+    child   int32 gates: the alternatives of a union, or what the event goes with
+    ======= ===== ==============================================================================
+
+    A complex event starts at the first of its events, a BOTTOM among them.
+    """
+
+    event: NDArray[np.int64]
+    mark: NDArray[np.int32]
+    first: NDArray[np.int32]
+    child: NDArray[np.int32]
+
+    @property
+    def branches(self) -> bool:
+        """Whether some event goes with several complex events side by side."""
+        several = np.diff(self.first) > 1
+        return bool((several & (self.mark != UNION)).any())
+
+
+@kernel(Circuit, UINT64S, FLOATS)
+def count_below(circuit, exact, rough):  # type: ignore[no-untyped-def]
+    """Fills the numbers of complex events below the gates: modulo 2**64 uint64, and rounded float64.
+
+    Both are 1 on entry.
+    """
+    for gate in range(circuit.event.size):
+        first = circuit.first[gate]
+        last = circuit.first[gate + 1]
+        if circuit.mark[gate] == UNION:
+            exact[gate] = exact[circuit.child[first]]
+            rough[gate] = rough[circuit.child[first]]
+            for place in range(first + 1, last):
+                exact[gate] += exact[circuit.child[place]]
+                rough[gate] += rough[circuit.child[place]]
+        else:
+            for place in range(first, last):
+                exact[gate] *= exact[circuit.child[place]]
+                rough[gate] *= rough[circuit.child[place]]
+
+
+@kernel(Circuit, UINT64S, UINT64S)
+def count_above(circuit, exact, ways):  # type: ignore[no-untyped-def]
+    """Spreads `ways` uint64[gates] downwards, in how many contexts each gate stands; roots have theirs.
+
+    `exact` is what `count_below` fills.
+    """
+    for gate in range(circuit.event.size - 1, -1, -1):
+        first = circuit.first[gate]
+        last = circuit.first[gate + 1]
+        for place in range(first, last):
+            here = ways[gate]
+            if circuit.mark[gate] != UNION:
+                for other in range(first, last):
+                    if other != place:
+                        here = here * exact[circuit.child[other]]
+            ways[circuit.child[place]] += here
+
+
+@inlined
+def rank(circuit, exact, value, best, place):  # type: ignore[no-untyped-def]
+    """Fills the greatest sum of values below each gate, and which complex event has it first.
+
+    value, best: [gates]; place uint64[gates]: its number in the order of enumeration.
+    """
+    for gate in range(circuit.event.size):
+        first = circuit.first[gate]
+        last = circuit.first[gate + 1]
+        if circuit.mark[gate] == UNION:
+            child = circuit.child[first]
+            most = best[child]
+            which = place[child]
+            before = exact[child]
+            for number in range(first + 1, last):
+                child = circuit.child[number]
+                if best[child] > most:
+                    most = best[child]
+                    which = before + place[child]
+                before = before + exact[child]
+        else:
+            most = value[gate]
+            which = exact[gate] - exact[gate]
+            for number in range(first, last):
+                child = circuit.child[number]
+                most = most + best[child]
+                which = which * exact[child] + place[child]
+        best[gate] = most
+        place[gate] = which
+
+
+@kernel(Circuit, UINT64S, INT64S, INT64S, UINT64S)
+def rank_integers(circuit, exact, value, best, place):  # type: ignore[no-untyped-def]
+    """See `rank`."""
+    rank(circuit, exact, value, best, place)
+
+
+@kernel(Circuit, UINT64S, FLOATS, FLOATS, UINT64S)
+def rank_floats(circuit, exact, value, best, place):  # type: ignore[no-untyped-def]
+    """See `rank`."""
+    rank(circuit, exact, value, best, place)
+
+
+@inlined
+def put_others(circuit, exact, best, terms, other, before, state, passed):  # type: ignore[no-untyped-def]
+    """Goes from gate state[GATE] on to the best alternative of each union, down to a gate with an event.
+
+    What is not taken, and may lead to a worth of terms[2] at least, is put into other int32 and before
+    uint64: the gates, and how many complex events are before each; state[OTHERS] counts them. Worths are
+    terms[0] + the best of a gate + terms[1]. Ends with state[GATE] there, and passed[0] before it; returns
+    FULL where there is no room for more.
+    """
+    gate = state[GATE]
+    while circuit.mark[gate] == UNION:
+        first = circuit.first[gate]
+        last = circuit.first[gate + 1]
+        if state[OTHERS] + last - first > other.size:
+            return FULL
+        chosen = circuit.child[first]
+        for number in range(first + 1, last):
+            if best[circuit.child[number]] > best[chosen]:
+                chosen = circuit.child[number]
+        here = passed[0]
+        gone = False
+        for number in range(first, last):
+            child = circuit.child[number]
+            if child == chosen and not gone:
+                gone = True
+                passed[0] = here
+            elif terms[0] + best[child] + terms[1] >= terms[2]:
+                other[state[OTHERS]] = child
+                before[state[OTHERS]] = here
+                state[OTHERS] += 1
+            here = here + exact[child]
+        gate = chosen
+        state[GATE] = gate
+    return DONE
+
+
+@kernel(Circuit, UINT64S, INT64S, INT64S, INT32S, UINT64S, INT64S, UINT64S)
+def others_of_integers(circuit, exact, best, terms, other, before, state, passed):  # type: ignore[no-untyped-def]
+    """See `put_others`."""
+    return put_others(circuit, exact, best, terms, other, before, state, passed)
+
+
+@kernel(Circuit, UINT64S, FLOATS, FLOATS, INT32S, UINT64S, INT64S, UINT64S)
+def others_of_floats(circuit, exact, best, terms, other, before, state, passed):  # type: ignore[no-untyped-def]
+    """See `put_others`."""
+    return put_others(circuit, exact, best, terms, other, before, state, passed)
+
+
+@inlined
+def combined(how, one, two):  # type: ignore[no-untyped-def]
+    """The value of two parts of a complex event."""
+    if how == SUM:
+        return one + two
+    if how == LEAST:
+        return min(one, two)
+    return max(one, two)
+
+
+@inlined
+def put_greatest(circuit, how, value, valued, best, some, none):  # type: ignore[no-untyped-def]
+    """Fills the greatest value of a complex event below each gate.
+
+    value[gates] is that of its event, where it is `valued` bool[gates]; best[gates] counts where `some`
+    bool[gates] says that a complex event has a value; none bool[gates]: whether one has no value.
+    """
+    for gate in range(circuit.event.size):
+        first = circuit.first[gate]
+        last = circuit.first[gate + 1]
+        if circuit.mark[gate] == UNION:
+            has = False
+            lacks = False
+            most = value[gate]
+            for number in range(first, last):
+                child = circuit.child[number]
+                lacks = lacks or none[child]
+                if some[child]:
+                    most = max(most, best[child]) if has else best[child]
+                    has = True
+        else:
+            has = valued[gate]
+            lacks = not has
+            most = value[gate]
+            for number in range(first, last):
+                child = circuit.child[number]
+                mine = most
+                got = False
+                if has and some[child]:
+                    most = combined(how, mine, best[child])
+                    got = True
+                if has and none[child]:
+                    most = max(most, mine) if got else mine
+                    got = True
+                if lacks and some[child]:
+                    most = max(most, best[child]) if got else best[child]
+                    got = True
+                lacks = lacks and none[child]
+                has = got
+        best[gate] = most
+        some[gate] = has
+        none[gate] = lacks
+
+
+@kernel(Circuit, INT, INT64S, FLAGS, INT64S, FLAGS, FLAGS)
+def greatest_integers(circuit, how, value, valued, best, some, none):  # type: ignore[no-untyped-def]
+    """See `put_greatest`."""
+    put_greatest(circuit, how, value, valued, best, some, none)
+
+
+@kernel(Circuit, INT, FLOATS, FLAGS, FLOATS, FLAGS, FLAGS)
+def greatest_floats(circuit, how, value, valued, best, some, none):  # type: ignore[no-untyped-def]
+    """See `put_greatest`."""
+    put_greatest(circuit, how, value, valued, best, some, none)

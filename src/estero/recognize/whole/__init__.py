@@ -1,0 +1,1 @@
+"""Questions about all complex events of an answer together."""
