@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from os import PathLike
 from threading import Lock
 from types import MappingProxyType
@@ -20,10 +19,12 @@ from estero.queries.statement import raise_first
 if TYPE_CHECKING:
     from estero.answers.rule_answers import RuleAnswers
     from estero.events.sources import Source
-    from estero.events.streams.stream_layout import Lateness
+    from estero.events.streams.stream_layout import Lateness, StreamLayout
+    from estero.language.tree.schema import EventLayout
     from estero.plan.plan import Plan
     from estero.queries.rules.explanation import RulesExplanation
     from estero.recognize.rules.set_recognizer import RuleSetRecognizer
+    from estero.recognize.state_bytes import State
     from estero.recognize.until import Until
 
 Paths: TypeAlias = "str | PathLike[str] | Sequence[str | PathLike[str]]"
@@ -158,7 +159,7 @@ class RuleSet:
         scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self._only_type())
         _refuse_spark(scan)
         source = open_source(scan.events, scan.layout, scan.csv_options, declared=False)
-        plans = {name: planned(name, rule, source, scan) for name, rule in self._rules.items()}
+        plans = {name: planned(name, rule, source, scan.layout) for name, rule in self._rules.items()}
         known = None
         if until is not None:
             known = _known_until(until, plans, source)
@@ -182,17 +183,20 @@ class RuleSet:
         another. Raises `QueryError`, which names the rule, for the first one that does not fit the columns.
         """
         from estero.events.streams.stream_layout import layout_of
-        from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 
         scan = Scan.of(schema, type, time, order, time_unit, types, only_type=self._only_type())
-        layout = layout_of(scan, lateness)
+        return self.recognizer_of(layout_of(scan, lateness))
+
+    def recognizer_of(self, layout: StreamLayout, state: State | None = None) -> RuleSetRecognizer:
+        """The recognizer for events of a layout; it goes on from a `state`, if any."""
+        from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 
         def plan(name: str, query: object, source: Source) -> Plan:
             if not isinstance(query, Query | str):
                 raise TypeError(f"a rule is a query or its text, not {shown(query)}")
-            return planned(name, read_rule(name, query), source, replace(scan, layout=layout.columns))
+            return planned(name, read_rule(name, query), source, layout.columns)
 
-        return RuleSetRecognizer(self._rules, plan, layout)
+        return RuleSetRecognizer(self._rules, plan, layout, state)
 
     def check(
         self,
@@ -240,7 +244,7 @@ class RuleSet:
         _refuse_spark(scan)
         source = open_source(scan.events, scan.layout, scan.csv_options, declared=False)
         return RulesExplanation(
-            {name: planned(name, rule, source, scan) for name, rule in self._rules.items()}
+            {name: planned(name, rule, source, scan.layout) for name, rule in self._rules.items()}
         )
 
     def _only_type(self) -> str:
@@ -310,10 +314,10 @@ def read_rule(name: str, query: Query | str, file: RuleText | None = None) -> Qu
         raise
 
 
-def planned(name: str, query: Query, source: Source, scan: Scan) -> Plan:
+def planned(name: str, query: Query, source: Source, layout: EventLayout) -> Plan:
     """The plan of a rule for a source of events; raises `QueryError`, which names the rule."""
     try:
-        return query.plan_for(source, scan.layout)
+        return query.plan_for(source, layout)
     except QueryError as error:
         for one in (error, *error.others):
             one.rule = f"rule {name}"
