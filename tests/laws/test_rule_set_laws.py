@@ -131,7 +131,7 @@ def test_rules_that_come_and_go_have_the_answers_of_their_time(
 def restored(recognizer: RuleSetRecognizer, rules: Mapping[str, estero.Query | str]) -> RuleSetRecognizer:
     """The recognizer of these rules that goes on where another one is."""
     state = recognizer.snapshot()
-    again = estero.restore(estero.rules(dict(reversed(rules.items()))), state)
+    again = estero.restore(estero.rules(dict(reversed(list(rules.items())))), state)
     assert again.names == recognizer.names
     assert again.snapshot() == state
     return again
