@@ -91,6 +91,10 @@ def _recognizer() -> Any:
     return _query().recognizer(STREAM.schema, type="type")
 
 
+def _recognizer_of_rules() -> Any:
+    return estero.rules({"ab": TEXT}).recognizer(STREAM.schema, type="type")
+
+
 def _built() -> Any:
     return estero.select(event("A").then(event("B"))).within(events=9)
 
@@ -156,6 +160,7 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "query": (lambda: estero.query, (TEXT,), {}),
     "Query": (lambda: estero.Query, (TEXT,), {}),
     "restore": (lambda: estero.restore, (TEXT, b"none"), {"key": None, "partials": False}),
+    "restore rules": (lambda: estero.restore, (estero.rules({"ab": TEXT}), b"none"), {"key": None}),
     "scan": (lambda: estero.scan, (STREAM,), LAYOUT),
     "select": (lambda: estero.select, (event("A"),), {}),
     "var": (lambda: estero.var, ("a",), {}),
@@ -240,6 +245,7 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "push": (lambda: _recognizer().push, (STREAM,), {}),
     "on_match": (lambda: _recognizer().on_match, (print,), {}),
     "snapshot": (lambda: _recognizer().snapshot, (), {"key": None}),
+    "rules.snapshot": (lambda: _recognizer_of_rules().snapshot, (), {"key": None}),
     "limit": (lambda: _answer().limit, (1,), {}),
     "sample": (lambda: _answer().sample, (1,), {"seed": 1}),
     "share": (lambda: _answer().share, (0, 2), {}),
@@ -268,7 +274,7 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
 }
 """Public functions, with arguments that are right."""
 
-ON_SPARK: dict[str, tuple[Callable[[Any], Any], tuple[str, ...], dict[str, Any]]] = {
+ON_SPARK: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...], dict[str, Any]]] = {
     "recognize": (
         lambda frame: partial(estero.spark.recognize, frame),
         (TEXT,),
@@ -285,6 +291,11 @@ ON_SPARK: dict[str, tuple[Callable[[Any], Any], tuple[str, ...], dict[str, Any]]
             "distinct": None,
             "partials": False,
         },
+    ),
+    "recognize rules": (
+        lambda frame: partial(estero.spark.recognize, frame),
+        (estero.rules({"ab": TEXT}),),
+        {"type": "type", "positions": False, "rows": None, "partitions": 2, "share": None, "until": None},
     ),
     "recognize a frame": (lambda _: lambda frame: estero.spark.recognize(frame, TEXT), (), {"frame": None}),
     "check": (lambda frame: partial(estero.spark.check, frame), (), {"query": None}),

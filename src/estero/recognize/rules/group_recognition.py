@@ -40,7 +40,7 @@ class GroupRecognition:
     `time` is the type in which times are shown, None for no time. Where conditions are `dispatched`, by
     their places there, `everything` says only the types of events. Rules see events `since` their eras, by
     their places in the group; a place without one is left out, whatever rule is there. With `state`, from
-    `snapshot`, it goes on from there.
+    `Recognition.snapshot`, it goes on from there; raises ValueError where events in it are of no rule.
     """
 
     def __init__(
@@ -78,6 +78,15 @@ class GroupRecognition:
         self.recognition: Recognition = Recognition(
             group.plan, self._events, time=time, endless=endless, state=state
         )
+        if state is not None:
+            self._check_rules()
+
+    def _check_rules(self) -> None:
+        store = self.recognition.store
+        if self.group.shape is not None:
+            rules = numbers_of(store.take(np.arange(store.first, store.next), [RULE]), RULE)
+            if ((rules < 0) | (rules >= len(self.names))).any():
+                raise ValueError("an event belongs to a rule that there is not")
 
     # --------------------------------------------------------------------------------- its rules
 
