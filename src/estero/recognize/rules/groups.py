@@ -52,8 +52,11 @@ class RuleGroup:
         return self.plans[0] if self.shape is None else self.shape.plan_of_any()
 
 
-def groups_of(plans: Mapping[str, Plan]) -> list[RuleGroup]:
-    """The groups of a set of rules, in order of their first rules."""
+def groups_of(plans: Mapping[str, Plan], *, may_grow: bool = False) -> list[RuleGroup]:
+    """The groups of a set of rules, in order of their first rules.
+
+    One rule alone has no shape, unless its group `may_grow`.
+    """
     alike: dict[Shape | str, list[str]] = {}
     for name, plan in plans.items():
         alike.setdefault(shape_of(plan) or name, []).append(name)
@@ -61,7 +64,7 @@ def groups_of(plans: Mapping[str, Plan]) -> list[RuleGroup]:
         RuleGroup(
             tuple(names),
             tuple(plans[name] for name in names),
-            shape if isinstance(shape, Shape) and len(names) > 1 else None,
+            shape if isinstance(shape, Shape) and (may_grow or len(names) > 1) else None,
         )
         for shape, names in alike.items()
     ]

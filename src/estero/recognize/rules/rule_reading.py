@@ -18,7 +18,7 @@ from estero.plan.together import together
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.intake import Intake
 from estero.recognize.rules.group_recognition import GroupRecognition
-from estero.recognize.rules.groups import RuleGroup, shape_of
+from estero.recognize.rules.groups import RuleGroup, groups_of, shape_of
 from estero.recognize.source_run import time_type
 
 GroupSets = list[tuple[GroupRecognition, EndedSets]]
@@ -53,8 +53,8 @@ class KeptReading:
 class RuleReading:
     """Rules with the same keys on one stream of events, which is numbered and ordered for all of them.
 
-    It begins without rules at position 0, or where `after`, a reading of the same stream, is; `add` is called
-    next. Rules to come have this in `common` (`reading_of`).
+    It begins without rules at position 0, or where `after`, a reading of the same stream, is; `begin` or
+    `add` is called next. Rules to come have this in `common` (`reading_of`).
     """
 
     def __init__(
@@ -87,6 +87,13 @@ class RuleReading:
 
     # --------------------------------------------------------------------------------- its rules
 
+    def begin(self, plans: Mapping[str, Plan]) -> None:
+        """Begins with these rules, all at once: to add them one by one takes as long for each as for all."""
+        groups = groups_of(plans, may_grow=True)
+        self._read_for([plan for group in groups for plan in group.plans])
+        for group in groups:
+            self._group(group, dict.fromkeys(range(len(group.names)), 0))
+
     def add(self, name: str, plan: Plan) -> None:
         """Adds a rule, which sees the events that are pushed from now on."""
         since = self._next_era()
@@ -116,6 +123,9 @@ class RuleReading:
     def _ask(self, further: Plan | None = None) -> None:
         """Asks for what the rules ask for, in the order of groups, and for a `further` one."""
         plans = [*self.plans.values(), *([] if further is None else [further])]
+        self._read_for(plans)
+
+    def _read_for(self, plans: Sequence[Plan]) -> None:
         asked = together([self._nothing, *(plan.classification for plan in plans)])
         if asked == self._asked:
             return
@@ -161,9 +171,7 @@ class RuleReading:
         reading = cls(own[0] if own else None, layout, source)
         if any(reading_of(plan) != reading.common for plan in own):
             raise ValueError("rules of one reading have several keys")
-        reading._asked = together([reading._nothing, *(plan.classification for plan in own)])
-        opened, reading.intake = reading.intake, reading._opened()
-        opened.close()
+        reading._read_for(own)
         reading.intake.resume(kept.intake)
         for (rules, since), group in zip(groups, kept.groups, strict=True):
             reading._group(rules, since, group.recognition.tobytes())

@@ -59,8 +59,7 @@ class RuleSetRecognizer:
         order = rules if state is None else names_in(state, list(rules))
         plans = {name: self._planned(name, rules[name]) for name in order}
         if state is None:
-            for name, one in plans.items():
-                self._put(name, one)
+            self._begin(plans)
         else:
             self._take_up(state, plans)
 
@@ -245,6 +244,17 @@ class RuleSetRecognizer:
         plan = self._plan(name, query, self._source)
         plan.refuse_endless()
         return plan
+
+    def _begin(self, plans: dict[str, Plan]) -> None:
+        alike: dict[object, dict[str, Plan]] = {}
+        for name, plan in plans.items():
+            alike.setdefault(reading_of(plan), {})[name] = plan
+        for own in alike.values():
+            reading = RuleReading(next(iter(own.values())), self._layout, self._source)
+            reading.begin(own)
+            self._readings.append(reading)
+        homes = {name: reading for reading in self._readings for name in reading.plans}
+        self._names = {name: homes[name] for name in plans}
 
     def _put(self, name: str, plan: Plan) -> None:
         common = reading_of(plan)
