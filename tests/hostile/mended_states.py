@@ -30,9 +30,17 @@ QUERIES = (
     "SELECT SHORTEST * WHERE A AS a ; B AS b FILTER a.v < b.v WITHIN 20 SECONDS LIMIT 2 PER 10 SECONDS",
     "SELECT * WHERE NOT(C) FOR 2 SECONDS ; A+ ; NOT(B FILTER B[v > 4]) FOR 9 SECONDS PARTITION BY [k]",
 )
+RULES = {
+    "keyed": QUERIES[0],
+    "keyed too": "SELECT * WHERE A AS a ; B AS b FILTER b[v > 3] PARTITION BY [k] WITHIN 30 SECONDS",
+    "its sibling": "SELECT * WHERE A AS a ; B AS b FILTER b[v > 5] PARTITION BY [k] WITHIN 30 SECONDS",
+    "absent": QUERIES[-1],
+    "free": QUERIES[2],
+}
 EACH = 20
 EDGES = (0, 1, -1, -2, 127, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), 2**32, 59, 60, 61)
 
+Asked = estero.Query | estero.RuleSet
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -48,15 +56,15 @@ def events(seed: int, first: int, count: int) -> pa.Table:
     )
 
 
-def begun(text: str) -> bytes:
+def begun(asked: Asked) -> bytes:
     table = events(1, 0, 60)
-    recognizer = estero.query(text).recognizer(table.schema, type="type", time="time", lateness="3 seconds")
+    recognizer = asked.recognizer(table.schema, type="type", time="time", lateness="3 seconds")
     recognizer.push(table)
     return recognizer.snapshot()
 
 
-def go_on(text: str, state: bytes) -> None:
-    recognizer = estero.restore(text, state)
+def go_on(asked: Asked, state: bytes) -> None:
+    recognizer: Any = estero.restore(asked, state)
     recognizer.push(events(5, 60, 40)).to_arrow()
     recognizer.snapshot()
     recognizer.flush().to_arrow()
@@ -83,9 +91,15 @@ def wrong(state: bytes, chance: random.Random) -> bytes:
     """A state with a right checksum whose content was changed at one place."""
     outer = read(state)
     if chance.random() < 0.7:
-        inner = read(outer.arrays["recognition"].tobytes())
+        name = chance.choice([each for each in outer.arrays if "recognition" in each])
+        inner = read(outer.arrays[name].tobytes())
         mended = written(State(inner.about, changed(inner.arrays, chance)))
-        return written(State(outer.about, {**outer.arrays, "recognition": np.frombuffer(mended, np.uint8)}))
+        return written(State(outer.about, {**outer.arrays, name: np.frombuffer(mended, np.uint8)}))
+    if "readings" in outer.about and chance.random() < 0.5:
+        said = outer.about["readings"]
+        place = chance.randrange(len(said))
+        other = f"{said[:place]}{chance.choice('[],019n')}{said[place + 1 :]}"
+        return written(State({**outer.about, "readings": other}, outer.arrays))
     if chance.random() < 0.5:
         return written(State(outer.about, changed(outer.arrays, chance)))
     bits = bytearray(state)
@@ -97,12 +111,13 @@ def wrong(state: bytes, chance: random.Random) -> bytes:
 def main() -> None:
     chance = random.Random(int(sys.argv[1]))
     came: set[str] = set()
-    for text in QUERIES:
-        state = begun(text)
+    everything: list[Asked] = [*map(estero.query, QUERIES), estero.rules(RULES)]
+    for asked in everything:
+        state = begun(asked)
         for _ in range(EACH):
             made = wrong(state, chance)
             try:
-                go_on(text, made)
+                go_on(asked, made)
             except estero.EsteroError:
                 came.add("refused")
             else:

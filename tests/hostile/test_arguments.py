@@ -185,6 +185,7 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "recognizer.replace": (lambda: _rules_recognizer().replace, ("rule", TEXT), {}),
     "recognizer.push": (lambda: _rules_recognizer().push, (STREAM,), {}),
     "recognizer.on_match": (lambda: _rules_recognizer().on_match, (print,), {}),
+    "restore rules": (lambda: estero.restore, (estero.rules({"ab": TEXT}), b"none"), {"key": None}),
     "scan": (lambda: estero.scan, (STREAM,), LAYOUT),
     "select": (lambda: estero.select, (event("A"),), {}),
     "var": (lambda: estero.var, ("a",), {}),
@@ -269,6 +270,7 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "push": (lambda: _recognizer().push, (STREAM,), {}),
     "on_match": (lambda: _recognizer().on_match, (print,), {}),
     "snapshot": (lambda: _recognizer().snapshot, (), {"key": None}),
+    "rules.snapshot": (lambda: _rules_recognizer().snapshot, (), {"key": None}),
     "limit": (lambda: _answer().limit, (1,), {}),
     "sample": (lambda: _answer().sample, (1,), {"seed": 1}),
     "answer.aggregate": (lambda: _answer().aggregate, (), {"n": "count(*)"}),
@@ -299,7 +301,7 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
 }
 """Public functions, with arguments that are right."""
 
-ON_SPARK: dict[str, tuple[Callable[[Any], Any], tuple[str, ...], dict[str, Any]]] = {
+ON_SPARK: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...], dict[str, Any]]] = {
     "recognize": (
         lambda frame: partial(estero.spark.recognize, frame),
         (TEXT,),
@@ -316,6 +318,11 @@ ON_SPARK: dict[str, tuple[Callable[[Any], Any], tuple[str, ...], dict[str, Any]]
             "distinct": None,
             "partials": False,
         },
+    ),
+    "recognize rules": (
+        lambda frame: partial(estero.spark.recognize, frame),
+        (estero.rules({"ab": TEXT}),),
+        {"type": "type", "positions": False, "rows": None, "partitions": 2, "share": None, "until": None},
     ),
     "recognize a frame": (lambda _: lambda frame: estero.spark.recognize(frame, TEXT), (), {"frame": None}),
     "check": (lambda frame: partial(estero.spark.check, frame), (), {"query": None}),

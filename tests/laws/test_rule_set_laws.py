@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 from unittest.mock import patch
 
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 
 import estero
 from estero.plan.plan import Plan
+from estero.recognize.continuous import ContinuousRecognizer
 from estero.recognize.rules import set_run
 from estero.recognize.rules.groups import groups_of
+from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 from estero.reference.queries import Event
 from strategies.full import full_queries
 from strategies.parameters import with_parameters
@@ -114,11 +117,119 @@ def test_rules_that_come_and_go_have_the_answers_of_their_time(
             elif change == "take out" and name in alone:
                 together.remove(name)
                 del alone[name]
+            if data.draw(st.sampled_from(["go on", "go on", "restore"])) == "restore":
+                together = restored(together, {name: rules[name] for name in alone})
+                alone = {n: (at, estero.restore(rules[n], own.snapshot())) for n, (at, own) in alone.items()}
             batch = table.slice(pushed, size)
             check_push(together.push(batch), {n: (at, own.push(batch)) for n, (at, own) in alone.items()})
             pushed += batch.num_rows
         assert together.position == pushed
+        assert together.names == tuple(alone)
         check_push(together.close(), {name: (at, own.close()) for name, (at, own) in alone.items()})
+
+
+def restored(recognizer: RuleSetRecognizer, rules: Mapping[str, estero.Query | str]) -> RuleSetRecognizer:
+    """The recognizer of these rules that goes on where another one is."""
+    state = recognizer.snapshot()
+    again = estero.restore(estero.rules(dict(reversed(list(rules.items())))), state)
+    assert again.names == recognizer.names
+    assert again.snapshot() == state
+    return again
+
+
+@settings(max_examples=MOST // 2)
+@given(
+    rule_sets(),
+    streams(max_size=16),
+    st.lists(st.integers(1, 3), min_size=1, max_size=8),
+    st.integers(0, 4),
+    st.data(),
+)
+def test_rules_go_on_from_a_snapshot_as_if_they_had_never_stopped(
+    rules: dict[str, estero.Query], events: list[Event], sizes: list[int], lateness: int, data: st.DataObject
+) -> None:
+    """With events that come out of order or too late, and rules that come and go while some are held back."""
+    rules = {name: query for name, query in rules.items() if "START" not in str(query) and endless(query)}
+    assume(rules)
+    table = to_table(events)
+    schema = estero.scan(table.schema, **LAYOUT)
+    there = {name: rules[name] for name in list(rules)[: data.draw(st.integers(1, len(rules)))]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", estero.EsteroWarning)
+        one = estero.rules(there).recognizer(schema, lateness=lateness)
+        other = estero.rules(there).recognizer(schema, lateness=lateness)
+        alone = {name: (0, query.recognizer(schema, lateness=lateness)) for name, query in there.items()}
+        pushed = 0
+        for size in [*sizes, table.num_rows]:
+            name = data.draw(st.sampled_from(sorted(rules)))
+            change = data.draw(st.sampled_from(["nothing", "nothing", "put in", "take out"]))
+            for recognizer in (one, other) if change != "nothing" else ():
+                if change == "put in":
+                    (recognizer.replace if name in there else recognizer.add)(name, rules[name])
+                elif name in there:
+                    recognizer.remove(name)
+            if change == "put in":
+                there[name] = rules[name]
+            elif change == "take out":
+                there.pop(name, None)
+            if change != "nothing":
+                alone.pop(name, None)
+            other = restored(other, there)
+            batch = table.slice(pushed, size)
+            pushed += batch.num_rows
+            check_alike(one, other, one.push(batch), other.push(batch), alone, batch)
+        check_alike(one, other, one.close(), other.close(), alone, None)
+
+
+def check_alike(
+    one: RuleSetRecognizer,
+    other: RuleSetRecognizer,
+    answers: estero.RuleAnswers,
+    others: estero.RuleAnswers,
+    alone: dict[str, tuple[int, ContinuousRecognizer]],
+    batch: pa.Table | None,
+) -> None:
+    """Two recognizers of rules say the same, and of rules that were always there what these say alone."""
+    assert repr(answers.to_dicts()) == repr(others.to_dicts())
+    assert answers.counts() == others.counts()
+    assert (one.names, one.late, one.position) == (other.names, other.late, other.position)
+    assert (one.held_back, one.watermark) == (other.held_back, other.watermark)
+    for name, (_, own) in alone.items():
+        answer = own.close() if batch is None else own.push(batch)
+        assert repr(answers[name].to_arrow().to_pylist()) == repr(answer.to_arrow().to_pylist())
+
+
+def test_a_rule_sees_nothing_that_was_pushed_before_it_came() -> None:
+    """Not even what is held back, whether rules that share its conditions wait for that or not."""
+    text = "SELECT * WHERE A AS a ; B AS b FILTER b[x > {}]"
+    table = pa.table({"type": ["A", "B", "A", "B"], "x": [5, 5, 5, 5], "t": [2, 1, 3, 4]})
+    recognizer = estero.rules({"first": text.format(1)}).recognizer(
+        table.schema, type="type", time="t", time_unit="s", lateness="9s"
+    )
+    recognizer.push(table.slice(0, 2))
+    recognizer.add("same", text.format(1))
+    recognizer.add("direct", "SELECT * WHERE A AS a : B AS b")
+    recognizer = restored(
+        recognizer,
+        {"first": text.format(1), "same": text.format(1), "direct": "SELECT * WHERE A AS a : B AS b"},
+    )
+    recognizer.push(table.slice(2, 1))
+    recognizer.add("last", text.format(2))
+    recognizer.push(table.slice(3, 1))
+    assert recognizer.flush().counts() == {"first": 2, "same": 1, "direct": 1, "last": 0}
+
+
+def test_a_set_without_rules_goes_on_counting() -> None:
+    table = pa.table({"type": ["A", "B"], "k": [1, 1]})
+    recognizer = estero.rules({"ab": "SELECT * WHERE A ; B PARTITION BY [k]"}).recognizer(
+        table.schema, type="type"
+    )
+    recognizer.push(table)
+    recognizer.remove("ab")
+    recognizer = restored(recognizer, {})
+    recognizer.push(table)
+    recognizer.add("ab", "SELECT * WHERE A AS a ; B AS b PARTITION BY [k]")
+    assert [(each.start, each.end) for each in recognizer.push(table)] == [(4, 5)]
 
 
 def endless(query: estero.Query) -> bool:

@@ -38,6 +38,8 @@ HELD_TIME: Final = "__held_time"
 HELD_ARRIVAL: Final = "__held_arrival"
 HELD_ORDER: Final = "__held_order"
 HELD_RELEVANT: Final = "__held_relevant"
+HELD_ERA: Final = "__held_era"
+"""How often the rules of a set had changed when an event came."""
 
 # Rows of a relation that numbers them have these as well (relations.py).
 RELATION_UNSURE: Final = "__relation_unsure"

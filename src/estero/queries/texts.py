@@ -13,6 +13,7 @@ from estero.language.syntax.languages import is_conjunctive
 from estero.language.syntax.recover import read
 from estero.queries.pattern_statement import PatternStatement
 from estero.queries.query import Distinct, Query
+from estero.queries.rules.rule_set import RuleSet
 from estero.queries.statement import Statement
 from estero.system.cores import threads_to_use
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from estero.language.tree.conjunctive import ConjunctiveTree
     from estero.recognize.continuous import ContinuousRecognizer
     from estero.recognize.partials_recognizer import PartialsRecognizer
+    from estero.recognize.rules.set_recognizer import RuleSetRecognizer
     from estero.recognize.stream_recognizer import StreamRecognizer
 
 
@@ -62,6 +64,10 @@ def conjunctive(query: str | ConjunctiveTree) -> Query:
 
 
 @overload
+def restore(query: RuleSet, state: bytes, *, key: bytes | None = ...) -> RuleSetRecognizer: ...
+
+
+@overload
 def restore(
     query: Query | str,
     state: bytes,
@@ -99,21 +105,29 @@ def restore(
 
 @checked
 def restore(
-    query: Query | str,
+    query: Query | RuleSet | str,
     state: bytes,
     *,
     key: bytes | None = None,
     partials: bool = False,
     distinct: Distinct | None = None,
     threads: int | None = None,
-) -> StreamRecognizer:
-    """The recognizer of `query` that goes on from a snapshot as if it had never stopped.
+) -> StreamRecognizer | RuleSetRecognizer:
+    """The recognizer of a query or a set of rules that goes on from a snapshot as if it had never stopped.
 
     How events are laid out and how late they may be is in the snapshot. A snapshot that was written with a
     `key` is read with it, and no other is; that of a recognizer with `partials`, or with `distinct`, is
     restored with the same. How many `threads` recognize large pushes is said anew. Raises `DataError` for
     bytes that are no snapshot, are damaged, or are of another query, version or key.
+
+    A set has the rules that the recognizer had, each with its query, in any order; else a `DataError` names
+    the rules. What is to change is changed behind that, in the recognizer. For a set there are no `partials`,
+    `distinct` and `threads`: ValueError.
     """
+    if isinstance(query, RuleSet):
+        if partials or distinct is not None or threads is not None:
+            raise ValueError("partials, distinct and threads are for one query: leave them out for a set")
+        return _restored_rules(query, state, key)
     from estero.recognize import continuous, partials_recognizer
     from estero.recognize.intake import layout_in
     from estero.recognize.state_bytes import read
@@ -127,6 +141,14 @@ def restore(
     if partials:
         return asked.partials_recognizer_of(layout, snapshot)
     return asked.recognizer_of(layout, snapshot, threads=workers)
+
+
+def _restored_rules(rules: RuleSet, state: bytes, key: bytes | None) -> RuleSetRecognizer:
+    from estero.recognize.rules.set_state import layout_of_rules
+    from estero.recognize.state_bytes import read
+
+    snapshot = read(state, key)
+    return rules.recognizer_of(layout_of_rules(snapshot), snapshot)
 
 
 @checked

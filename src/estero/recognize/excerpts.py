@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from estero.classify.arrays import array_of
 from estero.classify.column_names import (
     BITS,
+    HELD_ERA,
     KEYS,
     ORDINAL,
     POSITION,
@@ -33,9 +34,15 @@ _MOST: Final = 1 << 28
 
 
 class Excerpt:
-    """What one of several plans reads of events that are classified for all of them (`together`)."""
+    """What one of several plans reads of events that are classified for all of them (`together`).
 
-    def __init__(self, own: Classification, everything: Classification, events: pa.Schema) -> None:
+    Where `since` is above 0, it reads those that came in this era or a later one.
+    """
+
+    def __init__(
+        self, own: Classification, everything: Classification, events: pa.Schema, *, since: int = 0
+    ) -> None:
+        self._since = since
         self._places = [everything.predicates.index(predicate) for predicate in own.predicates]
         self._words = word_names(len(own.predicates))
         self._all_words = numbered(BITS, events.names)
@@ -58,7 +65,7 @@ class Excerpt:
         words = self._words_of(classified)
         own = self._with_words(classified, words)
         if self._keeps_all:
-            return own
+            return own if self._since == 0 else own.filter(array_of(self._is_since(classified)))
         matters = np.bitwise_or.reduce(words) != 0
         return own if matters.all() else own.filter(array_of(matters))
 
@@ -76,7 +83,16 @@ class Excerpt:
         return self._with_words(taken(classified.select(list(dict.fromkeys(kept))), rows), words)
 
     def _words_of(self, classified: pa.RecordBatch) -> list[NDArray[np.int64]]:
-        return self._own_words([numbers_of(classified, name) for name in self._all_words])
+        words = [numbers_of(classified, name) for name in self._all_words]
+        own = words_of_bits(words, self._places, len(self._words))
+        if self._since == 0:
+            return own
+        since = self._is_since(classified)
+        return [np.where(since, word, 0) for word in own]
+
+    def _is_since(self, classified: pa.RecordBatch) -> NDArray[np.bool_]:
+        """Which events came when the plan was there."""
+        return numbers_of(classified, HELD_ERA) >= self._since
 
     def _with_words(self, events: pa.RecordBatch, words: Iterable[NDArray[np.int64]]) -> pa.RecordBatch:
         columns = [
@@ -87,20 +103,28 @@ class Excerpt:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _own_words(self, words: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
-        """The bits of the plan's predicates: those that keep their places are taken together."""
-        own_words = [np.zeros_like(words[0]) for _ in self._words]
-        kept = [0] * len(words)
-        for own, place in enumerate(self._places):
-            (word, bit), (to, bit_there) = divmod(place, WORD), divmod(own, WORD)
-            if (word, bit) == (to, bit_there):
-                kept[word] |= 1 << bit
-            else:
-                own_words[to] |= (words[word] >> bit & 1) << bit_there
-        for number, mask in enumerate(kept):
-            if mask:
-                own_words[number] |= words[number] & mask
-        return own_words
+
+def words_of_bits(
+    words: Sequence[NDArray[np.int64]], places: Sequence[int | None], number: int
+) -> list[NDArray[np.int64]]:
+    """So many words with the bits at these places of other words, 0 for None.
+
+    Bits that keep their places are taken together.
+    """
+    own_words = [np.zeros_like(words[0]) for _ in range(number)]
+    kept = [0] * len(words)
+    for own, place in enumerate(places):
+        if place is None:
+            continue
+        (word, bit), (to, bit_there) = divmod(place, WORD), divmod(own, WORD)
+        if (word, bit) == (to, bit_there):
+            kept[word] |= 1 << bit
+        else:
+            own_words[to] |= (words[word] >> bit & 1) << bit_there
+    for word, mask in enumerate(kept):
+        if mask:
+            own_words[word] |= words[word] & mask
+    return own_words
 
 
 class SharedReading:

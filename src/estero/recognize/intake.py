@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +12,20 @@ from numpy.typing import NDArray
 
 from estero.answers.event_store import Single
 from estero.answers.shown_values import shown_values
-from estero.classify.column_names import BITS, HELD, HELD_RELEVANT, POSITION, TIME, attribute_in, event_column
+from estero.classify.arrays import array_of
+from estero.classify.column_names import (
+    BITS,
+    HELD,
+    HELD_ERA,
+    HELD_RELEVANT,
+    POSITION,
+    TIME,
+    VALUES,
+    attribute_in,
+    event_column,
+    numbered,
+    value_name,
+)
 from estero.classify.rows.classified import ClassifiedRow
 from estero.classify.rows.typed import AskSqlError, NotInPythonError
 from estero.engine.store.checks import Arrays
@@ -23,6 +37,7 @@ from estero.events.streams.single_events import SingleEvents
 from estero.events.streams.stream_layout import StreamLayout
 from estero.events.tables.shown_types import plain_type
 from estero.plan.plan import Classification
+from estero.recognize.excerpts import words_of_bits
 from estero.recognize.source_run import time_type
 from estero.recognize.state_bytes import State, batch_as_array, batch_of_array, refuse_other, sound_content
 
@@ -43,15 +58,26 @@ class Intake:
     Events are numbered over all batches in stream order; late ones have no number. With a lateness, events
     are held back until the greatest time seen is so much later; without one, a batch is sorted and let go.
     Without a time column, batches follow one another and nothing is late. It is `strict` about what is late
-    where something is decided as time passes: see `ReorderBuffer`.
+    where something is decided as time passes: see `ReorderBuffer`. With `eras` classified events have the
+    `era` in which they came, and none goes by itself.
     """
 
     def __init__(
-        self, layout: StreamLayout, source: Source, classification: Classification, *, strict: bool
+        self,
+        layout: StreamLayout,
+        source: Source,
+        classification: Classification,
+        *,
+        strict: bool,
+        eras: bool = False,
     ) -> None:
         self._layout = layout
+        self._asked = classification
         self._classifier = Classifier(layout, source, classification)
-        self.schema: Any = self._classifier.schema
+        self.era: int | None = 0 if eras else None
+        """How often what is asked for had changed; None where that does not matter."""
+        own = [pa.field(HELD_ERA, pa.int64())] if eras else []
+        self.schema: Any = pa.schema([*self._classifier.schema, *own])
         """The columns of classified events."""
         self.time_type: Any | None = time_type(source)
         """The type in which times are shown; None where events have none."""
@@ -66,6 +92,8 @@ class Intake:
         self._single: SingleEvents | None = None
         self.why_slow: str | None = None
         """Why single events go the way of batches, through DuckDB; None where they do not."""
+        if eras:
+            return
         try:
             self._single = SingleEvents(layout, source, classification, self.schema, self._classifier.ask)
         except NotInPythonError as reason:
@@ -150,6 +178,8 @@ class Intake:
 
     def admit(self, incoming: Incoming) -> pa.RecordBatch:
         """The relevant events that are let go as a batch comes that was looked at."""
+        if self.era is not None:
+            incoming = incoming._replace(classified=_in_era(incoming.classified, self.era, self.schema))
         order = [
             _one_array(incoming.events.column(event_column(name))) for name in self._layout.columns.order
         ]
@@ -202,32 +232,42 @@ class Intake:
         What that holds back is held back here with the `bits` and values that it has there, or else as
         events that only count.
         """
-        self.position, self.late = other.position, other.late
-        self._held.restore(
-            _converted(other._held.pending(), self._held.schema, bits=bits), other._held.reached()
-        )
+        self.position, self.late, self.era = other.position, other.late, other.era
+        held = other._held.pending()
+        converted = _Conversion(held, other._asked, self._asked) if bits else _Conversion(held)
+        self._held.restore(converted.to(self._held.schema), other._held.reached())
 
     # ------------------------------------------------------------------- stopping and going on
+
+    @property
+    def _eras(self) -> list[int]:
+        return [] if self.era is None else [self.era]
 
     def about(self) -> dict[str, str]:
         """What a state says of it: how events are laid out."""
         return {LAYOUT: self._layout.as_text()}
 
     def snapshot(self) -> Arrays:
-        """The state to be kept, for `resume`."""
+        """The state to be kept, for `resume`, but for what `schemas` has."""
         return {
             "held": batch_as_array(_one_batch(self._held.pending())),
             "reached": batch_as_array(self._held.reached()),
-            "numbers": np.array([self.position, self.late], np.int64),
+            "numbers": np.array([self.position, self.late, *self._eras], np.int64),
             "hashes": self._classifier.hashes(),
-            **self._layout.as_arrays(),
         }
+
+    def schemas(self) -> Arrays:
+        """The schemas of events, which a state keeps once."""
+        return dict(self._layout.as_arrays())
 
     def resume(self, arrays: Arrays) -> None:
         """Takes up what `snapshot` gave; raises `DataError` where it was another version of DuckDB."""
         with sound_content():
             hashes = arrays["hashes"]
-            self.position, self.late = map(_count, arrays["numbers"].tolist())
+            self.position, self.late, *eras = map(_count, arrays["numbers"].tolist())
+            if len(eras) != len(self._eras):
+                raise ValueError("other numbers of a stream")
+            self.era = eras[0] if eras else None
             held = pa.Table.from_batches([batch_of_array(arrays["held"])])
             self._held.restore(held, batch_of_array(arrays["reached"]))
         if not np.array_equal(hashes, self._classifier.hashes()):
@@ -268,20 +308,60 @@ def _held(incoming: Incoming, rows: NDArray[np.int64]) -> pa.Table:
     return pa.Table.from_arrays(columns, names=[*incoming.classified.schema.names, HELD_RELEVANT])
 
 
-def _converted(held: pa.Table, schema: pa.Schema, *, bits: bool) -> pa.Table:
-    """Events that are held back, in other columns: those that are not there are 0 for bits, else NULL."""
-    columns = []
-    for field in schema:
-        if field.name == HELD_RELEVANT and not bits:
-            column = pa.repeat(pa.scalar(False), held.num_rows)
-        elif field.name in held.column_names and (bits or field.name.startswith(HELD)):
-            column = held.column(field.name).cast(field.type)
-        elif field.name.startswith(BITS):
-            column = pa.repeat(pa.scalar(0, field.type), held.num_rows)
-        else:
-            column = pa.nulls(held.num_rows, field.type)
-        columns.append(column)
-    return pa.Table.from_arrays(columns, schema=schema)
+@dataclass(frozen=True, slots=True)
+class _Conversion:
+    """Events that are `held` back, as they are held where other things are asked of them.
+
+    What is asked of them `now` and was not `before` is 0 for bits, else NULL. Without either they are events
+    that only count.
+    """
+
+    held: pa.Table
+    before: Classification | None = None
+    now: Classification | None = None
+
+    def to(self, schema: pa.Schema) -> pa.Table:
+        """The events in these columns."""
+        words = self._words(schema)
+        return pa.Table.from_arrays([self._column(field, words) for field in schema], schema=schema)
+
+    def _column(self, field: pa.Field, words: Mapping[str, pa.Array]) -> pa.ChunkedArray | pa.Array:
+        name: str | None = field.name
+        if self.now is None and field.name == HELD_RELEVANT:
+            return pa.repeat(pa.scalar(False), self.held.num_rows)
+        if field.name in words:
+            return words[field.name]
+        if field.name.startswith(VALUES):
+            name = self._values().get(field.name)
+        if name in self.held.column_names and (self.now is not None or field.name.startswith(HELD)):
+            return self.held.column(name).cast(field.type)
+        return pa.nulls(self.held.num_rows, field.type)
+
+    def _words(self, schema: pa.Schema) -> dict[str, pa.Array]:
+        names = numbered(BITS, schema.names)
+        if self.before is None or self.now is None:
+            return {name: array_of(np.zeros(self.held.num_rows, np.int64)) for name in names}
+        places = {predicate: place for place, predicate in enumerate(self.before.predicates)}
+        before = [
+            self.held.column(name).fill_null(0).to_numpy() for name in numbered(BITS, self.held.column_names)
+        ]
+        kept = [places.get(predicate) for predicate in self.now.predicates]
+        return dict(zip(names, map(array_of, words_of_bits(before, kept, len(names))), strict=True))
+
+    def _values(self) -> dict[str, str]:
+        """The values that are compared now, by the names that they had before."""
+        if self.before is None or self.now is None:
+            return {}
+        before = {value: value_name(place) for place, value in enumerate(self.before.values)}
+        return {
+            value_name(place): before[value] for place, value in enumerate(self.now.values) if value in before
+        }
+
+
+def _in_era(classified: pa.RecordBatch, era: int, schema: pa.Schema) -> pa.RecordBatch:
+    """Classified events with the era in which they came."""
+    eras = array_of(np.full(classified.num_rows, era, np.int64))
+    return pa.RecordBatch.from_arrays([*classified.columns, eras], schema=schema)
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:

@@ -303,6 +303,7 @@ class StreamRecognizer(ABC):
         arrays: dict[str, NDArray[Any]] = {
             "recognition": np.frombuffer(self._recognition.snapshot(), np.uint8),
             **self._intake.snapshot(),
+            **self._intake.schemas(),
         }
         return written(State({**self._about(), **self._intake.about()}, arrays), key)
 

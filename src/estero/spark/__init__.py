@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from estero.arguments import checked
 from estero.errors import require
+from estero.queries.rules.rule_set import RuleSet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -96,7 +97,7 @@ def __dir__() -> list[str]:
 @checked
 def recognize(  # noqa: PLR0913 (what users may have to say)
     df: DataFrame | Scan,
-    query: Query | QueryTree | Pattern | str,
+    query: Query | RuleSet | QueryTree | Pattern | str,
     *,
     type: str | None = None,
     time: str | None = None,
@@ -167,6 +168,13 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     buckets, and so are values that its equalities give to all events of every step; else there is one ordered
     task (`explain` says why).
 
+    Of a set of rules (`estero.rules`) in a batch the columns are those of `RuleAnswers`: ``rule``, ``start``,
+    ``end``, ``start_time`` and ``end_time`` where there is a time, ``keys``, a map of texts, and
+    ``positions``, a map of arrays. It is one job: rules that partition by the same keys, and those whose
+    windows are cut in the same way, share the moving of events, and the others are a union of such passes.
+    Positions are there always. Of the arguments beside the columns, `partitions` and `until` are for sets;
+    keys stay whole, and no enumeration is shared.
+
     The result is lazy, except that deciding what to cut or to share reads the events once where no footers
     tell, and for positions their times twice. Spark keeps what it has read while this DataFrame is held.
     Errors in single events, such as a relevant event without a time, are raised by what reads them
@@ -182,12 +190,24 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     from estero.spark.streams.streaming import MOST_BUCKETS, recognize_stream
 
     df, columns = _scanned(df, type, time, order, time_unit)
+    if isinstance(query, RuleSet):
+        _refuse_for_rules(
+            positions=positions,
+            rows=rows,
+            split_keys=not split_keys,
+            share=share,
+            lateness=lateness,
+            late_events=late_events,
+            distinct=distinct,
+            partials=partials,
+        )
+        return _recognize_rules(df, columns, query, partitions, until)
     if rows not in (None, "events"):
         raise ValueError(f'rows is "events", or None for complex events, not {rows!r}')
     _check_number("partitions", partitions, MOST_BUCKETS if df.isStreaming else _MOST_TASKS)
     _check_number("share", share, _MOST_TASKS)
     asked = _query(query, distinct)
-    df, layout = _laid_out(df, columns, asked)
+    df, layout = _laid_out(df, columns, asked.only_type)
     whole = asked.plan(layout)
     plan = _partials_plan(whole, layout) if partials else whole
     if df.isStreaming:
@@ -229,6 +249,29 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     )
 
 
+def _refuse_for_rules(**given: object) -> None:
+    """Raises ValueError for what is said of a set of rules and is for one query."""
+    for name, value in given.items():
+        if value not in (None, False):
+            raise ValueError(f"{name} is for one query: leave it out for a set of rules")
+
+
+def _recognize_rules(
+    df: DataFrame, columns: EventLayout, rules: RuleSet, partitions: int | None, until: Until | None
+) -> DataFrame:
+    from estero.errors import DataError
+    from estero.spark.batch.rules import recognize_rules
+
+    if df.isStreaming:
+        raise DataError(
+            "a set of rules is for a batch DataFrame, but this one is streaming",
+            hint="recognize its rules one by one, or push batches to rules.recognizer(…) in this process",
+        )
+    _check_number("partitions", partitions, _MOST_TASKS)
+    df, layout = _laid_out(df, columns, rules.only_type)
+    return recognize_rules(df, rules.plans(layout), layout, partitions=partitions, until=until)
+
+
 @checked
 def count(  # noqa: PLR0913 (as `recognize`)
     df: DataFrame | Scan,
@@ -261,7 +304,7 @@ def count(  # noqa: PLR0913 (as `recognize`)
             hint="recognize it, and count the rows in its sink",
         )
     asked = _query(query, distinct)
-    df, layout = _laid_out(df, columns, asked)
+    df, layout = _laid_out(df, columns, asked.only_type)
     return count_frame(df, asked.plan(layout), partitions=partitions, split_keys=split_keys, until=until)
 
 
@@ -289,7 +332,7 @@ def explain(
 
     df, columns = _scanned(df, type, time, order, time_unit)
     asked = _query(query)
-    df, layout = _laid_out(df, columns, asked)
+    df, layout = _laid_out(df, columns, asked.only_type)
     plan = asked.plan(layout)
     if df.isStreaming:
         plan.refuse_endless()
@@ -317,7 +360,7 @@ def check(
     """
     df, columns = _scanned(df, type, time, order, time_unit)
     asked = _query(query)
-    _, layout = _laid_out(df, columns, asked)
+    _, layout = _laid_out(df, columns, asked.only_type)
     errors = asked.statement.errors(layout.schema, layout.type_column)
     if not errors:
         asked.statement.warn_if_never()
@@ -356,7 +399,7 @@ def why_not(
             hint="read what the stream reads with spark.read",
         )
     asked = _query(query)
-    df, layout = _laid_out(df, columns, asked)
+    df, layout = _laid_out(df, columns, asked.only_type)
     asked.plan(layout)
     by = [quoted(name) for name in (columns.time, *columns.order) if name is not None]
     events = (df.orderBy(*by) if by else df).limit(sample).toArrow()
@@ -396,8 +439,8 @@ def _scanned(
     return frame, scan.layout
 
 
-def _laid_out(df: DataFrame, columns: EventLayout, query: Query) -> tuple[DataFrame, Layout]:
-    """The DataFrame with nested fields as columns, and where the parts of an event of the query stand in it.
+def _laid_out(df: DataFrame, columns: EventLayout, only_type: str) -> tuple[DataFrame, Layout]:
+    """The DataFrame with nested fields as columns, and where the parts of an event stand in it.
 
     Its schema is all that is asked for.
     """
@@ -405,7 +448,7 @@ def _laid_out(df: DataFrame, columns: EventLayout, query: Query) -> tuple[DataFr
     from estero.spark.work import layout_of_schema
 
     df = with_nested_fields(df, columns)
-    return df, layout_of_schema(df.schema, replace(columns, only_type=query.only_type))
+    return df, layout_of_schema(df.schema, replace(columns, only_type=only_type))
 
 
 def _partials_plan(plan: Plan, layout: Layout) -> PartialsPlan:

@@ -104,7 +104,7 @@ class Work:
         elif division.ordinals:
             plan = replace(plan, classification=replace(plan.classification, keep_all=False))
         classified = classified_schema(events, plan.classification, ordinals=division.ordinals)
-        time = shown_time(events, plan)
+        time = shown_time(events, plan.classification.schema.time)
         shown = answer_schema(
             plan.shown,
             classified,
@@ -302,12 +302,11 @@ def spark_schema(answer: pa.Schema) -> StructType:
     return StructType(fields)
 
 
-def shown_time(events: StructType, plan: Plan) -> pa.DataType | None:
-    """The type in which answers show times: as they came, instants in UTC or local, or integers.
+def shown_time(events: StructType, name: str | None) -> pa.DataType | None:
+    """The type in which answers show the times of this column: as they came, in UTC or local, or integers.
 
     None without a time.
     """
-    name = plan.classification.schema.time
     if name is None:
         return None
     from estero.classify.spark_dialect import LOCAL_TIME

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from os import PathLike
 from threading import Lock
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from estero.arguments import checked, shown
 from estero.errors import QueryError
 from estero.events.scan import Scan
 from estero.language.tree.names import suggestion
-from estero.queries.query import Query
+from estero.queries.query import Query, on_spark
 from estero.queries.rules.rule_files import RuleText, rules_in_files
 from estero.queries.statement import raise_first
 from estero.system.collection import without_collection
@@ -21,10 +21,12 @@ from estero.system.collection import without_collection
 if TYPE_CHECKING:
     from estero.answers.rule_answers import RuleAnswers
     from estero.events.sources import Source
-    from estero.events.streams.stream_layout import Lateness
-    from estero.plan.plan import Plan
+    from estero.events.streams.stream_layout import Lateness, StreamLayout
+    from estero.language.tree.schema import EventLayout
+    from estero.plan.plan import Layout, Plan
     from estero.queries.rules.explanation import RulesExplanation
     from estero.recognize.rules.set_recognizer import RuleSetRecognizer
+    from estero.recognize.state_bytes import State
     from estero.recognize.until import Until
 
 Paths: TypeAlias = "str | PathLike[str] | Sequence[str | PathLike[str]]"
@@ -148,19 +150,25 @@ class RuleSet:
     ) -> RuleAnswers:
         """The complex events of all rules, lazily, evaluated in this process.
 
-        The arguments are those of `Query.run`. Raises `QueryError`, which names the rule, for the first one
-        that does not fit the events, and `DataError` if they cannot be read.
+        The arguments are those of `Query.run`. Of a DataFrame of Spark the answer is a DataFrame with the
+        columns of the common table, that of `estero.spark.recognize`. Raises `QueryError`, which names the
+        rule, for the first one that does not fit the events, and `DataError` if they cannot be read.
         """
-        from estero.answers.rule_answers import RuleAnswers
         from estero.events.sources import open_source
         from estero.recognize.rules.set_run import RuleSetRun
         from estero.recognize.source_run import Progress
 
-        scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self._only_type())
-        _refuse_spark(scan)
+        scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
+        if scan.is_of_spark:
+            if progress is not None:
+                raise ValueError("progress is for events in this process: leave it out for Spark")
+            matches: RuleAnswers = on_spark().recognize(scan, self, until=until)
+            return matches
+        from estero.answers.rule_answers import RuleAnswers
+
         source = open_source(scan.events, scan.layout, scan.csv_options, declared=False)
         with without_collection():
-            plans = {name: planned(name, rule, source, scan) for name, rule in self._rules.items()}
+            plans = {name: planned(name, rule, source, scan.layout) for name, rule in self._rules.items()}
         known = None
         if until is not None:
             known = _known_until(until, plans, source)
@@ -184,17 +192,20 @@ class RuleSet:
         another. Raises `QueryError`, which names the rule, for the first one that does not fit the columns.
         """
         from estero.events.streams.stream_layout import layout_of
-        from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 
-        scan = Scan.of(schema, type, time, order, time_unit, types, only_type=self._only_type())
-        layout = layout_of(scan, lateness)
+        scan = Scan.of(schema, type, time, order, time_unit, types, only_type=self.only_type)
+        return self.recognizer_of(layout_of(scan, lateness))
+
+    def recognizer_of(self, layout: StreamLayout, state: State | None = None) -> RuleSetRecognizer:
+        """The recognizer for events of a layout; it goes on from a `state`, if any."""
+        from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 
         def plan(name: str, query: object, source: Source) -> Plan:
             if not isinstance(query, Query | str):
                 raise TypeError(f"a rule is a query or its text, not {shown(query)}")
-            return planned(name, read_rule(name, query), source, replace(scan, layout=layout.columns))
+            return planned(name, read_rule(name, query), source, layout.columns)
 
-        return RuleSetRecognizer(self._rules, plan, layout)
+        return RuleSetRecognizer(self._rules, plan, layout, state)
 
     def check(
         self,
@@ -213,7 +224,7 @@ class RuleSet:
         """
         if events is None:
             return {}
-        scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self._only_type())
+        scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
         checks = {name: rule.check(scan) for name, rule in self._rules.items()}
         return {name: errors for name, errors in checks.items() if errors}
 
@@ -238,14 +249,22 @@ class RuleSet:
             )
         from estero.events.sources import open_source
 
-        scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self._only_type())
+        scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
         _refuse_spark(scan)
         source = open_source(scan.events, scan.layout, scan.csv_options, declared=False)
         return RulesExplanation(
-            {name: planned(name, rule, source, scan) for name, rule in self._rules.items()}
+            {name: planned(name, rule, source, scan.layout) for name, rule in self._rules.items()}
         )
 
-    def _only_type(self) -> str:
+    def plans(self, layout: Layout) -> dict[str, Plan]:
+        """The plans of all rules for events of a layout, by name.
+
+        Raises `QueryError`, which names the rule, for the first one that does not fit them.
+        """
+        return {name: _naming(name, partial(rule.plan, layout)) for name, rule in self._rules.items()}
+
+    @property
+    def only_type(self) -> str:
         """The type of all events where no column has it: what FROM says, the same in all rules."""
         streams = {rule.tree.streams[0]: name for name, rule in self._rules.items() if rule.tree.streams}
         return next(iter(streams)) if len(streams) == 1 else "Event"
@@ -315,10 +334,15 @@ def read_rule(name: str, query: Query | str, file: RuleText | None = None) -> Qu
         raise
 
 
-def planned(name: str, query: Query, source: Source, scan: Scan) -> Plan:
+def planned(name: str, query: Query, source: Source, layout: EventLayout) -> Plan:
     """The plan of a rule for a source of events; raises `QueryError`, which names the rule."""
+    return _naming(name, partial(query.plan_for, source, layout))
+
+
+def _naming(name: str, plan: Callable[[], Plan]) -> Plan:
+    """The plan of a rule, whose errors name it."""
     try:
-        return query.plan_for(source, scan.layout)
+        return plan()
     except QueryError as error:
         for one in (error, *error.others):
             one.rule = f"rule {name}"
@@ -338,7 +362,7 @@ def _known_until(until: Until, plans: Mapping[str, Plan], source: Source) -> int
 
 def _refuse_spark(scan: Scan) -> None:
     if scan.is_of_spark:
-        raise ValueError("a set of rules runs on Spark by estero.spark.recognize(df, rules)")
+        raise ValueError("a set of rules is explained for events in this process: leave the DataFrame out")
 
 
 def _near(name: str, known: Sequence[str]) -> str:

@@ -38,7 +38,9 @@ class GroupRecognition:
     """One recognition for a group of rules, whose events are classified for `everything`.
 
     `time` is the type in which times are shown, None for no time. Where conditions are `dispatched`, by
-    their places there, `everything` says only the types of events.
+    their places there, `everything` says only the types of events. Rules see events `since` their eras, by
+    their places in the group; a place without one is left out, whatever rule is there. With `state`, from
+    `Recognition.snapshot`, it goes on from there; raises ValueError where events in it are of no rule.
     """
 
     def __init__(
@@ -50,9 +52,14 @@ class GroupRecognition:
         time: pa.DataType | None = None,
         endless: bool = False,
         dispatched: Mapping[EventPredicate, int] | None = None,
+        since: Mapping[int, int] | None = None,
+        state: bytes | None = None,
     ) -> None:
         self.group: RuleGroup = group
-        self._left_out: set[int] = set()
+        self._since: dict[int, int] = (
+            dict.fromkeys(range(len(group.names)), 0) if since is None else dict(since)
+        )
+        self._left_out: set[int] = set(range(len(group.names))) - self._since.keys()
         self._excerpts: dict[int, Excerpt] = {}
         self._keyed = group.plans[0].keyed
         self._conditions: list[tuple[int, int, int]] = []
@@ -68,7 +75,18 @@ class GroupRecognition:
             ]
         own = self._shared.schema
         self._events = own if group.shape is None else _with_rules(own, keyed=self._keyed)
-        self.recognition: Recognition = Recognition(group.plan, self._events, time=time, endless=endless)
+        self.recognition: Recognition = Recognition(
+            group.plan, self._events, time=time, endless=endless, state=state
+        )
+        if state is not None:
+            self._check_rules()
+
+    def _check_rules(self) -> None:
+        store = self.recognition.store
+        if self.group.shape is not None:
+            rules = numbers_of(store.take(np.arange(store.first, store.next), [RULE]), RULE)
+            if ((rules < 0) | (rules >= len(self.names))).any():
+                raise ValueError("an event belongs to a rule that there is not")
 
     # --------------------------------------------------------------------------------- its rules
 
@@ -80,27 +98,32 @@ class GroupRecognition:
     @property
     def plans(self) -> dict[str, Plan]:
         """The plans of the rules that are not left out, by name."""
-        listed = zip(self.group.names, self.group.plans, strict=True)
-        return {name: plan for place, (name, plan) in enumerate(listed) if place not in self._left_out}
+        return {self.names[place]: self.group.plans[place] for place in self._since}
 
     def reads(self, everything: Classification, events: pa.Schema) -> None:
         """Events are classified for `everything` from now on."""
         self._excerpts = {
-            place: Excerpt(plan.classification, everything, events)
-            for place, plan in enumerate(self.group.plans)
-            if place not in self._left_out
+            place: Excerpt(self.group.plans[place].classification, everything, events, since=since)
+            for place, since in self._since.items()
         }
         self._shared = next(iter(self._excerpts.values()))
 
-    def add(self, name: str, plan: Plan) -> None:
-        """Adds a rule of the same shape, which sees the events from now on; `reads` is called next."""
+    @property
+    def since(self) -> dict[int, int]:
+        """The eras since which the rules that are not left out see events, by their places, ascending."""
+        return dict(self._since)
+
+    def add(self, name: str, plan: Plan, since: int) -> None:
+        """Adds a rule of the same shape, which sees the events since an era; `reads` is called next."""
         group = self.group
+        self._since[len(group.names)] = since
         self.group = RuleGroup((*group.names, name), (*group.plans, plan), group.shape)
 
     def leave_out(self, name: str) -> None:
         """Leaves a rule out from now on."""
-        self._left_out.update(place for place, known in enumerate(self.names) if known == name)
-        for place in self._left_out:
+        for place in [place for place in self._since if self.names[place] == name]:
+            self._left_out.add(place)
+            del self._since[place]
             self._excerpts.pop(place, None)
 
     # ------------------------------------------------------------------------------- recognition

@@ -13,6 +13,7 @@ from typing import Final
 from estero.automata.cea import EventPredicate
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.automaton import AutomatonPlan
+from estero.plan.identity import digest
 from estero.plan.plan import Plan
 
 RULE: Final = "__rule"
@@ -29,6 +30,10 @@ class Shape:
     key: tuple[object, ...]
     plan: Plan = field(compare=False)
 
+    def plan_of_any(self) -> Plan:
+        """The plan, the same whichever of them it was made of: a state is good for all of them."""
+        return replace(self.plan, text=f"rules of the shape {digest(self.key)}")
+
 
 @dataclass(frozen=True, slots=True)
 class RuleGroup:
@@ -44,11 +49,14 @@ class RuleGroup:
     @property
     def plan(self) -> Plan:
         """The plan that serves all of them."""
-        return self.plans[0] if self.shape is None else self.shape.plan
+        return self.plans[0] if self.shape is None else self.shape.plan_of_any()
 
 
-def groups_of(plans: Mapping[str, Plan]) -> list[RuleGroup]:
-    """The groups of a set of rules, in order of their first rules."""
+def groups_of(plans: Mapping[str, Plan], *, may_grow: bool = False) -> list[RuleGroup]:
+    """The groups of a set of rules, in order of their first rules.
+
+    One rule alone has no shape, unless its group `may_grow`.
+    """
     alike: dict[Shape | str, list[str]] = {}
     for name, plan in plans.items():
         alike.setdefault(shape_of(plan) or name, []).append(name)
@@ -56,7 +64,7 @@ def groups_of(plans: Mapping[str, Plan]) -> list[RuleGroup]:
         RuleGroup(
             tuple(names),
             tuple(plans[name] for name in names),
-            shape if isinstance(shape, Shape) and len(names) > 1 else None,
+            shape if isinstance(shape, Shape) and (may_grow or len(names) > 1) else None,
         )
         for shape, names in alike.items()
     ]

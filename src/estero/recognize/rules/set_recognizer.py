@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from threading import RLock
 from typing import TypeVar
 
@@ -20,7 +20,9 @@ from estero.recognize.increment import Turn
 from estero.recognize.intake import Intake
 from estero.recognize.rules.pushed_rules import PushedRules
 from estero.recognize.rules.rule_reading import GroupSets, RuleReading, reading_of
+from estero.recognize.rules.set_state import names_in, readings_in, state_of
 from estero.recognize.source_run import time_type
+from estero.recognize.state_bytes import State, check_key, sound_content, written
 from estero.recognize.until import AFTER_ALL, Until, check_until, passed_time
 
 T = TypeVar("T")
@@ -35,24 +37,31 @@ class RuleSetRecognizer:
     `add`, `remove` and `replace` change the set between two pushes: the other rules keep what is open of
     them, a new one sees the events that are pushed from then on, and positions are those of the whole stream.
     Answers can be asked any number of questions until the next push or change. A batch that is refused
-    changes nothing. Raises ValueError for a set without rules.
+    changes nothing. With a `state` it goes on from there. Raises ValueError for a set without rules, unless
+    the state has none.
     """
 
-    def __init__(self, rules: Mapping[str, object], plan: PlanOf, layout: StreamLayout) -> None:
-        if not rules:
+    def __init__(
+        self, rules: Mapping[str, object], plan: PlanOf, layout: StreamLayout, state: State | None = None
+    ) -> None:
+        if not rules and state is None:
             raise ValueError("a recognizer needs a rule to begin with: add one to the set")
         self._plan = plan
         self._layout = layout
-        self._source = layout.source()
+        with nullcontext() if state is None else sound_content():
+            self._source = layout.source()
         self._time = time_type(self._source)
         self._readings: list[RuleReading] = []
         self._names: dict[str, RuleReading] = {}
         self._turn = Turn()
         self._thread = RLock()
         self._listeners: list[Callable[[RuleAnswers], object]] = []
-        plans = {name: self._planned(name, query) for name, query in rules.items()}
-        for name, one in plans.items():
-            self._put(name, one)
+        order = rules if state is None else names_in(state, list(rules))
+        plans = {name: self._planned(name, rules[name]) for name in order}
+        if state is None:
+            self._begin(plans)
+        else:
+            self._take_up(state, plans)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -159,8 +168,24 @@ class RuleSetRecognizer:
             answers = self._answers(
                 lambda: [one for reading in self._readings for one in reading.close(known)]
             )
-            self._turn.fail("the recognizer is closed: make a new one")
+            self._turn.fail("the recognizer is closed: make a new one, or restore a snapshot of it")
             return answers
+
+    def snapshot(self, *, key: bytes | None = None) -> bytes:
+        """All that is needed to go on in another process (`estero.restore`), and nothing that is over.
+
+        The queries of the rules are not in it: `restore` is given them, and refuses others. With a `key` (at
+        least 16 bytes), only somebody who has it can write or change such a state, and `restore` asks for it.
+        Raises ValueError for a key that is too short.
+        """
+        with self._changing():
+            check_key(key)
+            with self._turn.lock:
+                kept = [reading.snapshot() for reading in self._readings]
+            plans = {name: reading.group_of(name).plans[name] for name, reading in self._names.items()}
+            about, arrays = state_of(plans, kept)
+            schemas = self._intake.schemas()
+            return written(State({**about, **self._intake.about()}, {**arrays, **schemas}), key)
 
     def on_match(self, tell: Callable[[RuleAnswers], T]) -> Callable[[RuleAnswers], T]:
         """Has `tell` called, from now on, with answers that are not empty, before they are returned.
@@ -204,7 +229,8 @@ class RuleSetRecognizer:
                 sets = recognize()
         except BaseException:
             self._turn.fail(
-                "recognition broke off in an earlier push, so that its state is not to be trusted"
+                "recognition broke off in an earlier push, so that its state is not to be trusted: "
+                "restore the last snapshot"
             )
             raise
         groups = {name: self._names[name].group_of(name) for name in self._names}
@@ -219,6 +245,17 @@ class RuleSetRecognizer:
         plan.refuse_endless()
         return plan
 
+    def _begin(self, plans: dict[str, Plan]) -> None:
+        alike: dict[object, dict[str, Plan]] = {}
+        for name, plan in plans.items():
+            alike.setdefault(reading_of(plan), {})[name] = plan
+        for own in alike.values():
+            reading = RuleReading(next(iter(own.values())), self._layout, self._source)
+            reading.begin(own)
+            self._readings.append(reading)
+        homes = {name: reading for reading in self._readings for name in reading.plans}
+        self._names = {name: homes[name] for name in plans}
+
     def _put(self, name: str, plan: Plan) -> None:
         common = reading_of(plan)
         for reading in self._readings:
@@ -227,15 +264,35 @@ class RuleSetRecognizer:
                 self._names[name] = reading
                 return
         after: Sequence[RuleReading] = self._readings[:1]
-        own = RuleReading(name, plan, self._layout, self._source, after=after[0] if after else None)
+        own = RuleReading(plan, self._layout, self._source, after=after[0] if after else None)
+        own.add(name, plan)
         self._readings.append(own)
         self._names[name] = own
+        self._drop_idle()
 
     def _take_out(self, name: str) -> None:
         reading = self._names.pop(name)
         reading.remove(name)
-        if not reading.groups and len(self._readings) > 1:
-            self._readings.remove(reading)
+        self._drop_idle()
+
+    def _drop_idle(self) -> None:
+        """Drops readings without rules; where none is left, one that asks for nothing counts the events."""
+        busy = [reading for reading in self._readings if reading.groups]
+        if not busy:
+            busy = [RuleReading(None, self._layout, self._source, after=self._readings[0])]
+        for reading in self._readings:
+            if reading not in busy:
+                reading.intake.close()
+        self._readings = busy
+
+    def _take_up(self, state: State, plans: dict[str, Plan]) -> None:
+        kept = readings_in(state, plans)
+        with sound_content():
+            self._readings = [
+                RuleReading.resumed(reading, plans, self._layout, self._source) for reading in kept
+            ]
+            homes = {name: reading for reading in self._readings for name in reading.plans}
+            self._names = {name: homes[name] for name in plans}
 
     def _check_known(self, name: str) -> None:
         if name not in self._names:

@@ -63,7 +63,7 @@ def recognize_frame(
     df, plan = keyed(df, plan)
     work = Work.of(df.schema, plan, positions=positions, partials=partials)
     work.check_shown()
-    work = replace(work, known=_known(df, work, until), last_position=_last_position(df, work))
+    work = replace(work, known=known_time(df, work, until), last_position=_last_position(df, work))
     shared = partials is None
     shares = number_of_shares(work.plan, df.sparkSession, share=share, partitions=partitions) if shared else 1
     distributed = distribute(df, work.plan, work.division, partitions, split_keys=split_keys, shares=shares)
@@ -75,7 +75,7 @@ def recognize_frame(
     return matches
 
 
-def _known(df: DataFrame, work: Work, until: Until | None) -> int | None:
+def known_time(df: DataFrame, work: Work, until: Until | None) -> int | None:
     """Up to which time events are known; None where that does not matter, or without events.
 
     Raises `DataError` where `until` is before the last event.
@@ -119,7 +119,7 @@ def count_frame(
     """
     df, plan = keyed(df, plan.showing_nothing())
     work = Work.of(df.schema, plan, positions=False)
-    work = replace(work, known=_known(df, work, until))
+    work = replace(work, known=known_time(df, work, until))
     distributed = distribute(df, work.plan, work.division, partitions, split_keys=split_keys)
     counted = distributed.rows.mapInArrow(_counting(work), "count binary")
     try:

@@ -1,0 +1,146 @@
+"""What the state of a recognizer of rules says of its rules, and the states of its readings in it.
+
+The queries are not in it, only the digests of their texts: who goes on brings them. Rules go by their numbers
+in the state; so a group says of each of its places which rule is there, and since which era.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.errors import DataError
+from estero.events.streams.stream_layout import StreamLayout
+from estero.language.tree.names import some
+from estero.plan.plan import Plan
+from estero.recognize.intake import LAYOUT
+from estero.recognize.rules.rule_reading import KeptGroup, KeptReading
+from estero.recognize.state_bytes import State, sound_content
+
+KIND: Final = "a recognizer of rules"
+"""The name of this kind of state, written into it."""
+
+_RULES, _READINGS = "rules", "readings"
+
+
+def state_of(plans: Mapping[str, Plan], readings: Sequence[KeptReading]) -> State:
+    """The state of the readings of some rules, in their order; nothing in it says how events are laid out."""
+    numbers = {name: number for number, name in enumerate(plans)}
+    places = [
+        [
+            [None if rule is None else [numbers[rule[0]], rule[1]] for rule in group.places]
+            for group in reading.groups
+        ]
+        for reading in readings
+    ]
+    digests = [[name, _digest(plan)] for name, plan in plans.items()]
+    arrays = {
+        f"{number} {name}": array
+        for number, reading in enumerate(readings)
+        for name, array in _arrays(reading)
+    }
+    return State({"kind": KIND, _RULES: json.dumps(digests), _READINGS: json.dumps(places)}, arrays)
+
+
+def _arrays(reading: KeptReading) -> Iterator[tuple[str, NDArray[Any]]]:
+    yield from reading.intake.items()
+    for number, group in enumerate(reading.groups):
+        yield f"recognition {number}", group.recognition
+
+
+def layout_of_rules(state: State) -> StreamLayout:
+    """How events are laid out in a state; raises `DataError` for one that is not of rules."""
+    if state.about.get("kind") != KIND:
+        raise DataError(f"the state is of {state.about.get('kind')}, and {KIND} was expected")
+    with sound_content():
+        return StreamLayout.of_state(state.about[LAYOUT], state.arrays)
+
+
+def names_in(state: State, names: Sequence[str]) -> list[str]:
+    """The rules in a state, in order; raises `DataError` unless `names` are the same, in any order."""
+    with sound_content():
+        known = list(_digests(state))
+    missing = [name for name in known if name not in set(names)]
+    if missing:
+        raise DataError(
+            f"the state has {_rules(missing)}, and the set does not",
+            hint="restore it with all of its rules, and then remove(…) from the recognizer",
+        )
+    new = [name for name in names if name not in set(known)]
+    if new:
+        raise DataError(
+            f"the set has {_rules(new)}, and the state does not",
+            hint="restore it with the rules that it has, and then add(…) to the recognizer",
+        )
+    return known
+
+
+def readings_in(state: State, plans: Mapping[str, Plan]) -> list[KeptReading]:
+    """The readings in a state; raises `DataError` for a rule with another query than in the state."""
+    with sound_content():
+        digests = _digests(state)
+    for name, plan in plans.items():
+        if digests[name] != _digest(plan):
+            raise DataError(
+                f"the rule {name!r} has another query than in this state: {plan.text}",
+                hint="restore it with the query that it had, and then replace(…) it in the recognizer",
+            )
+    with sound_content():
+        return _readings(state, list(digests))
+
+
+def _readings(state: State, names: Sequence[str]) -> list[KeptReading]:
+    listed = json.loads(state.about[_READINGS])
+    there = [rule[0] for groups in listed for places in groups for rule in places if rule is not None]
+    if sorted(there) != list(range(len(names))) or not listed:
+        raise ValueError("some rules are nowhere, or in several groups")
+    readings = []
+    for number, groups in enumerate(listed):
+        own = {
+            name.removeprefix(f"{number} "): array
+            for name, array in state.arrays.items()
+            if name.startswith(f"{number} ")
+        }
+        kept = [
+            KeptGroup(tuple(_place(rule, names) for rule in places), _bytes(own.pop(f"recognition {place}")))
+            for place, places in enumerate(groups)
+        ]
+        readings.append(KeptReading(own, tuple(kept)))
+    return readings
+
+
+def _place(rule: Any, names: Sequence[str]) -> tuple[str, int] | None:
+    if rule is None:
+        return None
+    number, era = rule
+    if not isinstance(era, int) or era < 0:
+        raise ValueError(f"there is no era {era}")
+    return names[number], era
+
+
+def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    if array.dtype != np.uint8:
+        raise ValueError("a state consists of bytes")
+    return array
+
+
+def _digests(state: State) -> dict[str, str]:
+    listed = json.loads(state.about[_RULES])
+    digests = {str(name): str(digest) for name, digest in listed}
+    if len(digests) != len(listed):
+        raise ValueError("two rules have one name")
+    return digests
+
+
+def _digest(plan: Plan) -> str:
+    """A short text that only the same query has."""
+    return hashlib.sha256(repr((plan.text, plan.distinct)).encode()).hexdigest()[:32]
+
+
+def _rules(names: Sequence[str]) -> str:
+    return f"the rule{'s' if len(names) > 1 else ''} {some(map(repr, names), word='and')}"

@@ -1,0 +1,151 @@
+"""The plans of a set of rules and a DataFrame of events → a DataFrame of the complex events of all of them.
+
+Rules that tasks may divide in the same way share a pass: events are classified, moved and sorted for all of
+them at once, and a task recognizes them as a process does (`GroupRecognition`). The passes are one job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from estero.answers.rule_rows import common_rows, rule_schema
+from estero.plan.division import Division, division_of
+from estero.plan.plan import Classification, Layout, Plan, Window
+from estero.plan.together import together
+from estero.recognize.rules.groups import RuleGroup, groups_of
+from estero.spark.batch.batch import keyed, known_time
+from estero.spark.batch.distribute import distribute
+from estero.spark.batch.halo import after_halo
+from estero.spark.frames import classified_schema
+from estero.spark.work import Batches, Work, classified_batch, shown_time, spark_schema
+from estero.spark.workers import spare_collector
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from estero.recognize.ended_sets import EndedSets
+    from estero.recognize.rules.group_recognition import GroupRecognition
+    from estero.recognize.until import Until
+
+
+@dataclass(frozen=True, slots=True)
+class RulesWork:
+    """The work of a task for all rules of a pass; it travels to workers by pickle.
+
+    `classification` is for all `groups`, `events` the schema of what is classified, `answer` the common
+    columns, and `known` the time up to which events are known, for rules that wait for a deadline.
+    """
+
+    groups: tuple[RuleGroup, ...]
+    classification: Classification
+    events: pa.Schema
+    time: pa.DataType | None
+    answer: pa.Schema
+    known: int | None
+
+    def on_batches(self, batches: Batches) -> Batches:
+        """The rows of the common table that end in a task's own events, as ``mapInArrow`` calls it."""
+        spare_collector()
+        groups: list[GroupRecognition] = []
+        seen = 0
+        for piece in after_halo(batches):
+            if not groups:  # a task without events loads nothing
+                groups, seen = self._recognitions(), 0
+            classified = classified_batch(piece.rows, self.events, seen)
+            seen += classified.num_rows
+            for group in groups:
+                for ended in group.push(classified):
+                    if piece.own:
+                        yield from self._shown(group, ended)
+        for group in groups:
+            known = None if group.group.plan.wait is None else self.known
+            for ended in group.recognition.ended(known):
+                yield from self._shown(group, ended)
+
+    def _recognitions(self) -> list[GroupRecognition]:
+        from estero.recognize.rules.group_recognition import GroupRecognition  # for workers only
+
+        return [
+            GroupRecognition(group, self.classification, self.events, time=self.time) for group in self.groups
+        ]
+
+    def _shown(self, group: GroupRecognition, ended: EndedSets) -> Iterator[pa.RecordBatch]:
+        for table in group.tables(ended):
+            yield common_rows(table, self.answer)
+
+
+def recognize_rules(
+    df: DataFrame,
+    plans: Mapping[str, Plan],
+    layout: Layout,
+    *,
+    partitions: int | None = None,
+    until: Until | None = None,
+) -> DataFrame:
+    """The complex events of all `plans`, by name, in the common columns: lazily, but for cutting ranges.
+
+    `partitions` and `until` are as for `recognize_frame`. Raises `DataError` for a column that cannot cross,
+    and ValueError for an `until` that no rule asks for.
+    """
+    time = shown_time(df.schema, layout.schema.time)
+    answer = rule_schema(time)
+    waiting = [plan for plan in plans.values() if plan.wait is not None]
+    if until is not None and not waiting:
+        raise ValueError("until is for rules that end with NOT(…) FOR, and there is none: leave until out")
+    known = known_time(df, Work.of(df.schema, waiting[0], positions=True), until) if waiting else None
+    frames, distributions = [], []
+    for rules, division in passes_of(plans):
+        events, own = _keyed(df, rules)
+        asked = together([plan.classification for plan in own.values()])
+        widest = replace(next(iter(own.values())), classification=asked, window=_widest(own.values()))
+        distributed = distribute(events, widest, division, partitions)
+        classified = classified_schema(events.schema, asked, ordinals=division.ordinals)
+        work = RulesWork(tuple(groups_of(own)), asked, classified, time, answer, known)
+        distributions.append(distributed)
+        frames.append(distributed.rows.mapInArrow(work.on_batches, spark_schema(answer)))
+    if not frames:
+        return df.sparkSession.createDataFrame([], spark_schema(answer))
+    matches = reduce(type(df).union, frames)
+    for distributed in distributions:
+        distributed.release_with(matches)
+    return matches
+
+
+def passes_of(plans: Mapping[str, Plan]) -> Iterator[tuple[dict[str, Plan], Division]]:
+    """The rules that share a pass, in order of their first ones, and how tasks divide it.
+
+    They have the same keys, compare the same values, and are divided alike: where the stream is cut into
+    ranges of time, by windows of one kind, as each range has the longest of them before it.
+    """
+    alike: dict[tuple[object, ...], tuple[dict[str, Plan], Division]] = {}
+    for name, plan in plans.items():
+        division = division_of(plan, positions=True)
+        asked = plan.classification
+        by_place = division.cut and plan.window is not None and plan.window.in_positions
+        shared = tuple(sorted(plan.shared.items()))
+        key = (asked.keys, asked.values, asked.keep_all, shared, division, by_place)
+        own = replace(plan, classification=replace(asked, keep_all=False)) if division.ordinals else plan
+        alike.setdefault(key, ({}, division))[0][name] = own
+    yield from alike.values()
+
+
+def _keyed(df: DataFrame, plans: Mapping[str, Plan]) -> tuple[DataFrame, dict[str, Plan]]:
+    """The events and the plans with a partition key where all events of an answer share a value."""
+    events, first = keyed(df, next(iter(plans.values())))
+    keys = first.classification.keys
+    return events, {
+        name: replace(plan, classification=replace(plan.classification, keys=keys))
+        for name, plan in plans.items()
+    }
+
+
+def _widest(plans: Iterable[Plan]) -> Window | None:
+    """The longest window of some plans; None where one has none."""
+    windows = [plan.window for plan in plans]
+    known = [window for window in windows if window is not None]
+    return max(known, key=lambda window: window.length) if len(known) == len(windows) else None

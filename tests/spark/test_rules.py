@@ -1,0 +1,73 @@
+"""A set of rules on Spark: tasks give what this process gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import estero
+from estero.spark import recognize
+from estero.spark.batch.rules import passes_of
+
+pytestmark = pytest.mark.spark
+
+EVENTS = pa.table(
+    {
+        "kind": ["A", "B", "C", "A", "B"] * 8,
+        "t": list(range(40)),
+        "n": [1, 1, 2, 2] * 10,
+        "m": [1, 2] * 20,
+        "x": [3, 7] * 20,
+    }
+)
+LAYOUT: dict[str, Any] = {"type": "kind", "time": "t", "time_unit": "s"}
+KEYED = "SELECT * WHERE A AS a ; B AS b FILTER b[x > {}] PARTITION BY n WITHIN 9 SECONDS"
+RULES = {
+    "low": KEYED.format(1),
+    "joined": "SELECT * WHERE A AS a ; B AS b FILTER a.n = b.m WITHIN 8 SECONDS",
+    "high": KEYED.format(5),
+    "short": "SELECT MAX * WHERE A AS a ; B AS b WITHIN 4 SECONDS",
+    "long": "SELECT * WHERE A AS a ; C AS c WITHIN 7 SECONDS",
+    "direct": "SELECT * WHERE A AS a : B AS b PARTITION BY n",
+    "absent": "SELECT * WHERE B AS b ; NOT(C) FOR 2 SECONDS PARTITION BY n",
+}
+
+
+def test_tasks_give_the_complex_events_of_all_rules(spark: SparkSession) -> None:
+    rules = estero.rules(RULES)
+    rows = recognize(spark.createDataFrame(EVENTS), rules, **LAYOUT, partitions=2)
+    right = rules.run(EVENTS, **LAYOUT)
+    assert min(right.counts().values()) > 0
+    assert rows.columns == right.schema.names
+    expected = [tuple(map(repr, row.values())) for row in right.to_dicts()]
+    assert sorted(tuple(map(repr, row)) for row in rows.collect()) == sorted(expected)
+
+
+def test_what_is_for_one_query_is_refused(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(EVENTS)
+    with pytest.raises(ValueError, match=r"^share is for one query: leave it out for a set of rules$"):
+        recognize(frame, estero.rules(RULES), **LAYOUT, share=2)
+    with pytest.raises(ValueError, match=r"^progress is for events in this process"):
+        estero.rules(RULES).run(frame, **LAYOUT, progress=print)
+    with pytest.raises(ValueError, match=r"^until is for rules that end with"):
+        recognize(frame, estero.rules({"low": RULES["low"]}), **LAYOUT, until="end")
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(estero.DataError, match=r"^a set of rules is for a batch DataFrame, but this one is"):
+        recognize(stream, estero.rules({"low": "SELECT * WHERE A"}), time="timestamp")
+    with pytest.raises(estero.QueryError, match="rule wrong"):
+        recognize(frame, estero.rules({"wrong": "SELECT * WHERE A AS a FILTER a[zz > 1]"}), **LAYOUT)
+
+
+def test_rules_that_are_divided_alike_share_a_pass() -> None:
+    plans = estero.rules(RULES).explain(EVENTS, **LAYOUT).plans
+    shared = [list(rules) for rules, _ in passes_of(plans)]
+    assert shared == [["low", "high"], ["joined"], ["short", "long"], ["direct"], ["absent"]]
+
+
+def test_a_set_without_rules_has_no_rows(spark: SparkSession) -> None:
+    rows = recognize(spark.createDataFrame(EVENTS), estero.rules({}), **LAYOUT)
+    assert rows.columns == ["rule", "start", "end", "start_time", "end_time", "keys", "positions"]
+    assert rows.count() == 0
