@@ -33,7 +33,15 @@ def siblings(draw: st.DrawFn) -> list[estero.Query]:
     text, values = with_parameters(draw(st.one_of(full_queries(), whole_queries())))
     values = {name: value for name, value in values.items() if f"${name}" in text}
     shifts = draw(st.lists(st.integers(0, 2), min_size=1, max_size=3))
-    return [estero.Query(text).bind(_shifted(values, shift)) for shift in (0, *shifts)]
+    return [query for shift in (0, *shifts) for query in _bound(text, _shifted(values, shift))]
+
+
+def _bound(text: str, values: dict[str, object]) -> list[estero.Query]:
+    """The query with these values; none where it is wrong with them, as one of a repetition may be."""
+    try:
+        return [estero.Query(text).bind(values)]
+    except estero.QueryError:
+        return []
 
 
 def _shifted(values: dict[str, object], shift: int) -> dict[str, object]:

@@ -69,12 +69,6 @@ class Excerpt:
         matters = np.bitwise_or.reduce(words) != 0
         return own if matters.all() else own.filter(array_of(matters))
 
-    def rows_of(self, classified: pa.RecordBatch) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
-        """The rows of the events that matter to the plan, ascending, and their words of bits."""
-        words = self._words_of(classified)
-        rows = np.flatnonzero(np.bitwise_or.reduce(words))
-        return rows, [word[rows] for word in words]
-
     def taken(
         self, classified: pa.RecordBatch, rows: NDArray[np.int64], words: Sequence[NDArray[np.int64]]
     ) -> pa.RecordBatch:

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from estero.answers.rule_rows import RuleTable
 from estero.automata.cea import EventPredicate
 from estero.classify.arrays import array_of
-from estero.classify.column_names import KEYS
+from estero.classify.column_names import BITS, HELD_ERA, KEYS, numbered
 from estero.engine.pairs import pairs_by_row
 from estero.plan.plan import Classification, Plan
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.excerpts import Excerpt
 from estero.recognize.recognition import Recognition
+from estero.recognize.rules.asked_bits import AskedBits
 from estero.recognize.rules.dispatch import Rows
 from estero.recognize.rules.groups import RULE, RuleGroup
 
@@ -60,20 +61,18 @@ class GroupRecognition:
             dict.fromkeys(range(len(group.names)), 0) if since is None else dict(since)
         )
         self._left_out: set[int] = set(range(len(group.names))) - self._since.keys()
-        self._excerpts: dict[int, Excerpt] = {}
         self._keyed = group.plans[0].keyed
         self._conditions: list[tuple[int, int, int]] = []
         if dispatched is None:
             self.reads(everything, events)
         else:
-            silent = replace(group.plans[0].classification, predicates=())
-            self._shared = Excerpt(silent, everything, events)
+            self._excerpt = Excerpt(_silent(group.plans[0]), everything, events)
             self._conditions = [
                 (rule, bit, dispatched[predicate])
                 for rule, plan in enumerate(group.plans)
                 for bit, predicate in enumerate(plan.classification.predicates)
             ]
-        own = self._shared.schema
+        own = self._excerpt.schema
         self._events = own if group.shape is None else _with_rules(own, keyed=self._keyed)
         self.recognition: Recognition = Recognition(
             group.plan, self._events, time=time, endless=endless, state=state
@@ -98,15 +97,21 @@ class GroupRecognition:
     @property
     def plans(self) -> dict[str, Plan]:
         """The plans of the rules that are not left out, by name."""
-        return {self.names[place]: self.group.plans[place] for place in self._since}
+        names, plans = self.group.names, self.group.plans
+        return {names[place]: plans[place] for place in self._since}
 
     def reads(self, everything: Classification, events: pa.Schema) -> None:
         """Events are classified for `everything` from now on."""
-        self._excerpts = {
-            place: Excerpt(self.group.plans[place].classification, everything, events, since=since)
-            for place, since in self._since.items()
-        }
-        self._shared = next(iter(self._excerpts.values()))
+        plans = {place: self.group.plans[place] for place in self._since}
+        if self.group.shape is None:
+            ((place, since),) = self._since.items()
+            self._excerpt = Excerpt(plans[place].classification, everything, events, since=since)
+            return
+        (first, *_) = plans.values()
+        self._excerpt = Excerpt(_silent(first), everything, events)
+        places = {predicate: place for place, predicate in enumerate(everything.predicates)}
+        self._asked = AskedBits(plans, places, self._since)
+        self._words = numbered(BITS, events.names)
 
     @property
     def since(self) -> dict[int, int]:
@@ -124,7 +129,6 @@ class GroupRecognition:
         for place in [place for place in self._since if self.names[place] == name]:
             self._left_out.add(place)
             del self._since[place]
-            self._excerpts.pop(place, None)
 
     # ------------------------------------------------------------------------------- recognition
 
@@ -140,7 +144,7 @@ class GroupRecognition:
         if segments:
             parts, of_rules, bits = zip(*segments, strict=True)
             rows, rules, word = pairs_by_row(parts, of_rules, bits, classified.num_rows)
-            events = self._with_rules(self._shared.taken(classified, rows, [word]), rules)
+            events = self._with_rules(self._excerpt.taken(classified, rows, [word]), rules)
             yield from self.recognition.recognize(events)
 
     def tables(self, ended: EndedSets) -> Iterator[RuleTable]:
@@ -174,13 +178,10 @@ class GroupRecognition:
     def _of(self, classified: pa.RecordBatch) -> pa.RecordBatch:
         """The events of each rule: an event is there once for every rule that wants it, in order of rules."""
         if self.group.shape is None:
-            return self._excerpts[0].of(classified)
-        parts = [excerpt.rows_of(classified) for excerpt in self._excerpts.values()]
-        rows = np.concatenate([rows for rows, _ in parts])
-        rules = np.repeat(list(self._excerpts), [own.size for own, _ in parts])
-        order = np.argsort(rows, kind="stable")
-        words = [np.concatenate([own[place] for _, own in parts])[order] for place in range(len(parts[0][1]))]
-        return self._with_rules(self._shared.taken(classified, rows[order], words), rules[order])
+            return self._excerpt.of(classified)
+        eras = numbers_of(classified, HELD_ERA) if HELD_ERA in classified.schema.names else None
+        rows, rules, word = self._asked.pairs([numbers_of(classified, name) for name in self._words], eras)
+        return self._with_rules(self._excerpt.taken(classified, rows, [word]), rules)
 
     def _with_rules(self, events: pa.RecordBatch, rules: NDArray[np.int64]) -> pa.RecordBatch:
         """The events with their rules, which are a part of their keys."""
@@ -193,6 +194,11 @@ class GroupRecognition:
         else:
             columns[KEYS[0]], columns[KEYS[1]] = array_of(of_rules), array_of(np.zeros_like(of_rules))
         return pa.RecordBatch.from_arrays([columns[name] for name in self._events.names], schema=self._events)
+
+
+def _silent(plan: Plan) -> Classification:
+    """What a plan asks of events, but for its conditions."""
+    return replace(plan.classification, predicates=())
 
 
 def _with_rules(events: pa.Schema, *, keyed: bool) -> pa.Schema:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from estero.automata.cea import EventPredicate
+from estero.classify.column_names import WORD
 from estero.language.tree.query import Consume, Strategy
 from estero.plan.automaton import AutomatonPlan
 from estero.plan.identity import digest
@@ -86,6 +87,7 @@ def shape_of(plan: Plan) -> Shape | None:
         or plan.decides_later
         or plan.needs_enumeration
         or plan.from_first
+        or len(plan.classification.predicates) > WORD
     ):
         return None
     known = plan.classification

@@ -81,9 +81,9 @@ class RuleReading:
         """The plans of its rules, by name."""
         return {name: plan for group in self.groups for name, plan in group.plans.items()}
 
-    def group_of(self, name: str) -> GroupRecognition:
-        """The group that has a rule."""
-        return next(group for group in self.groups if name in group.plans)
+    def homes(self) -> dict[str, GroupRecognition]:
+        """The groups of its rules, by their names."""
+        return {name: group for group in self.groups for name in group.plans}
 
     # --------------------------------------------------------------------------------- its rules
 

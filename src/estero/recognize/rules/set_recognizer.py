@@ -182,7 +182,8 @@ class RuleSetRecognizer:
             check_key(key)
             with self._turn.lock:
                 kept = [reading.snapshot() for reading in self._readings]
-            plans = {name: reading.group_of(name).plans[name] for name, reading in self._names.items()}
+            own = {name: plan for reading in self._readings for name, plan in reading.plans.items()}
+            plans = {name: own[name] for name in self._names}
             about, arrays = state_of(plans, kept)
             schemas = self._intake.schemas()
             return written(State({**about, **self._intake.about()}, {**arrays, **schemas}), key)
@@ -233,7 +234,8 @@ class RuleSetRecognizer:
                 "restore the last snapshot"
             )
             raise
-        groups = {name: self._names[name].group_of(name) for name in self._names}
+        homes = {name: group for reading in self._readings for name, group in reading.homes().items()}
+        groups = {name: homes[name] for name in self._names}
         answers = RuleAnswers(PushedRules(groups, sets, self._time, self._turn, number))
         if sets and self._listeners and answers:
             for tell in self._listeners:
