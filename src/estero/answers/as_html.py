@@ -271,7 +271,7 @@ class _Answer:
         return shown_values(batch.column(2).slice(row, 1))[0] if self.layout.has_time else None
 
     def _value(self, place: Place, number: int, dates: Dates, start: object) -> Html:
-        """The cell of a column that is no label."""
+        """The cell of a column that is not a label."""
         batch, row = place
         (value,) = shown_values(batch.column(number).slice(row, 1))
         is_end = self.layout.has_time and number == 3

@@ -66,7 +66,7 @@ def asked(text: str, schema: pa.Schema) -> Asked:
     if (outer, inner) in _THE_SAME:
         return Asked(text, _THE_SAME[outer, inner], operand)
     if operand.attribute is not None and not operand.numeric and inner != "count":
-        raise ValueError(f"{text}: {within.strip()} is no number: write {inner}({within.strip()})")
+        raise ValueError(f"{text}: {within.strip()} is not a number: write {inner}({within.strip()})")
     return Asked(text, outer, operand, inner)
 
 
@@ -108,14 +108,16 @@ def _check(text: str, function: str, inside: str, operand: Operand) -> None:
     if operand.whole is None and operand.attribute is None:
         raise ValueError(f"{text}: events have no value: name an attribute, or write count({name})")
     if function in ("sum", "avg") and operand.attribute is not None and not operand.numeric:
-        raise ValueError(f"{text}: {name} is no number: count, min and max can be asked of it")
+        raise ValueError(f"{text}: {name} is not a number: count, min and max can be asked of it")
 
 
 def _of_events(text: str, inside: str, schema: pa.Schema) -> Operand:
     """What an aggregate in one complex event is asked of: not what is one value there."""
     operand = _operand(text, inside, schema)
     if operand.whole is not None:
-        raise ValueError(f"{text}: {inside.strip()} is no value of the events of a label, such as x.amount")
+        raise ValueError(
+            f"{text}: {inside.strip()} is not a value of the events of a label, such as x.amount"
+        )
     return operand
 
 

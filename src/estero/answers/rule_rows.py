@@ -1,4 +1,4 @@
-"""The complex events of many rules in one table, whatever each of them selects."""
+"""The complex events of many rules as one table, with columns that all of them have."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ WIDTH: Final = 160
 HEIGHT: Final = 18
 _RADIUS: Final = 3.5
 _TOO_SHORT: Final = 12
-"""If all complex events together are so many times as long as the longest, none can be seen well."""
+"""Complex events that together are this many times as long as the longest cannot be seen well."""
 _MOST_MARKS: Final = 1_000
 """The most events of a label that are looked at: of more, as many in even distances."""
 

@@ -324,7 +324,7 @@ def weighted(times: NDArray[Any], values: NDArray[Any]) -> int:
 
 
 def checked_numbers(column: pa.Array, text: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """As `integers_of`; raises `DataError` where a value is no number, which nothing can be compared with."""
+    """As `integers_of`; raises `DataError` where a value is NaN, which nothing can be compared with."""
     values, known = integers_of(column)
     if values.dtype == np.float64 and np.isnan(values[known]).any():
         raise DataError(f"{text}: a value is NaN, which is neither greater nor less than others")
