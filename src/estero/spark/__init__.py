@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal
 
 from estero.arguments import checked
 from estero.errors import require
-from estero.queries.rules.rule_set import RuleSet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from estero.plan.plan import Layout, Plan
     from estero.queries.explanation import Explanation
     from estero.queries.query import Distinct, Query
+    from estero.queries.rules.rule_set import RuleSet
     from estero.recognize.until import Until
     from estero.spark.batch.collected import collect
     from estero.spark.connectors.address import sink_address, source_address, trigger_of
@@ -190,6 +190,8 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     from estero.spark.streams.streaming import MOST_BUCKETS, recognize_stream
 
     df, columns = _scanned(df, type, time, order, time_unit)
+    from estero.queries.rules.rule_set import RuleSet  # not where workers import this package
+
     if isinstance(query, RuleSet):
         _refuse_for_rules(
             positions=positions,
