@@ -58,8 +58,11 @@ class Clauses:
         texts = ({} if time is None else {TIME: time}) | self.keys()
         if screened is None:
             return texts | self.bits() | self.values()
-        bits = self.bits(screened)
-        return texts | bits | self.values(asked=exp.paren(exp.or_(*_some(bits))))
+        words = self._bits.words(screened)
+        some = _some(words)
+        if any(word.find(exp.Select) for word in words.values()):  # DuckDB takes no names of such columns here
+            some = [compared("!=", word.copy(), number(0)) for word in words.values()]
+        return texts | self.bits(screened) | self.values(asked=exp.paren(exp.or_(*some)))
 
     def time(self) -> str | None:
         """The time in ticks (microseconds, or nanoseconds for such a column), or None without a time."""

@@ -103,7 +103,8 @@ class NumberList(Condition):
 
     def rows(self, columns: BatchColumns) -> Mask:
         numbers = columns.checked(self.column)
-        test = np.isin(numbers, np.array(self.numbers, numbers.dtype), invert=self.without)
+        kind = np.float64 if numbers.dtype.kind == "f" else numbers.dtype  # floats are compared as doubles
+        test = np.isin(numbers, np.array(self.numbers, kind), invert=self.without)
         known = columns.known(self.column)
         return test if known is None else test & known
 
