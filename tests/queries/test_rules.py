@@ -79,6 +79,8 @@ def test_a_rule_that_does_not_fit_the_events_is_named() -> None:
     recognizer = estero.rules({"right": TEXT.format(1)}).recognizer(STREAM.schema, type="type")
     with pytest.raises(estero.QueryError, match=r"rule wrong: A"):
         recognizer.add("wrong", "SELECT * WHERE A AS a FILTER a[none > 1]")
+    with pytest.raises(estero.QueryError, match=r"rule endless: SELECT LONGEST needs a window"):
+        recognizer.add("endless", "SELECT LONGEST * WHERE A+")
     assert recognizer.names == ("right",)
     assert recognizer.push(STREAM).counts() == {"right": 2}
 

@@ -60,7 +60,8 @@ class Clauses:
             return texts | self.bits() | self.values()
         words = self._bits.words(screened)
         some = _some(words)
-        if any(word.find(exp.Select) for word in words.values()):  # DuckDB takes no names of such columns here
+        if any(word.find(exp.Select) for word in words.values()):
+            # DuckDB takes no name of a column that has a subquery in the same SELECT.
             some = [compared("!=", word.copy(), number(0)) for word in words.values()]
         return texts | self.bits(screened) | self.values(asked=exp.paren(exp.or_(*some)))
 

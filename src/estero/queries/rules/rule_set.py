@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from contextlib import contextmanager
 from os import PathLike
 from threading import Lock
 from types import MappingProxyType
@@ -203,7 +203,10 @@ class RuleSet:
         def plan(name: str, query: object, source: Source) -> Plan:
             if not isinstance(query, Query | str):
                 raise TypeError(f"a rule is a query or its text, not {shown(query)}")
-            return planned(name, read_rule(name, query), source, layout.columns)
+            rule = planned(name, read_rule(name, query), source, layout.columns)
+            with _naming(name):
+                rule.refuse_endless()
+            return rule
 
         return RuleSetRecognizer(self._rules, plan, layout, state)
 
@@ -261,7 +264,11 @@ class RuleSet:
 
         Raises `QueryError`, which names the rule, for the first one that does not fit them.
         """
-        return {name: _naming(name, partial(rule.plan, layout)) for name, rule in self._rules.items()}
+        plans = {}
+        for name, rule in self._rules.items():
+            with _naming(name):
+                plans[name] = rule.plan(layout)
+        return plans
 
     @property
     def only_type(self) -> str:
@@ -271,7 +278,7 @@ class RuleSet:
 
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, self.names[:5])) + (", …" if len(self) > 5 else "")
-        return f"estero.rules({len(self)} rules: {shown})"
+        return f"estero.rules({len(self)} rules: {shown})" if shown else "estero.rules({})"
 
     def _known(self, name: str) -> str:
         if not isinstance(name, str):
@@ -336,13 +343,15 @@ def read_rule(name: str, query: Query | str, file: RuleText | None = None) -> Qu
 
 def planned(name: str, query: Query, source: Source, layout: EventLayout) -> Plan:
     """The plan of a rule for a source of events; raises `QueryError`, which names the rule."""
-    return _naming(name, partial(query.plan_for, source, layout))
+    with _naming(name):
+        return query.plan_for(source, layout)
 
 
-def _naming(name: str, plan: Callable[[], Plan]) -> Plan:
-    """The plan of a rule, whose errors name it."""
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Inside it the errors of a rule name it."""
     try:
-        return plan()
+        yield
     except QueryError as error:
         for one in (error, *error.others):
             one.rule = f"rule {name}"

@@ -27,7 +27,7 @@ from estero.recognize.until import AFTER_ALL, Until, check_until, passed_time
 
 T = TypeVar("T")
 PlanOf = Callable[[str, object, Source], Plan]
-"""The plan of a rule for a source, by its name and its query or text; raises `QueryError`."""
+"""The plan of a rule for a source, by its name and its query or text; raises `QueryError` for a wrong one."""
 
 
 @checked
@@ -243,9 +243,7 @@ class RuleSetRecognizer:
         return answers
 
     def _planned(self, name: str, query: object) -> Plan:
-        plan = self._plan(name, query, self._source)
-        plan.refuse_endless()
-        return plan
+        return self._plan(name, query, self._source)
 
     def _begin(self, plans: dict[str, Plan]) -> None:
         alike: dict[object, dict[str, Plan]] = {}
