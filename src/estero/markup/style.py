@@ -57,7 +57,7 @@ _DARK_THEMES: Final = (
 
 
 def shown(*parts: object) -> str:
-    """The parts as a notebook shows them: in the house's style, whatever is around them."""
+    """The parts with the style sheet that they need in any notebook."""
     return str(element("div", element("style", _sheet()), *parts, class_="estero"))
 
 

@@ -39,7 +39,7 @@ class Column:
         return "number" if self.is_number or _NUMBER.fullmatch(self.kind) else None
 
     def head(self, *, rows: int | None = None, columns: int | None = None, style: str | None = None) -> Html:
-        """The cell at the top, over so many rows and columns."""
+        """The cell of a heading, which spans this number of rows and columns."""
         name = self.name if self.label is None else element("span", self.name, class_=self.label)
         kind = element("small", self.kind) if self.kind else ""
         style = style or (self.style if columns is None else None)

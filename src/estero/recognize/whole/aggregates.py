@@ -270,7 +270,7 @@ class _OneByOne(_Inner):
 
 
 class _Sum:
-    """An exact sum of numbers of a type, each so many times."""
+    """An exact sum of numbers of one type, each multiplied by a count."""
 
     def __init__(self, kind: pa.DataType | None) -> None:
         self._kind = kind
