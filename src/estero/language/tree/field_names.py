@@ -1,7 +1,7 @@
 """Names of fields as rules in other languages write them, found among the columns of events.
 
-Such a name has dots, ``process.parent.name``. Events may have a column of that very name, a struct ``process``
-with a struct ``parent`` in it, or anything between the two.
+Such a name has dots, ``process.parent.name``. Events may have a column of that very name, a struct
+``process`` with a struct ``parent`` in it, or anything between the two.
 """
 
 from __future__ import annotations
