@@ -97,7 +97,7 @@ def test_conditions_hold_where_the_reference_says(
     columns["event"] = ColumnType(Kind.OPAQUE, fields=(("data", ColumnType(Kind.STRING)),))
     conditions = plain_conditions(asked, columns, schema)
     assert list(conditions) == asked
-    dispatcher = Dispatcher(conditions, TYPES)
+    dispatcher = Dispatcher(conditions, {name: 1 << place for place, name in enumerate(TYPES)})
     for batch in batches:
         arrays = [
             pa.array([row[name] for row in batch], ARROW[name]).cast(kind) for name, kind in kinds.items()
