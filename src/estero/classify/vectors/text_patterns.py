@@ -6,7 +6,7 @@ looked for together (known_patterns.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
@@ -57,11 +57,13 @@ class Pattern(TextCondition):
     ignoring_case: bool = False
 
     def of_texts(self, texts: pa.Array) -> Mask:
-        return np.array([text is not None and self.matches(text) for text in texts.to_pylist()], np.bool_)
+        test = self.test()
+        return np.array([text is not None and test(text) for text in texts.to_pylist()], np.bool_)
 
-    def matches(self, text: str) -> bool:
-        """Whether a string is LIKE the pattern."""
-        return like_test(self.pattern)(in_lower_case(text) if self.ignoring_case else text)
+    def test(self) -> Callable[[str], bool]:
+        """The test whether a string is LIKE the pattern."""
+        test = like_test(self.pattern)
+        return (lambda text: test(in_lower_case(text))) if self.ignoring_case else test
 
 
 @dataclass(frozen=True, slots=True)
