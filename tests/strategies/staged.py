@@ -89,13 +89,16 @@ class StagedStatement(Statement):
         stages = [stage.planned for stage in staged.stages]
         return cls(stand_in(stages, labels, _nanoseconds(staged.span)), staged)
 
+    def __str__(self) -> str:
+        return repr(self.staged)
+
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
         return []
 
     def _plan(self, layout: Layout) -> Plan:
         until = None if self.staged.until is None else self.staged.until.planned
         stages = [stage.planned for stage in self.staged.stages]
-        return plan_sequence(stages, layout, until=until, span_ns=_nanoseconds(self.staged.span))
+        return plan_sequence(stages, layout, until=until, span_ns=_nanoseconds(self.staged.span), text=str(self))
 
     def type_names(self) -> list[tuple[str, ...]]:
         return [("Event",)]
