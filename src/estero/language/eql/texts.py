@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_WORD: Final = re.compile(r"[@A-Za-z_][\w@-]*")
-_RESERVED: Final = frozenset(
-    "and any by false head in join like maxspan not null of or regex runs sample sequence tail true until where with".split()
+_WORD: Final = re.compile(r"[@A-Za-z_]\w*")
+RESERVED: Final = frozenset(
+    ("and", "any", "by", "false", "in", "join", "like", "not", "null", "of", "or", "regex")
+    + ("sample", "sequence", "true", "until", "where", "with")
 )
+"""The words that are no names unless they are in backquotes."""
 _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_UNITS: Final = {
+UNITS: Final = {
     "d": 86_400_000_000_000,
     "h": 3_600_000_000_000,
     "m": 60_000_000_000,
@@ -20,7 +22,6 @@ _UNITS: Final = {
     "nanos": 1,
 }
 """The nanoseconds of units of spans, longest first."""
-UNITS: Final = _UNITS
 
 
 def value_text(value: None | bool | int | float | str) -> str:
@@ -43,7 +44,7 @@ def field_text(parts: tuple[str, ...]) -> str:
 
 
 def _part_text(part: str) -> str:
-    plain = _WORD.fullmatch(part) and part not in _RESERVED
+    plain = _WORD.fullmatch(part) and part not in RESERVED
     return part if plain else "`" + part.replace("`", "``") + "`"
 
 
@@ -51,11 +52,11 @@ def category_text(category: str | None) -> str:
     """The category before ``where``."""
     if category is None:
         return "any"
-    plain = re.fullmatch(r"[A-Za-z_]\w*", category) and category not in _RESERVED
+    plain = re.fullmatch(r"[A-Za-z_]\w*", category) and category not in RESERVED
     return category if plain else string_text(category)
 
 
 def span_text(nanoseconds: int) -> str:
     """A span of time in the largest unit that it is a multiple of."""
-    unit = next(unit for unit, length in _UNITS.items() if nanoseconds % length == 0)
-    return f"{nanoseconds // _UNITS[unit]}{unit}"
+    unit = next(unit for unit, length in UNITS.items() if nanoseconds % length == 0)
+    return f"{nanoseconds // UNITS[unit]}{unit}"
