@@ -95,6 +95,14 @@ class ComplexEvent:
         return {label: tuple(positions_in(marked.values).to_pylist()) for label, marked in lists.items()}
 
     @property
+    def all_positions(self) -> tuple[int | None, ...]:
+        """The positions of the events, stage by stage; None for an event that is missing.
+
+        For a query in EQL; of others, the first position under each selected label.
+        """
+        return tuple(positions[0] if positions else None for positions in self.positions.values())
+
+    @property
     def measures(self) -> dict[str, Any]:
         """The values of the expressions that SELECT names, by name."""
         return {name: self._value(column) for name, column in self._layout.measures.items()}
