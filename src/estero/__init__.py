@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from estero.queries.rules.rule_set import RuleSet, rules
     from estero.queries.selected import select
     from estero.queries.sql import SqlResult, sql
-    from estero.queries.texts import check, conjunctive, query, restore
+    from estero.queries.texts import check, conjunctive, eql, query, restore
     from estero.recognize.continuous import ContinuousRecognizer
     from estero.studio.widget import explore
 
@@ -80,6 +80,7 @@ __all__ = [
     "count",
     "decreasing",
     "difference",
+    "eql",
     "equivalent",
     "event",
     "explore",
@@ -124,6 +125,7 @@ _HOMES = {
     "count": "estero.language.builder.functions",
     "decreasing": "estero.language.builder.functions",
     "difference": "estero.queries.equivalence",
+    "eql": "estero.queries.texts",
     "equivalent": "estero.queries.equivalence",
     "event": "estero.language.builder.queries",
     "explore": "estero.studio.widget",

@@ -63,6 +63,17 @@ def conjunctive(query: str | ConjunctiveTree) -> Query:
     return Query(conjunctive_statement(str(query)))
 
 
+@checked
+def eql(text: str) -> Query:
+    """The query of a text in EQL, Elastic's Event Query Language.
+
+    Raises `QueryError`, with the place in the text.
+    """
+    from estero.queries.eql_statement import eql_statement
+
+    return Query(eql_statement(text))
+
+
 @overload
 def restore(query: RuleSet, state: bytes, *, key: bytes | None = ...) -> RuleSetRecognizer: ...
 
