@@ -12,10 +12,12 @@ from estero.errors import QueryError
 from estero.language.check.kinds import kind_of
 from estero.language.tree.distances import DurationWindow
 from estero.language.tree.durations import TimeUnit
-from estero.language.tree.expressions import Attribute
-from estero.language.tree.pattern import All, As, Disjunction, EventType, Pattern
+from estero.language.tree.expressions import Attribute, EventFilter
+from estero.language.tree.paths import is_path
+from estero.language.tree.pattern import All, As, Disjunction, EventType, Filter, Pattern
 from estero.language.tree.query import QueryTree, SelectItem
 from estero.language.tree.schema import Kind, Schema, fit
+from estero.language.tree.selection import paths_read
 from estero.language.tree.words import named
 from estero.plan.draft import Draft
 from estero.plan.key_values import Values
@@ -176,6 +178,7 @@ def plan_sequence(
     """
     labels = tuple(names) or tuple(str(number) for number in range(1, len(stages) + 1))
     parts = [*stages, *([] if until is None else [until])]
+    layout = replace(layout, schema=layout.schema.reading(_paths(parts)))
     _check(parts, layout, span_ns, text)
     tree = stand_in(stages, labels, span_ns)
     draft = Draft(tree, layout, text)
@@ -219,6 +222,16 @@ def stand_in(stages: Sequence[Stage], labels: Sequence[str], span_ns: int | None
     window = None if span_ns is None else DurationWindow(((span_ns, TimeUnit.NANOSECONDS),))
     parts = tuple(As(_any_of(stage.predicate), label) for stage, label in zip(stages, labels, strict=True))
     return QueryTree(All(parts) if len(parts) > 1 else parts[0], tuple(map(SelectItem, labels)), window=window)
+
+
+def _paths(parts: Sequence[Stage]) -> list[str]:
+    """The fields and elements that conditions and keys read."""
+    paths = [field.attribute for part in parts for field in part.keys if field.attribute is not None]
+    for part in parts:
+        if part.predicate.condition is not None:
+            event = As(_any_of(part.predicate), "1")
+            paths += paths_read(QueryTree(Filter(event, EventFilter("1", part.predicate.condition))))
+    return [path for path in paths if is_path(path)]
 
 
 def _any_of(predicate: EventPredicate) -> Pattern:

@@ -17,6 +17,7 @@ from estero.language.tree.depth import depth_of
 from estero.language.tree.pattern import As, EventType, Filter, Pattern
 from estero.language.tree.query import QueryTree, SelectItem
 from estero.language.tree.schema import Kind, Schema
+from estero.plan.eql_stages import plan_stages, tree_of_stages
 from estero.plan.plan import Layout, Plan
 from estero.plan.rules import plan_of
 from estero.queries.statement import Statement, raise_first
@@ -40,7 +41,9 @@ class EqlStatement(Statement):
     def of(cls, text: str) -> EqlStatement:
         """The statement of a text; only its form is checked."""
         eql = parse_eql(text)
-        return cls(QueryTree(_stages(eql), select=_shown(eql)), eql)
+        if isinstance(eql.query, EventQuery):
+            return cls(QueryTree(As(EventType(EVENT), "1"), (SelectItem("1"),)), eql)
+        return cls(tree_of_stages(eql, EVENT), eql)
 
     def __str__(self) -> str:
         return str(self.eql)
@@ -79,7 +82,7 @@ class EqlStatement(Statement):
             only_type=EVENT,
         )
         if not isinstance(query, EventQuery):
-            raise QueryError("sequences and samples are not read yet", text=self.eql.text, span=query.span)
+            return plan_stages(self.eql, lowering, flat, EVENT)
         try:
             condition = lowering.where(query)
         except QueryError as error:
@@ -103,15 +106,6 @@ def _items(eql: EqlTree) -> Iterator[EventQuery | Item]:
     until = getattr(query, "until", None)
     if until is not None:
         yield until
-
-
-def _stages(eql: EqlTree) -> Pattern:
-    """A pattern with the labels of the query."""
-    return As(EventType(EVENT), "1")
-
-
-def _shown(eql: EqlTree) -> tuple[SelectItem, ...]:
-    return (SelectItem("1"),)
 
 
 def _kind_of(lowering: Lowering, attribute: e.Attribute) -> Kind:
