@@ -121,6 +121,12 @@ class SequencePlan(KeyedPlan):
         """The plan itself: every complex event starts with the first event that it marks."""
         return self
 
+    def showing_nothing(self) -> Self:
+        """The same evaluation where only counts are asked for: of the attributes, keys that are lists are read."""
+        plan = KeyedPlan.showing_nothing(self)
+        payload = tuple(dict.fromkeys([*plan.classification.payload, *_listed(self.columns)]))
+        return replace(plan, classification=replace(plan.classification, payload=payload))
+
     def refuse_levels(self) -> None:
         """Raises `QueryError`: partial matches are not told."""
         raise QueryError(
@@ -193,8 +199,7 @@ def plan_sequence(
     missing = [number for number, stage in enumerate(stages) if stage.missing]
     behind = {number: sum(place < number for place in there) for number in missing}
     classification = draft.classification(predicates, values=tuple(values.numbered))
-    listed = [part.listed for column in columns for part in column.parts if part.listed is not None]
-    payload = tuple(dict.fromkeys([*classification.payload, *listed]))
+    payload = tuple(dict.fromkeys([*classification.payload, *_listed(columns)]))
     return SequencePlan(
         tree=tree,
         text=text or str(tree),
@@ -269,8 +274,18 @@ def _kind_of_key(name: str, kind: Kind, schema: Schema) -> Kind:
 def key_columns(
     keys: Sequence[tuple[tuple[str, ...], tuple[KeyField, ...]]], values: Values, schema: Schema
 ) -> tuple[KeyColumn, ...]:
-    """The join keys of events of some types by some fields, each."""
-    plain = [[field for field in fields if _is_plain(field, schema)] for _, fields in keys]
+    """The join keys of events of some types by some fields, each.
+
+    Where one of the fields that are compared is a list, the values of all of them are as those of lists.
+    """
+    lists = [
+        any(field.attribute is not None and not _is_plain(field, schema) for field in place)
+        for place in zip(*(fields for _, fields in keys), strict=True)
+    ]
+    plain = [
+        [field for field, listed in zip(fields, lists, strict=True) if field.attribute is not None and not listed]
+        for _, fields in keys
+    ]
     forms = [
         JoinKey({name: tuple(Attribute(str(field.attribute)) for field in chosen) for name in types})
         for (types, _), chosen in zip(keys, plain, strict=True)
@@ -279,13 +294,18 @@ def key_columns(
     for (_, fields), column in zip(keys, values.columns(forms), strict=True):
         parts = iter(column.parts)
         whole = tuple(
-            replace(next(parts), null=field.optional)
-            if _is_plain(field, schema)
-            else KeyPart((), null=field.optional, listed=field.attribute)
-            for field in fields
+            KeyPart((), null=field.optional, listed=field.attribute)
+            if listed or field.attribute is None
+            else replace(next(parts), null=field.optional)
+            for field, listed in zip(fields, lists, strict=True)
         )
         columns.append(KeyColumn(whole, column.exact and all(part.values and not part.null for part in whole)))
     return tuple(columns)
+
+
+def _listed(columns: Sequence[KeyColumn]) -> list[str]:
+    """The attributes that are lists."""
+    return [part.listed for column in columns for part in column.parts if part.listed is not None]
 
 
 def _is_plain(field: KeyField, schema: Schema) -> bool:
