@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from unittest.mock import patch
 
 import pyarrow as pa
 from hypothesis import given, settings
@@ -10,8 +11,10 @@ from hypothesis import strategies as st
 
 import estero
 from estero.answers.complex_event import ComplexEvent
+from estero.engine.runs.sequences.stage_runs import StageRuns
 from estero.reference.event_sequences import Places, is_sample, sample_ends
 from laws.test_kernel_laws import interpreted
+from laws.test_thread_laws import divided
 from strategies.staged import COLUMNS, Row, Staged, rows, samples, staged, table_of
 
 MOST = settings.default.max_examples if settings.default else 10
@@ -95,6 +98,28 @@ def test_a_restart_at_every_cut_changes_nothing(asked: Staged, events: list[Row]
         assert recognizer.snapshot() == state, "a state is read and written without change"
     found += recognizer.close()
     agree(found, asked, events)
+
+
+@settings(max_examples=4 * MOST)
+@given(ASKED, rows(max_size=60), st.integers(1, 30))
+def test_pools_grow_and_are_compacted(asked: Staged, events: list[Row], size: int) -> None:
+    with patch.object(StageRuns, "capacity", 1):
+        agree(asked.query.run(table_of(events), time="t", time_unit="s"), asked, events)
+        recognizer = asked.query.recognizer(COLUMNS, time="t", time_unit="s")
+        found = [event for batch in pushed(events, [size]) for event in recognizer.push(batch)]
+        agree([*found, *recognizer.close()], asked, events)
+
+
+@settings(max_examples=2 * MOST)
+@given(ASKED, rows(), st.sampled_from([2, 3]), st.integers(1, 4), st.integers(1, 4))
+def test_threads_find_the_same(
+    asked: Staged, events: list[Row], threads: int, shortest: int, batch: int
+) -> None:
+    one = asked.query.run(table_of(events), time="t", time_unit="s", threads=1).to_arrow()
+    with divided(shortest, batch):
+        several = asked.query.run(table_of(events), time="t", time_unit="s", threads=threads)
+        assert several.to_arrow() == one
+        assert several.count() == one.num_rows
 
 
 @settings(max_examples=MOST)

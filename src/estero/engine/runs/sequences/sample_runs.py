@@ -17,7 +17,7 @@ from estero.engine.runs.sequences.run_samples import (
     SampleTables,
     advance_samples,
 )
-from estero.engine.runs.sequences.stage_runs import CAPACITY, StageRuns, with_room
+from estero.engine.runs.sequences.stage_runs import StageRuns, with_room
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_pcea import index_of, index_rows
 from estero.engine.snapshots.sound import check_index
@@ -40,7 +40,7 @@ class SampleRuns(StageRuns):
             raise ValueError(f"a sample has at most {MOST_CONDITIONS} conditions, not {bits.size}")
         super().__init__([bits], [keys], None)
         self.tables = SampleTables(bits, keys, np.empty_like(bits), np.empty_like(bits))
-        self.matchings: Matchings = new(Matchings, CAPACITY, conditions=bits.size)
+        self.matchings: Matchings = new(Matchings, self.capacity, conditions=bits.size)
 
     def advance(self, reported: Reported, last: int) -> int:
         """See `Runs`."""
@@ -56,7 +56,7 @@ class SampleRuns(StageRuns):
     def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
         """See `Runs`: nodes are needed until they are read."""
         needed = taken_needs(self._cursor)
-        self.index = with_room(self.index, needed["entries"], 0)
+        self.index = with_room(self.index, needed["entries"], 0, self.capacity)
         if self.matchings.size[0] + needed["matchings"] > self.matchings.matched.size:
             self.matchings = grown(
                 self.matchings, rows=2 * (int(self.matchings.size[0]) + needed["matchings"])
@@ -105,6 +105,6 @@ class SampleRuns(StageRuns):
 
     def resume(self, snapshot: Snapshot) -> None:
         """See `Runs`."""
-        self.matchings = read(Matchings, "matchings", snapshot.arrays, CAPACITY)
-        self.index = index_of(snapshot.arrays["index"], CAPACITY)
+        self.matchings = read(Matchings, "matchings", snapshot.arrays, self.capacity)
+        self.index = index_of(snapshot.arrays["index"], self.capacity)
         reset(self._cursor)

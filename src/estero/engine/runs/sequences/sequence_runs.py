@@ -18,7 +18,7 @@ from estero.engine.runs.sequences.run_sequences import (
     advance_sequences,
     relist,
 )
-from estero.engine.runs.sequences.stage_runs import CAPACITY, StageRuns, with_room
+from estero.engine.runs.sequences.stage_runs import StageRuns, with_room
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_pcea import index_of, index_rows, waits
 from estero.engine.snapshots.sound import check_arena, check_index
@@ -30,8 +30,6 @@ from estero.engine.walk.roots import Roots
 
 _HALF = np.int64(32)
 _LOWER = np.uint64((1 << 32) - 1)
-_FEW = 1 << 8
-
 
 class SequenceRuns(StageRuns):
     """See `recognizer.Runs`. Raises ValueError where what is missing at an end has no window."""
@@ -47,8 +45,8 @@ class SequenceRuns(StageRuns):
         self.tables = tables
         self.decides_later = bool(tables.trailing_bit.size)
         marking = tables.leading_bit.size or self.decides_later
-        self.marks: HashIndex = new_index(CAPACITY if marking else _FEW)
-        self.pending: Pending = new(Pending, CAPACITY if self.decides_later else _FEW)
+        self.marks: HashIndex = new_index(self.capacity if marking else 1)
+        self.pending: Pending = new(Pending, self.capacity if self.decides_later else 1)
 
     def advance(self, reported: Reported, last: int) -> int:
         """See `Runs`."""
@@ -87,8 +85,8 @@ class SequenceRuns(StageRuns):
         """See `Runs`."""
         needed = taken_needs(self._cursor)
         oldest = int(self._events.oldest[self._cursor.at])
-        self.index = with_room(self.index, needed["entries"], oldest)
-        self.marks = with_room(self.marks, needed["marks"], oldest)
+        self.index = with_room(self.index, needed["entries"], oldest, self.capacity)
+        self.marks = with_room(self.marks, needed["marks"], oldest, self.capacity)
         if self.pending.size[0] + needed["pending"] > self.pending.root.size:
             self._grow_pending(needed["pending"])
         if self.arena.size[0] + needed["nodes"] > self.arena.kind.size:
@@ -115,7 +113,7 @@ class SequenceRuns(StageRuns):
         self.marks.entries[of_lists, START] = NONE
         waiting = int(self.pending.size[0])
         if 2 * (self.marks.used[0] + waiting) > self.marks.words.shape[0]:
-            self.marks = rebuilt(self.marks, 0, max(waiting, CAPACITY))
+            self.marks = rebuilt(self.marks, 0, max(waiting, self.capacity))
         relist(self.arena, self.marks, self.pending)
 
     def _compact(self, oldest: int) -> None:
@@ -187,11 +185,11 @@ class SequenceRuns(StageRuns):
     def resume(self, snapshot: Snapshot) -> None:
         """See `Runs`."""
         arrays = snapshot.arrays
-        self.arena = read(Arena, "arena", arrays, CAPACITY)
-        self.index = index_of(arrays["index"], CAPACITY)
-        self.marks = index_of(arrays["marks"], CAPACITY)
+        self.arena = read(Arena, "arena", arrays, self.capacity)
+        self.index = index_of(arrays["index"], self.capacity)
+        self.marks = index_of(arrays["marks"], self.capacity)
         reset(self._cursor)
         self.counter.forget()
         if self.decides_later:
-            self.pending = read(Pending, "pending", arrays, CAPACITY)
+            self.pending = read(Pending, "pending", arrays, self.capacity)
             self._relist()

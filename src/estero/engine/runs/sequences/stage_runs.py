@@ -19,8 +19,6 @@ from estero.engine.store.schema import new
 from estero.engine.walk.paths import PathCounter
 from estero.engine.walk.roots import Roots
 
-CAPACITY = 1 << 12
-
 _NO_EVENTS = SequenceEvents(
     np.empty((0, 0), np.uint64),
     np.empty((0, 2), np.int64),
@@ -39,6 +37,7 @@ class StageRuns(ABC):
     cursor_kind: ClassVar[Any]
     """The class of the kernel's cursors."""
 
+    capacity = 1 << 12
     consume = CONSUME_NONE
     forgotten = 0
     in_order = True
@@ -49,9 +48,9 @@ class StageRuns(ABC):
     def __init__(
         self, bits: Sequence[NDArray[np.int64]], keys: Sequence[NDArray[np.int64]], window: int | None
     ) -> None:
-        self.window, self.capacity = window, CAPACITY
-        self.arena: Arena = new(Arena, CAPACITY)
-        self.index: HashIndex = new_index(CAPACITY)
+        self.window = window
+        self.arena: Arena = new(Arena, self.capacity)
+        self.index: HashIndex = new_index(self.capacity)
         self.counter: PathCounter = PathCounter()
         self._events = _NO_EVENTS
         self._cursor = self.cursor_kind()
@@ -132,8 +131,8 @@ class StageRuns(ABC):
         return self.arena
 
 
-def with_room(index: HashIndex, entries: int, oldest: int) -> HashIndex:
+def with_room(index: HashIndex, entries: int, oldest: int, capacity: int) -> HashIndex:
     """The index with places for so many entries more."""
     if 2 * (index.used[0] + entries) <= index.words.shape[0]:
         return index
-    return rebuilt(index, oldest, max(entries, CAPACITY))
+    return rebuilt(index, oldest, max(entries, capacity))
