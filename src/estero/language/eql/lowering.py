@@ -170,7 +170,7 @@ class Lowering:
             for attribute, _ in names:
                 del self._elements[attribute.name]
         for attribute, name in reversed(names):
-            test = e.AnyElement(attribute, name, test, span=span)
+            test = e.SomeElement(attribute, name, test, span=span)
         return test
 
     def _lists_in(self, node: q.EqlNode) -> list[e.Attribute]:

@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from estero.language.tree.expressions import Aggregate, Arithmetic, Attribute, Call, Node, substituted
+from estero.language.tree.expressions import (
+    Aggregate,
+    Arithmetic,
+    Attribute,
+    Call,
+    Node,
+    SomeElement,
+    substituted,
+)
 from estero.language.tree.nodes import SyntaxNode, walked
 from estero.language.tree.paths import element_of, is_path
 from estero.language.tree.pattern import (
@@ -149,6 +157,8 @@ def _names_in(node: SyntaxNode) -> tuple[str, ...]:
             return names or ()
         case Call("contains", (Attribute(name), *_)):
             return (element_of(name, 1),)  # its kind is that of all elements
+        case SomeElement(Attribute(name)):
+            return (element_of(name, 1),)
         case _:
             return ()
 
