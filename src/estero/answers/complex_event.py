@@ -96,11 +96,14 @@ class ComplexEvent:
 
     @property
     def all_positions(self) -> tuple[int | None, ...]:
-        """The positions of the events, stage by stage; None for an event that is missing.
+        """The positions of all its events under the selected labels, in order.
 
-        For a query in EQL; of others, the first position under each selected label.
+        In a sequence by stages they are those of the stages, None where an event must be missing.
         """
-        return tuple(positions[0] if positions else None for positions in self.positions.values())
+        if not self._layout.stages:
+            return tuple(sorted({place for places in self.positions.values() for place in places}))
+        marked = (self._batch.column(column)[self._row].values for column in self._layout.stages)
+        return tuple(positions_in(events)[0].as_py() if len(events) else None for events in marked)
 
     @property
     def measures(self) -> dict[str, Any]:

@@ -81,11 +81,18 @@ def _part(
 ) -> tuple[Bits, Bits, Known]:
     """Both halves of the key of a value, and a mask of the known values."""
     if part not in parts:
-        low, high, known = _value(part.values[0], classified)
-        for numbers in part.values[1:]:
+        nothing = np.zeros(classified.num_rows, np.uint64)
+        low, high, known = nothing, nothing, nothing != 0
+        for number, numbers in enumerate(part.values):
             other_low, other_high, other_known = _value(numbers, classified)
+            if number == 0:
+                low, high, known = other_low, other_high, other_known
+                continue
             low, high = np.where(known, low, other_low), np.where(known, high, other_high)
             known = known | other_known
+        if part.null:
+            low, high = np.where(known, low, _NULLS[0][0]), np.where(known, high, _NULLS[0][1])
+            known = np.ones_like(known)
         parts[part] = low, high, known
     return parts[part]
 

@@ -44,10 +44,14 @@ FIXED: Final = ("start", "end", START_TIME, END_TIME, DECIDED_TIME, "suppressed"
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One label of the answer and the attributes that its events show, in the order they show them."""
+    """One label of the answer and the attributes that its events show, in the order they show them.
+
+    A label that is a `stage` has one event, or none where that must be missing.
+    """
 
     label: str
     attributes: tuple[str, ...]
+    stage: bool = False
 
 
 @dataclass(frozen=True, slots=True)
