@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
+from estero.automata.cea import EventPredicate
 from estero.errors import QueryError
 from estero.language.check.kinds import KindChecker
 from estero.language.check.problems import Problems
 from estero.language.eql.lowering import Lowering
 from estero.language.eql.parser import parse_eql
-from estero.language.eql.tree import EqlTree, EventQuery, Item, Pipe
+from estero.language.eql.tree import EqlTree, EventQuery, Field, Item, Pipe, Sample
+from estero.language.eql.tree import Sequence as EventSequence
 from estero.language.tree import expressions as e
 from estero.language.tree.depth import depth_of
 from estero.language.tree.pattern import As, EventType, Filter, Pattern
 from estero.language.tree.query import QueryTree, SelectItem
 from estero.language.tree.schema import Kind, Schema
+from estero.language.tree.selection import paths_in
 from estero.plan.plan import Layout, Plan
 from estero.plan.rules import plan_of
+from estero.plan.sequences import KeyField, Stage, plan_sequence, stand_in
 from estero.queries.statement import Statement, raise_first
 
 EVENT = "Event"
@@ -40,7 +44,7 @@ class EqlStatement(Statement):
     def of(cls, text: str) -> EqlStatement:
         """The statement of a text; only its form is checked."""
         eql = parse_eql(text)
-        return cls(QueryTree(_stages(eql), select=_shown(eql)), eql)
+        return cls(_clauses(eql), eql)
 
     def __str__(self) -> str:
         return str(self.eql)
@@ -70,25 +74,30 @@ class EqlStatement(Statement):
         return errors or problems.in_order()
 
     def _plan(self, layout: Layout) -> Plan:
-        query = self.eql.query
-        lowering = Lowering(_with_type(layout.schema, layout.type_column), layout.type_column)
-        flat = replace(
-            layout,
-            schema=_of_one_type(_with_type(layout.schema, layout.type_column)),
-            type_column=None,
-            only_type=EVENT,
-        )
-        if not isinstance(query, EventQuery):
-            raise QueryError("sequences and samples are not read yet", text=self.eql.text, span=query.span)
+        schema = _with_type(layout.schema, layout.type_column)
+        lowering = Lowering(schema, layout.type_column)
+        flat = replace(layout, schema=_of_one_type(schema), type_column=None, only_type=EVENT)
         try:
-            condition = lowering.where(query)
+            return self._planned(lowering, flat)
         except QueryError as error:
-            error.text = self.eql.text
+            error.text = error.text or self.eql.text
             raise
+
+    def _planned(self, lowering: Lowering, layout: Layout) -> Plan:
+        query = self.eql.query
+        if isinstance(query, Sample):
+            raise QueryError("samples are not read yet", text=self.eql.text, span=query.span)
+        if isinstance(query, EventSequence):
+            stages = [_stage(lowering, query.keys, item) for item in query.items for _ in range(item.runs)]
+            until = None if query.until is None else _stage(lowering, query.keys, query.until)
+            read = layout.schema.reading(_paths_in(stages if until is None else [*stages, until]))
+            layout = replace(layout, schema=read)
+            return plan_sequence(stages, layout, until=until, span_ns=query.maxspan_ns, text=str(self))
+        condition = lowering.where(query)
         pattern: Pattern = As(EventType(EVENT), "1")
         if condition is not None:
             pattern = Filter(pattern, e.EventFilter("1", condition))
-        return plan_of(replace(self.tree, pattern=pattern), flat, text=str(self))
+        return plan_of(replace(self.tree, pattern=pattern), layout, text=str(self))
 
     def type_names(self) -> Sequence[tuple[str, ...]]:
         return ()
@@ -105,13 +114,30 @@ def _items(eql: EqlTree) -> Iterator[EventQuery | Item]:
         yield until
 
 
-def _stages(eql: EqlTree) -> Pattern:
-    """A pattern with the labels of the query."""
-    return As(EventType(EVENT), "1")
+def _clauses(eql: EqlTree) -> QueryTree:
+    """The tree with the labels of the query."""
+    query = eql.query
+    if isinstance(query, EventQuery):
+        return QueryTree(As(EventType(EVENT), "1"), (SelectItem("1"),))
+    stages = [Stage(EventPredicate((EVENT,))) for item in query.items for _ in range(item.runs)]
+    span = query.maxspan_ns if isinstance(query, EventSequence) else None
+    return stand_in(stages, [str(number) for number in range(1, len(stages) + 1)], span)
 
 
-def _shown(eql: EqlTree) -> tuple[SelectItem, ...]:
-    return (SelectItem("1"),)
+def _stage(lowering: Lowering, shared: Sequence[Field], item: Item) -> Stage:
+    keys = (_key(lowering, field) for field in (*shared, *item.keys))
+    return Stage(EventPredicate((EVENT,), lowering.where(item)), tuple(keys), item.missing)
+
+
+def _key(lowering: Lowering, field: Field) -> KeyField:
+    attribute = lowering.key(field)
+    return KeyField(None if attribute is None else attribute.name, field.optional)
+
+
+def _paths_in(stages: Iterable[Stage]) -> tuple[str, ...]:
+    """The fields and elements that stages read."""
+    keys = [e.Attribute(field.attribute) for stage in stages for field in stage.keys if field.attribute]
+    return paths_in([*keys, *(stage.predicate.condition for stage in stages if stage.predicate.condition)])
 
 
 def _kind_of(lowering: Lowering, attribute: e.Attribute) -> Kind:

@@ -147,7 +147,11 @@ def shown_labels(tree: QueryTree, schema: Schema) -> tuple[Shown, ...]:
 
 def paths_read(tree: QueryTree) -> tuple[str, ...]:
     """The distinct fields and elements in a query."""
-    parts: tuple[SyntaxNode, ...] = (tree.pattern, *(tree.select or ()), *tree.partition_by)
+    return paths_in((tree.pattern, *(tree.select or ()), *tree.partition_by))
+
+
+def paths_in(parts: Iterable[SyntaxNode]) -> tuple[str, ...]:
+    """The distinct fields and elements in parts of queries."""
     nodes = (node for part in parts for node in walked(part, SyntaxNode.below))
     return _once(name for node in nodes for name in _names_in(node) if is_path(name))
 
