@@ -21,7 +21,7 @@ from estero.reference import event_sequences as reference
 
 LETTERS = "ABCD"
 FIELDS = ("k", "m")
-LISTS: tuple[str, ...] = ()
+LISTS = ("l",)
 COLUMNS = pa.schema(
     [("t", pa.int64()), ("c", pa.string()), ("k", pa.string()), ("m", pa.string()), ("l", pa.list_(pa.string()))]
 )

@@ -12,10 +12,12 @@ from estero.errors import QueryError
 from estero.language.check.kinds import kind_of
 from estero.language.tree.distances import DurationWindow
 from estero.language.tree.durations import TimeUnit
-from estero.language.tree.expressions import Attribute
-from estero.language.tree.pattern import All, As, Disjunction, EventType, Pattern
+from estero.language.tree.expressions import Attribute, EventFilter
+from estero.language.tree.paths import is_path
+from estero.language.tree.pattern import All, As, Disjunction, EventType, Filter, Pattern
 from estero.language.tree.query import QueryTree, SelectItem
 from estero.language.tree.schema import Kind, Schema, fit
+from estero.language.tree.selection import paths_read
 from estero.language.tree.words import named
 from estero.plan.draft import Draft
 from estero.plan.key_values import Values
@@ -119,6 +121,12 @@ class SequencePlan(KeyedPlan):
         """The plan itself: every complex event starts with the first event that it marks."""
         return self
 
+    def showing_nothing(self) -> Self:
+        """The same evaluation where only counts are asked for: of the attributes, keys that are lists are read."""
+        plan = KeyedPlan.showing_nothing(self)
+        payload = tuple(dict.fromkeys([*plan.classification.payload, *_listed(self.columns)]))
+        return replace(plan, classification=replace(plan.classification, payload=payload))
+
     def refuse_levels(self) -> None:
         """Raises `QueryError`: partial matches are not told."""
         raise QueryError(
@@ -176,6 +184,7 @@ def plan_sequence(
     """
     labels = tuple(names) or tuple(str(number) for number in range(1, len(stages) + 1))
     parts = [*stages, *([] if until is None else [until])]
+    layout = replace(layout, schema=layout.schema.reading(_paths(parts)))
     _check(parts, layout, span_ns, text)
     tree = stand_in(stages, labels, span_ns)
     draft = Draft(tree, layout, text)
@@ -190,8 +199,7 @@ def plan_sequence(
     missing = [number for number, stage in enumerate(stages) if stage.missing]
     behind = {number: sum(place < number for place in there) for number in missing}
     classification = draft.classification(predicates, values=tuple(values.numbered))
-    listed = [part.listed for column in columns for part in column.parts if part.listed is not None]
-    payload = tuple(dict.fromkeys([*classification.payload, *listed]))
+    payload = tuple(dict.fromkeys([*classification.payload, *_listed(columns)]))
     return SequencePlan(
         tree=tree,
         text=text or str(tree),
@@ -219,6 +227,16 @@ def stand_in(stages: Sequence[Stage], labels: Sequence[str], span_ns: int | None
     window = None if span_ns is None else DurationWindow(((span_ns, TimeUnit.NANOSECONDS),))
     parts = tuple(As(_any_of(stage.predicate), label) for stage, label in zip(stages, labels, strict=True))
     return QueryTree(All(parts) if len(parts) > 1 else parts[0], tuple(map(SelectItem, labels)), window=window)
+
+
+def _paths(parts: Sequence[Stage]) -> list[str]:
+    """The fields and elements that conditions and keys read."""
+    paths = [field.attribute for part in parts for field in part.keys if field.attribute is not None]
+    for part in parts:
+        if part.predicate.condition is not None:
+            event = As(_any_of(part.predicate), "1")
+            paths += paths_read(QueryTree(Filter(event, EventFilter("1", part.predicate.condition))))
+    return [path for path in paths if is_path(path)]
 
 
 def _any_of(predicate: EventPredicate) -> Pattern:
@@ -256,8 +274,18 @@ def _kind_of_key(name: str, kind: Kind, schema: Schema) -> Kind:
 def key_columns(
     keys: Sequence[tuple[tuple[str, ...], tuple[KeyField, ...]]], values: Values, schema: Schema
 ) -> tuple[KeyColumn, ...]:
-    """The join keys of events of some types by some fields, each."""
-    plain = [[field for field in fields if _is_plain(field, schema)] for _, fields in keys]
+    """The join keys of events of some types by some fields, each.
+
+    Where one of the fields that are compared is a list, the values of all of them are as those of lists.
+    """
+    lists = [
+        any(field.attribute is not None and not _is_plain(field, schema) for field in place)
+        for place in zip(*(fields for _, fields in keys), strict=True)
+    ]
+    plain = [
+        [field for field, listed in zip(fields, lists, strict=True) if field.attribute is not None and not listed]
+        for _, fields in keys
+    ]
     forms = [
         JoinKey({name: tuple(Attribute(str(field.attribute)) for field in chosen) for name in types})
         for (types, _), chosen in zip(keys, plain, strict=True)
@@ -266,13 +294,18 @@ def key_columns(
     for (_, fields), column in zip(keys, values.columns(forms), strict=True):
         parts = iter(column.parts)
         whole = tuple(
-            replace(next(parts), null=field.optional)
-            if _is_plain(field, schema)
-            else KeyPart((), null=field.optional, listed=field.attribute)
-            for field in fields
+            KeyPart((), null=field.optional, listed=field.attribute)
+            if listed or field.attribute is None
+            else replace(next(parts), null=field.optional)
+            for field, listed in zip(fields, lists, strict=True)
         )
         columns.append(KeyColumn(whole, column.exact and all(part.values and not part.null for part in whole)))
     return tuple(columns)
+
+
+def _listed(columns: Sequence[KeyColumn]) -> list[str]:
+    """The attributes that are lists."""
+    return [part.listed for column in columns for part in column.parts if part.listed is not None]
 
 
 def _is_plain(field: KeyField, schema: Schema) -> bool:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
-from estero.automata.cea import EventPredicate
 from estero.errors import QueryError
 from estero.language.check.kinds import KindChecker
 from estero.language.check.problems import Problems
 from estero.language.eql.lowering import Lowering
 from estero.language.eql.parser import parse_eql
-from estero.language.eql.tree import EqlTree, EventQuery, Field, Item, Pipe, Sample
-from estero.language.eql.tree import Sequence as EventSequence
+from estero.language.eql.tree import EqlTree, EventQuery, Item, Pipe
 from estero.language.tree import expressions as e
 from estero.language.tree.depth import depth_of
 from estero.language.tree.pattern import As, EventType, Filter, Pattern
 from estero.language.tree.query import QueryTree, SelectItem
 from estero.language.tree.schema import Kind, Schema
-from estero.language.tree.selection import paths_in
+from estero.plan.eql_stages import plan_stages, tree_of_stages
 from estero.plan.plan import Layout, Plan
 from estero.plan.rules import plan_of
-from estero.plan.sequences import KeyField, Stage, plan_sequence, stand_in
 from estero.queries.statement import Statement, raise_first
 
 EVENT = "Event"
@@ -44,7 +41,9 @@ class EqlStatement(Statement):
     def of(cls, text: str) -> EqlStatement:
         """The statement of a text; only its form is checked."""
         eql = parse_eql(text)
-        return cls(_clauses(eql), eql)
+        if isinstance(eql.query, EventQuery):
+            return cls(QueryTree(As(EventType(EVENT), "1"), (SelectItem("1"),)), eql)
+        return cls(tree_of_stages(eql, EVENT), eql)
 
     def __str__(self) -> str:
         return str(self.eql)
@@ -85,14 +84,8 @@ class EqlStatement(Statement):
 
     def _planned(self, lowering: Lowering, layout: Layout) -> Plan:
         query = self.eql.query
-        if isinstance(query, Sample):
-            raise QueryError("samples are not read yet", text=self.eql.text, span=query.span)
-        if isinstance(query, EventSequence):
-            stages = [_stage(lowering, query.keys, item) for item in query.items for _ in range(item.runs)]
-            until = None if query.until is None else _stage(lowering, query.keys, query.until)
-            read = layout.schema.reading(_paths_in(stages if until is None else [*stages, until]))
-            layout = replace(layout, schema=read)
-            return plan_sequence(stages, layout, until=until, span_ns=query.maxspan_ns, text=str(self))
+        if not isinstance(query, EventQuery):
+            return plan_stages(self.eql, lowering, layout, EVENT)
         condition = lowering.where(query)
         pattern: Pattern = As(EventType(EVENT), "1")
         if condition is not None:
@@ -112,32 +105,6 @@ def _items(eql: EqlTree) -> Iterator[EventQuery | Item]:
     until = getattr(query, "until", None)
     if until is not None:
         yield until
-
-
-def _clauses(eql: EqlTree) -> QueryTree:
-    """The tree with the labels of the query."""
-    query = eql.query
-    if isinstance(query, EventQuery):
-        return QueryTree(As(EventType(EVENT), "1"), (SelectItem("1"),))
-    stages = [Stage(EventPredicate((EVENT,))) for item in query.items for _ in range(item.runs)]
-    span = query.maxspan_ns if isinstance(query, EventSequence) else None
-    return stand_in(stages, [str(number) for number in range(1, len(stages) + 1)], span)
-
-
-def _stage(lowering: Lowering, shared: Sequence[Field], item: Item) -> Stage:
-    keys = (_key(lowering, field) for field in (*shared, *item.keys))
-    return Stage(EventPredicate((EVENT,), lowering.where(item)), tuple(keys), item.missing)
-
-
-def _key(lowering: Lowering, field: Field) -> KeyField:
-    attribute = lowering.key(field)
-    return KeyField(None if attribute is None else attribute.name, field.optional)
-
-
-def _paths_in(stages: Iterable[Stage]) -> tuple[str, ...]:
-    """The fields and elements that stages read."""
-    keys = [e.Attribute(field.attribute) for stage in stages for field in stage.keys if field.attribute]
-    return paths_in([*keys, *(stage.predicate.condition for stage in stages if stage.predicate.condition)])
 
 
 def _kind_of(lowering: Lowering, attribute: e.Attribute) -> Kind:
