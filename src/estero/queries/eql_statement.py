@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 from estero.errors import QueryError
 from estero.language.check.kinds import KindChecker
 from estero.language.check.problems import Problems
 from estero.language.eql.lowering import Lowering
 from estero.language.eql.parser import parse_eql
-from estero.language.eql.tree import EqlTree, EventQuery, Item, Pipe
+from estero.language.eql.tree import EqlTree, EventQuery, Item
 from estero.language.tree import expressions as e
 from estero.language.tree.depth import depth_of
 from estero.language.tree.pattern import As, EventType, Filter, Pattern
@@ -21,6 +22,9 @@ from estero.plan.eql_stages import plan_stages, tree_of_stages
 from estero.plan.plan import Layout, Plan
 from estero.plan.rules import plan_of
 from estero.queries.statement import Statement, raise_first
+
+if TYPE_CHECKING:
+    from estero.answers.answer import Answer
 
 EVENT = "Event"
 """The type of all events: what their category is, is a condition."""
@@ -48,10 +52,27 @@ class EqlStatement(Statement):
     def __str__(self) -> str:
         return str(self.eql)
 
-    @property
-    def pipes(self) -> tuple[Pipe, ...]:
-        """What is taken of the answer."""
-        return self.eql.pipes
+    def taken(self, answer: Answer) -> Answer:
+        """What the pipes take of an answer, one after the other; ``tail`` counts it at once."""
+        for pipe in self.eql.pipes:
+            if pipe.name == "head":
+                answer = answer.limit(pipe.count)
+            else:
+                total = answer.count()
+                answer = answer[max(0, total - pipe.count) :]
+        return answer
+
+    def refuse_pipes(self) -> None:
+        """Raises `QueryError` for a pipe, which is a part of the whole answer."""
+        for pipe in self.eql.pipes[:1]:
+            raise QueryError(
+                f"{pipe.name} takes the {'first' if pipe.name == 'head' else 'last'} of a whole answer, and here is none",
+                text=self.eql.text,
+                span=pipe.span,
+                found=str(pipe),
+                expected="a query without pipes",
+                hint="run(…) in this process has pipes; elsewhere take a part of what comes out",
+            )
 
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
         if schema is None:
@@ -73,25 +94,24 @@ class EqlStatement(Statement):
         return errors or problems.in_order()
 
     def _plan(self, layout: Layout) -> Plan:
-        query = self.eql.query
-        lowering = Lowering(_with_type(layout.schema, layout.type_column), layout.type_column)
-        flat = replace(
-            layout,
-            schema=_of_one_type(_with_type(layout.schema, layout.type_column)),
-            type_column=None,
-            only_type=EVENT,
-        )
-        if not isinstance(query, EventQuery):
-            return plan_stages(self.eql, lowering, flat, EVENT)
+        schema = _with_type(layout.schema, layout.type_column)
+        lowering = Lowering(schema, layout.type_column)
+        flat = replace(layout, schema=_of_one_type(schema), type_column=None, only_type=EVENT)
         try:
-            condition = lowering.where(query)
+            return self._planned(lowering, flat)
         except QueryError as error:
-            error.text = self.eql.text
+            error.text = error.text or self.eql.text
             raise
+
+    def _planned(self, lowering: Lowering, layout: Layout) -> Plan:
+        query = self.eql.query
+        if not isinstance(query, EventQuery):
+            return plan_stages(self.eql, lowering, layout, EVENT)
+        condition = lowering.where(query)
         pattern: Pattern = As(EventType(EVENT), "1")
         if condition is not None:
             pattern = Filter(pattern, e.EventFilter("1", condition))
-        return plan_of(replace(self.tree, pattern=pattern), flat, text=str(self))
+        return plan_of(replace(self.tree, pattern=pattern), layout, text=str(self))
 
     def type_names(self) -> Sequence[tuple[str, ...]]:
         return ()

@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from estero.errors import QueryError
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import Schema
 from estero.plan.plan import Layout, Plan
 from estero.queries.parameters import bound
+
+if TYPE_CHECKING:
+    from estero.answers.answer import Answer
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,13 @@ class Statement(ABC):
     @abstractmethod
     def _plan(self, layout: Layout) -> Plan:
         """The plan of the query without `distinct`."""
+
+    def taken(self, answer: Answer) -> Answer:
+        """What the query takes of the complex events that its plan finds: all of them, without pipes."""
+        return answer
+
+    def refuse_pipes(self) -> None:
+        """Raises `QueryError` where the query takes a part of its answer, and nobody is there to do so."""
 
     def warn_if_never(self) -> None:
         """Warns if the query is known to match nothing, whatever the stream."""

@@ -172,6 +172,8 @@ def _truth(node: e.Node, lookup: Lookup) -> bool | None:
             return _text_test(evaluate(operand, lookup), re.compile(for_python(regex)).search)
         case e.IsNull(operand):
             return evaluate(operand, lookup) is None
+        case e.SomeElement(operand, name, condition):
+            return _some(_any(lookup(operand)), name, condition, lookup)
         case e.And(parts):
             return all_true([as_truth(evaluate(part, lookup)) for part in parts])
         case e.Or(parts):
@@ -180,6 +182,25 @@ def _truth(node: e.Node, lookup: Lookup) -> bool | None:
             return not_true(as_truth(evaluate(part, lookup)))
         case _:
             raise QueryError(f"{type(node).__name__} has no value", span=node.span)
+
+
+def _some(whole: Any, name: str, condition: e.Node, lookup: Lookup) -> bool | None:
+    """Whether an element of a list, which a name stands for, satisfies a condition; unknown without a list."""
+    if not isinstance(whole, list | tuple):
+        return None
+    tested = (of_element(condition, name, e.Literal(item)) for item in whole)
+    return any([as_truth(evaluate(one, lookup)) is True for one in tested])
+
+
+def of_element(condition: e.Node, name: str, element: e.Node) -> e.Node:
+    """The condition on an element that `name` stands for; inner lists may use the name again."""
+
+    def change(part: e.Node) -> e.Node | None:
+        if isinstance(part, e.SomeElement) and part.element == name:
+            return part
+        return element if part == e.Element(name) else None
+
+    return e.substituted(condition, change)
 
 
 # ------------------------------------------------------------------------------- three-valued logic

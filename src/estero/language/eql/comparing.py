@@ -13,6 +13,7 @@ from estero.language.eql import tree as q
 from estero.language.eql.lucene import as_regex
 from estero.language.eql.typed import Typed, never, unknown
 from estero.language.tree import expressions as e
+from estero.language.tree.durations import Duration
 from estero.language.tree.literals import in_lower_case, timestamp_value
 from estero.language.tree.schema import NUMBERS, Kind
 
@@ -106,8 +107,7 @@ class Comparing:
         said = constant.constant
         match value.kind:
             case Kind.TIMESTAMP if isinstance(said, str | int) and not isinstance(said, bool):
-                instant = _instant(said, constant.span)
-                return e.Comparison(operator, value.node, e.Literal(instant, span=constant.span), span=span)
+                return _beside_instant(operator, value.node, said, constant.span, span)
             case _ if operator != "=":
                 return None
             case Kind.STRING:
@@ -240,6 +240,24 @@ def _number_written(text: str, kind: Kind) -> int | float | None:
         return None
     same = str(number) == text or (kind is Kind.FLOAT and str(number) == f"{text}.0")
     return number if same and abs(number) < 2**63 else None
+
+
+_FINER: Final = re.compile(r"(\.\d{6})(\d{1,3})(?!\d)")
+"""The digits of nanoseconds in a time."""
+
+
+def _beside_instant(
+    operator: e.ComparisonOperator, value: e.Node, said: str | int, place: Span, span: Span
+) -> e.Node:
+    """A comparison with an instant; one between two microseconds is some nanoseconds behind the first."""
+    finer = _FINER.search(said) if isinstance(said, str) else None
+    instant = _instant(_FINER.sub(r"\1", said) if isinstance(said, str) else said, place)
+    literal = e.Literal(instant, span=place)
+    nanoseconds = int(finer[2].ljust(3, "0")) if finer else 0
+    if nanoseconds == 0:
+        return e.Comparison(operator, value, literal, span=span)
+    behind = e.Arithmetic("-", value, literal, span=span)
+    return e.Comparison(operator, behind, e.Literal(Duration(nanoseconds), span=place), span=span)
 
 
 def _instant(said: str | int, span: Span) -> datetime:

@@ -123,6 +123,14 @@ class Lowering:
         return value.node
 
     def _compared(self, sign: q.ComparisonSign, left: q.EqlNode, right: q.EqlNode, span: Span) -> e.Node:
+        for one, other in ((left, right), (right, left)):
+            match one, other:
+                case q.FunctionCall("string", (inner,)), q.Constant(str()) if sign == "==":
+                    value = self.value(inner)
+                    if value.kind is Kind.FLOAT:  # of which engines write different texts
+                        return self._comparing.compared(sign, value, self.value(other), span)
+                case _:
+                    pass
         return self._comparing.compared(sign, self.value(left), self.value(right), span)
 
     def _member(
@@ -170,7 +178,7 @@ class Lowering:
             for attribute, _ in names:
                 del self._elements[attribute.name]
         for attribute, name in reversed(names):
-            test = e.AnyElement(attribute, name, test, span=span)
+            test = e.SomeElement(attribute, name, test, span=span)
         return test
 
     def _lists_in(self, node: q.EqlNode) -> list[e.Attribute]:

@@ -21,7 +21,7 @@ from estero.recognize.ended_sets import EndedSets
 from estero.recognize.excerpts import Excerpt
 from estero.recognize.recognition import Recognition
 from estero.recognize.rules.asked_bits import AskedBits
-from estero.recognize.rules.dispatch import Rows
+from estero.recognize.rules.asked_columns import Rows
 from estero.recognize.rules.groups import RULE, RuleGroup
 
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
