@@ -31,7 +31,10 @@ QUERIES = (
     "SELECT * WHERE NOT(C) FOR 2 SECONDS ; A+ ; NOT(B FILTER B[v > 4]) FOR 9 SECONDS PARTITION BY [k]",
 )
 IN_EQL = (
-    'sequence by k with maxspan=20s ![C where v > 6] [A where true] ![C where v < 2] [B where true] ![C where v < 4]',
+    (
+        "sequence by k with maxspan=20s ![C where v > 6] [A where true] ![C where v < 2] [B where true] "
+        "![C where v < 4]"
+    ),
     "sequence by ?k with maxspan=9s [A where true] [B where true] [C where true] until [B where v == 3]",
     "sample by k [A where v > 3] [B where v > 7] [C where v > 7]",
 )

@@ -85,7 +85,7 @@ def test_pushes_of_any_size_find_the_same(
     agree(found, asked, events)
 
 
-@settings(max_examples=4 * MOST)
+@settings(max_examples=2 * MOST)
 @given(ASKED, rows(), SIZES)
 def test_a_restart_at_every_cut_changes_nothing(asked: Staged, events: list[Row], sizes: list[int]) -> None:
     query = asked.query
@@ -100,7 +100,7 @@ def test_a_restart_at_every_cut_changes_nothing(asked: Staged, events: list[Row]
     agree(found, asked, events)
 
 
-@settings(max_examples=4 * MOST)
+@settings(max_examples=2 * MOST)
 @given(ASKED, rows(max_size=60), st.integers(1, 30))
 def test_pools_grow_and_are_compacted(asked: Staged, events: list[Row], size: int) -> None:
     with patch.object(StageRuns, "capacity", 1):
@@ -130,7 +130,7 @@ def test_single_events_find_the_same(asked: Staged, events: list[Row], sizes: li
     agree([*found, *recognizer.close()], asked, events)
 
 
-@settings(max_examples=2 * MOST)
+@settings(max_examples=MOST)
 @given(ASKED, rows(max_size=14), SIZES)
 def test_machine_code_and_python_have_equal_states(
     asked: Staged, events: list[Row], sizes: list[int]

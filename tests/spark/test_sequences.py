@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-LAYOUT = {"time": "t", "order": ["n"]}
+LAYOUT: dict[str, Any] = {"time": "t", "order": ["n"]}
 KEYED = "sequence by k with maxspan=20s [any where c == 1] [any where c == 2] ![any where c == 3]"
 QUERIES = {
     "by a key": KEYED,
-    "by keys of their own": "sequence with maxspan=9s [any where c == 1] by k [any where c == 2] by m until [any where c == 4] by k",
+    "by keys of their own": (
+        "sequence with maxspan=9s [any where c == 1] by k [any where c == 2] by m "
+        "until [any where c == 4] by k"
+    ),
     "in one order": "sequence with maxspan=3s [any where c == 1] [any where c == 2]",
     "without a span": "sequence by ?k, m [any where c == 1] [any where c == 2]",
     "by lists": "sequence by l with maxspan=6s [any where c == 1] [any where c < 3] with runs=2",
@@ -48,10 +51,10 @@ def events() -> pa.Table:
     return pa.Table.from_pylist(rows).cast(pa.schema([*schema, *texts]))
 
 
-def marked(rows: list[dict[str, object]]) -> list[list[list[int]]]:
+def marked(rows: list[dict[str, Any]]) -> list[list[list[int]]]:
     """The numbers of the events of each stage, in no order of rows."""
     labels = [name for name in rows[0] if name.isdigit()]
-    return sorted([[event["n"] for event in row[label]] for label in labels] for row in rows)  # type: ignore[attr-defined]
+    return sorted([[event["n"] for event in row[label]] for label in labels] for row in rows)
 
 
 @pytest.mark.parametrize("name", QUERIES)

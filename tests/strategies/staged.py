@@ -102,6 +102,7 @@ class StagedStatement(Statement):
         return repr(self.staged)
 
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
+        del schema, type_column
         return []
 
     def _plan(self, layout: Layout) -> Plan:
@@ -163,7 +164,7 @@ def samples(draw: st.DrawFn) -> Staged:
 def rows(draw: st.DrawFn, *, max_size: int = 24) -> list[Row]:
     """Events in order of time, several at one time."""
     values = st.sampled_from(["x", "y", None])
-    event = st.fixed_dictionaries(
+    event: st.SearchStrategy[Row] = st.fixed_dictionaries(
         {
             "step": st.sampled_from([0, 1, 1, 2]),
             "c": st.sampled_from(LETTERS),

@@ -1,4 +1,7 @@
-"""What runs the plan of a sequence by stages, or of a sample; only who recognizes imports this, as it loads the kernels."""
+"""What runs the plan of a sequence by stages, or of a sample.
+
+Only who recognizes imports this, as it loads the kernels.
+"""
 
 from __future__ import annotations
 
