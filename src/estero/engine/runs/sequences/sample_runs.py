@@ -74,7 +74,7 @@ class SampleRuns(StageRuns):
         return int(self.matchings.size[0]) == 0
 
     def snapshot(self, oldest: int) -> Snapshot:  # noqa: ARG002
-        """See `Runs`. Of samples that were complete only the keys are kept."""
+        """See `Runs`. Of complete samples only the keys are kept."""
         used = int(self.matchings.size[0])
         matchings = grown(self.matchings, rows=used)
         complete = matchings.matched == COMPLETE
