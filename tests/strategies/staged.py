@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -75,6 +75,15 @@ class Staged:
     def query(self) -> Query:
         """As users have it."""
         return Query(StagedStatement.of(self))
+
+    def with_letters(self, other: Mapping[str, str]) -> Staged:
+        """The same with other letters in the place of each."""
+
+        def renamed(stage: Drawn) -> Drawn:
+            return replace(stage, letters=tuple(sorted(other[letter] for letter in stage.letters)))
+
+        until = None if self.until is None else renamed(self.until)
+        return replace(self, stages=tuple(map(renamed, self.stages)), until=until)
 
     def meant(self, events: Sequence[Row]) -> list[reference.Places]:
         """The results over events in order."""

@@ -68,6 +68,11 @@ class StagedPlan(KeyedPlan):
         return True
 
     @property
+    def reads_lists(self) -> bool:
+        """Whether a key is a list."""
+        return bool(_listed(self.columns))
+
+    @property
     def machine(self) -> CEA:
         """The stages in order as an automaton; what is said of keys is not in it."""
         count = len(self.stages)
