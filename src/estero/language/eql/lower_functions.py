@@ -121,11 +121,16 @@ def _at_least_zero(node: e.Node) -> e.Node:
     return e.Call("greatest", (node, e.Literal(0)))
 
 
+def _or(number: e.Node, default: e.Node) -> e.Node:
+    """A number, or what stands for it where it is NULL."""
+    return number if isinstance(number, e.Literal) else e.Call("coalesce", (number, default))
+
+
 def _place(value: Typed, whole: e.Node, missing: e.Node) -> e.Node:
     """A place in a string, from 0, of one that may count from its end."""
     if value.is_null:
         return missing
-    number = number_of(value, "substring", _INTEGERS)
+    number = _or(number_of(value, "substring", _INTEGERS), missing)
     from_end = _at_least_zero(_plus(e.Call("length", (whole,)), number))
     if isinstance(number, e.Literal):
         return number if cast(int, number.value) >= 0 else from_end
@@ -142,7 +147,7 @@ def _substring(arguments: Sequence[Typed], span: Span) -> Typed:
     begin = _plus(start, 1)
     if not last or last[0].is_null:
         return Typed(e.Call("substring", (text, begin), span=span), Kind.STRING)
-    end = _place(last[0], text, e.Literal(0))
+    end = _place(last[0], text, e.Call("length", (text,)))
     if isinstance(start, e.Literal) and isinstance(end, e.Literal):
         length: e.Node = e.Literal(cast(int, end.value) - cast(int, start.value))
     else:
@@ -158,7 +163,7 @@ def _index_of(arguments: Sequence[Typed], caseless: bool, span: Span) -> Typed:
         whole, part = lowered(whole), lowered(part)
     start: e.Node = e.Literal(0)
     if len(arguments) > 2 and not arguments[2].is_null:
-        start = _at_least_zero(number_of(arguments[2], "indexOf", _INTEGERS))
+        start = _at_least_zero(_or(number_of(arguments[2], "indexOf", _INTEGERS), e.Literal(0)))
     rest = whole if start == e.Literal(0) else e.Call("substring", (whole, _plus(start, 1)))
     place = e.Call("position", (rest, part))
     found = e.Comparison(">", place, e.Literal(0))
