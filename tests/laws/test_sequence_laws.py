@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from unittest.mock import patch
 
 import pyarrow as pa
 from hypothesis import given, settings
@@ -10,11 +11,14 @@ from hypothesis import strategies as st
 
 import estero
 from estero.answers.complex_event import ComplexEvent
-from estero.reference.event_sequences import Places
+from estero.engine.runs.sequences.stage_runs import StageRuns
+from estero.reference.event_sequences import Places, is_sample, sample_ends
 from laws.test_kernel_laws import interpreted
-from strategies.staged import COLUMNS, Row, Staged, rows, staged, table_of
+from laws.test_thread_laws import divided
+from strategies.staged import COLUMNS, Row, Staged, rows, samples, staged, table_of
 
 MOST = settings.default.max_examples if settings.default else 10
+ASKED = st.one_of(staged(), staged(), samples())
 SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=4)
 
 
@@ -31,7 +35,25 @@ def in_order(found: Sequence[Places], asked: Staged) -> list[Places]:
 
 
 def agree(found: Iterable[ComplexEvent], asked: Staged, events: Sequence[Row]) -> None:
+    if not asked.ordered:
+        agree_on_samples(list(found), asked, events)
+        return
     assert in_order(places(found), asked) == in_order(asked.meant(events), asked)
+
+
+def agree_on_samples(found: Sequence[ComplexEvent], asked: Staged, events: Sequence[Row]) -> None:
+    """Each key that has a sample has one, as soon as there is one; which one is free."""
+    conditions = [stage.meant(events) for stage in asked.stages]
+    due = sample_ends(conditions)
+    assert [event.end for event in found] == sorted(due.values())
+    for event in found:
+        assert any(end == event.end and is_sample(conditions, key, _known(event)) for key, end in due.items())
+    for key, end in due.items():
+        assert any(event.end == end and is_sample(conditions, key, _known(event)) for event in found)
+
+
+def _known(event: ComplexEvent) -> list[int]:
+    return [place for place in event.all_positions if place is not None]
 
 
 def pushed(events: Sequence[Row], sizes: Sequence[int]) -> Iterable[pa.Table]:
@@ -43,13 +65,13 @@ def pushed(events: Sequence[Row], sizes: Sequence[int]) -> Iterable[pa.Table]:
 
 
 @settings(max_examples=10 * MOST)
-@given(staged(), rows())
+@given(ASKED, rows())
 def test_the_engine_finds_what_the_reference_says(asked: Staged, events: list[Row]) -> None:
     agree(asked.query.run(table_of(events), time="t", time_unit="s"), asked, events)
 
 
 @settings(max_examples=4 * MOST)
-@given(staged(), rows(), SIZES, st.booleans())
+@given(ASKED, rows(), SIZES, st.booleans())
 def test_pushes_of_any_size_find_the_same(
     asked: Staged, events: list[Row], sizes: list[int], advances: bool
 ) -> None:
@@ -64,7 +86,7 @@ def test_pushes_of_any_size_find_the_same(
 
 
 @settings(max_examples=4 * MOST)
-@given(staged(), rows(), SIZES)
+@given(ASKED, rows(), SIZES)
 def test_a_restart_at_every_cut_changes_nothing(asked: Staged, events: list[Row], sizes: list[int]) -> None:
     query = asked.query
     recognizer = query.recognizer(COLUMNS, time="t", time_unit="s")
@@ -78,8 +100,30 @@ def test_a_restart_at_every_cut_changes_nothing(asked: Staged, events: list[Row]
     agree(found, asked, events)
 
 
+@settings(max_examples=4 * MOST)
+@given(ASKED, rows(max_size=60), st.integers(1, 30))
+def test_pools_grow_and_are_compacted(asked: Staged, events: list[Row], size: int) -> None:
+    with patch.object(StageRuns, "capacity", 1):
+        agree(asked.query.run(table_of(events), time="t", time_unit="s"), asked, events)
+        recognizer = asked.query.recognizer(COLUMNS, time="t", time_unit="s")
+        found = [event for batch in pushed(events, [size]) for event in recognizer.push(batch)]
+        agree([*found, *recognizer.close()], asked, events)
+
+
+@settings(max_examples=2 * MOST)
+@given(ASKED, rows(), st.sampled_from([2, 3]), st.integers(1, 4), st.integers(1, 4))
+def test_threads_find_the_same(
+    asked: Staged, events: list[Row], threads: int, shortest: int, batch: int
+) -> None:
+    one = asked.query.run(table_of(events), time="t", time_unit="s", threads=1).to_arrow()
+    with divided(shortest, batch):
+        several = asked.query.run(table_of(events), time="t", time_unit="s", threads=threads)
+        assert several.to_arrow() == one
+        assert several.count() == one.num_rows
+
+
 @settings(max_examples=MOST)
-@given(staged(), rows(max_size=12), SIZES)
+@given(ASKED, rows(max_size=12), SIZES)
 def test_single_events_find_the_same(asked: Staged, events: list[Row], sizes: list[int]) -> None:
     recognizer = asked.query.recognizer(COLUMNS, time="t", time_unit="s")
     found = [event for row in events for event in recognizer.push(row)]
@@ -87,7 +131,7 @@ def test_single_events_find_the_same(asked: Staged, events: list[Row], sizes: li
 
 
 @settings(max_examples=2 * MOST)
-@given(staged(), rows(max_size=14), SIZES)
+@given(ASKED, rows(max_size=14), SIZES)
 def test_machine_code_and_python_have_equal_states(
     asked: Staged, events: list[Row], sizes: list[int]
 ) -> None:
@@ -105,7 +149,7 @@ def test_machine_code_and_python_have_equal_states(
 
 
 @settings(max_examples=2 * MOST)
-@given(staged(), rows())
+@given(ASKED, rows())
 def test_what_is_counted_is_what_is_listed(asked: Staged, events: list[Row]) -> None:
     answer = asked.query.run(table_of(events), time="t", time_unit="s")
     listed = places(answer)

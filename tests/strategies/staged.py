@@ -14,7 +14,9 @@ from estero.errors import QueryError
 from estero.language.tree.expressions import Attribute, In, Literal
 from estero.language.tree.schema import Schema
 from estero.plan.plan import Layout, Plan
-from estero.plan.sequences import KeyField, Stage, plan_sequence, stand_in
+from estero.plan.samples import plan_sample
+from estero.plan.sequences import plan_sequence
+from estero.plan.stages import KeyField, Stage, stand_in
 from estero.queries.query import Query
 from estero.queries.statement import Statement
 from estero.reference import event_sequences as reference
@@ -23,7 +25,13 @@ LETTERS = "ABCD"
 FIELDS = ("k", "m")
 LISTS = ("l",)
 COLUMNS = pa.schema(
-    [("t", pa.int64()), ("c", pa.string()), ("k", pa.string()), ("m", pa.string()), ("l", pa.list_(pa.string()))]
+    [
+        ("t", pa.int64()),
+        ("c", pa.string()),
+        ("k", pa.string()),
+        ("m", pa.string()),
+        ("l", pa.list_(pa.string())),
+    ]
 )
 Row = dict[str, Any]
 
@@ -56,11 +64,12 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Staged:
-    """A sequence; its span is in seconds."""
+    """A sequence, or a sample if it is in no order; its span is in seconds."""
 
     stages: tuple[Drawn, ...]
     span: int | None
     until: Drawn | None = None
+    ordered: bool = True
 
     @property
     def query(self) -> Query:
@@ -98,7 +107,11 @@ class StagedStatement(Statement):
     def _plan(self, layout: Layout) -> Plan:
         until = None if self.staged.until is None else self.staged.until.planned
         stages = [stage.planned for stage in self.staged.stages]
-        return plan_sequence(stages, layout, until=until, span_ns=_nanoseconds(self.staged.span), text=str(self))
+        if not self.staged.ordered:
+            return plan_sample(stages, layout, text=str(self))
+        return plan_sequence(
+            stages, layout, until=until, span_ns=_nanoseconds(self.staged.span), text=str(self)
+        )
 
     def type_names(self) -> list[tuple[str, ...]]:
         return [("Event",)]
@@ -133,6 +146,17 @@ def staged(draw: st.DrawFn, *, listed: bool = True) -> Staged:
     spans = st.integers(0, 6)
     span = draw(spans if missing[0] or missing[-1] else st.one_of(st.none(), spans))
     return Staged(tuple(stages), span, draw(st.one_of(st.none(), st.builds(stage, missing=st.just(False)))))
+
+
+@st.composite
+def samples(draw: st.DrawFn) -> Staged:
+    """Samples of two to four conditions, with one key or two."""
+    sequence = draw(staged())
+    stages = [replace(stage, missing=False) for stage in sequence.stages][:4]
+    if not stages[0].keys:
+        keys = (KeyField("k"),)
+        stages = [replace(stage, keys=keys) for stage in stages]
+    return Staged(tuple(stages), None, ordered=False)
 
 
 @st.composite

@@ -10,7 +10,9 @@ from estero.language.eql.lowering import Lowering
 from estero.language.eql.tree import EqlTree, EventQuery, Field, Item, Sample
 from estero.language.tree.query import QueryTree
 from estero.plan.plan import Layout, Plan
-from estero.plan.sequences import KeyField, Stage, plan_sequence, stand_in
+from estero.plan.samples import plan_sample
+from estero.plan.sequences import plan_sequence
+from estero.plan.stages import KeyField, Stage, stand_in
 
 
 def plan_stages(eql: EqlTree, lowering: Lowering, layout: Layout, event: str) -> Plan:
@@ -19,10 +21,12 @@ def plan_stages(eql: EqlTree, lowering: Lowering, layout: Layout, event: str) ->
     Raises `QueryError`, with the place in the text, for what does not fit the events.
     """
     query = eql.query
-    if isinstance(query, EventQuery | Sample):
-        raise QueryError("samples are not read yet", text=eql.text, span=query.span)
+    if isinstance(query, EventQuery):
+        raise TypeError(f"{eql} has one stage")
     try:
         stages = [stage for item in query.items for stage in _stages(item, query.keys, lowering, event)]
+        if isinstance(query, Sample):
+            return plan_sample(stages, layout, text=str(eql))
         until = None if query.until is None else next(_stages(query.until, query.keys, lowering, event))
         return plan_sequence(stages, layout, until=until, span_ns=query.maxspan_ns, text=str(eql))
     except QueryError as error:
@@ -36,7 +40,11 @@ def tree_of_stages(eql: EqlTree, event: str) -> QueryTree:
     if isinstance(query, EventQuery):
         raise TypeError(f"{eql} has one stage")
     span = None if isinstance(query, Sample) else query.maxspan_ns
-    stages = [Stage(EventPredicate((event,)), missing=item.missing) for item in query.items for _ in range(item.runs)]
+    stages = [
+        Stage(EventPredicate((event,)), missing=item.missing)
+        for item in query.items
+        for _ in range(item.runs)
+    ]
     return stand_in(stages, [str(number) for number in range(1, len(stages) + 1)], span)
 
 

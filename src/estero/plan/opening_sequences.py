@@ -1,4 +1,4 @@
-"""What runs the plan of a sequence by stages; only who recognizes imports this, as it loads the kernels."""
+"""What runs the plan of a sequence by stages, or of a sample; only who recognizes imports this, as it loads the kernels."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 
 from estero.automata.residual import NO_HIDDEN
 from estero.engine.runs.sequences.run_sequences import SequenceTables
+from estero.engine.runs.sequences.sample_runs import SampleRuns
 from estero.engine.runs.sequences.sequence_runs import SequenceRuns
 from estero.plan.opening import length_of
 from estero.plan.plan import Opened
 
 if TYPE_CHECKING:
-    from estero.plan.sequences import Asked, SequencePlan
+    from estero.plan.samples import SamplePlan
+    from estero.plan.sequences import SequencePlan
+    from estero.plan.stages import Asked
 
 
 def opened_sequence(plan: SequencePlan, words: int) -> Opened:
@@ -31,6 +34,14 @@ def opened_sequence(plan: SequencePlan, words: int) -> Opened:
     )
     labels = [frozenset({label}) for label in plan.labels]
     runs = SequenceRuns(tables, length_of(plan))
+    hidden = [NO_HIDDEN] * len(labels)
+    return Opened(runs, labels, hidden, words, partitioned=False, compared=False, keys=plan.columns)
+
+
+def opened_sample(plan: SamplePlan, words: int) -> Opened:
+    """The runs of a sample; label set i is that of its condition i."""
+    labels = [frozenset({label}) for label in plan.labels]
+    runs = SampleRuns(*_columns(plan.stages))
     hidden = [NO_HIDDEN] * len(labels)
     return Opened(runs, labels, hidden, words, partitioned=False, compared=False, keys=plan.columns)
 

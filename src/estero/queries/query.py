@@ -324,6 +324,7 @@ class Query:
         plan = self.plan_for(source, layout.columns)
         plan.refuse_endless()
         plan.refuse_distinct()
+        plan.refuse_levels()
         laid_out = replace(source.layout, schema=plan.classification.schema)
         return PartialsRecognizer(plan_of_one_stream(plan.tree, laid_out), layout, source, state=state)
 

@@ -62,7 +62,9 @@ def evaluate_sequence(query: EventSequence, times: Sequence[int]) -> list[Places
     search = _Search(query, times, positive)
     for event in range(len(times)):
         search.read(event)
-    return [_placed(query, positive, taken) for key, taken in search.completed if search.stands_alone(key, taken)]
+    return [
+        _placed(query, positive, taken) for key, taken in search.completed if search.stands_alone(key, taken)
+    ]
 
 
 def _placed(query: EventSequence, positive: Sequence[int], taken: Sequence[int]) -> Places:

@@ -370,9 +370,7 @@ def advance_sequences(tables, arena, index, marks, pending, events, reported, cu
                 if events.known[row, column]:
                     one = events.keys[row, column, 0]
                     two = events.keys[row, column, 1]
-                    go_on(
-                        tables, arena, index, marks, pending, reported, event, stage, one, two, oldest
-                    )
+                    go_on(tables, arena, index, marks, pending, reported, event, stage, one, two, oldest)
         drop(tables, arena, index, marks, pending, events, place, event, oldest)
         cursor.at = place + 1
 

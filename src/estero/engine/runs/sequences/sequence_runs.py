@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import BITS_IN_WORD, EventBatch, OneEvent
-from estero.engine.cursor import CONSUME_NONE, Reported, reset, taken_needs
+from estero.engine.cursor import Reported, reset, taken_needs
 from estero.engine.runs.sequences import run_sequences
 from estero.engine.runs.sequences.run_sequences import (
     DROPPED,
     PENDING,
     Pending,
-    SequenceEvents,
     SequenceTables,
     advance_sequences,
     relist,
 )
+from estero.engine.runs.sequences.stage_runs import StageRuns, with_room
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_pcea import index_of, index_rows, waits
 from estero.engine.snapshots.sound import check_arena, check_index
@@ -27,74 +26,27 @@ from estero.engine.store.arena import NONE, Arena, mark_live, move_live
 from estero.engine.store.checks import need
 from estero.engine.store.hash_index import START, TAG, HashIndex, mark_roots, new_index, rebuilt, rename_roots
 from estero.engine.store.schema import EVENTS, ROWS, check, count_written, grown, new, read, written
-from estero.engine.walk.paths import PathCounter
 from estero.engine.walk.roots import Roots
 
 _HALF = np.int64(32)
 _LOWER = np.uint64((1 << 32) - 1)
-_NO_EVENTS = SequenceEvents(
-    np.empty((0, 0), np.uint64),
-    np.empty((0, 2), np.int64),
-    np.empty((0, 0, 2), np.uint64),
-    np.empty((0, 0), np.bool_),
-    np.empty(0, np.int64),
-)
 
+class SequenceRuns(StageRuns):
+    """See `recognizer.Runs`. Raises ValueError where what is missing at an end has no window."""
 
-class SequenceRuns:
-    """See `recognizer.Runs`. `window` is how far an end may be from its start; None: as far as it likes.
+    cursor_kind: ClassVar[Any] = run_sequences.Cursor
 
-    Raises ValueError where something must be missing at an end and there is no window.
-    """
-
-    consume = CONSUME_NONE
-    forgotten = 0
-    in_order = True
-    tally = None
-    """There is none: results depend on more than the classes of events."""
-
-    def __init__(self, tables: SequenceTables, window: int | None, *, capacity: int = 1 << 12) -> None:
+    def __init__(self, tables: SequenceTables, window: int | None) -> None:
         if window is None and tables.leading_bit.size + tables.trailing_bit.size:
             raise ValueError("what is missing at an end of a sequence needs a window")
-        self.window, self.capacity = window, capacity
+        bits = tables.bit, tables.gap_bit, tables.leading_bit, tables.trailing_bit, tables.until_bit
+        keys = tables.key, tables.gap_key, tables.leading_key, tables.trailing_key, tables.until_key
+        super().__init__(bits, keys, window)
         self.tables = tables
         self.decides_later = bool(tables.trailing_bit.size)
-        self.arena: Arena = new(Arena, capacity)
-        self.index: HashIndex = new_index(capacity)
-        self.marks: HashIndex = new_index(capacity if tables.leading_bit.size or self.decides_later else 1 << 8)
-        self.pending: Pending = new(Pending, capacity)
-        self.counter: PathCounter = PathCounter()
-        self._events = _NO_EVENTS
-        self._cursor = run_sequences.Cursor()
-        asked = (tables.bit, tables.gap_bit, tables.leading_bit, tables.trailing_bit, tables.until_bit)
-        self._bits = 1 + max(int(bits.max(initial=NONE)) for bits in asked)
-        read_ = (tables.key, tables.gap_key, tables.leading_key, tables.trailing_key, tables.until_key)
-        self._columns = 1 + max(int(columns.max(initial=NONE)) for columns in read_)
-
-    # ------------------------------------------------------------------------------------- going on
-
-    def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
-        """See `Runs`."""
-        if BITS_IN_WORD * batch.words.shape[1] < self._bits:
-            raise ValueError(f"{batch.words.shape[1]} words are too few for {self._bits} predicates")
-        if min(batch.keys.shape[1], batch.known.shape[1]) < self._columns:
-            raise ValueError(f"the sequence reads {self._columns} key columns, the batch has fewer")
-        rows = batch.spread
-        if rows.shape[0] == 0:
-            alone = np.arange(batch.stamps.size)
-            rows = np.column_stack((alone, alone + 1))
-        self._events = SequenceEvents(
-            np.ascontiguousarray(batch.words, np.uint64),
-            np.ascontiguousarray(rows, np.int64),
-            np.ascontiguousarray(batch.keys, np.uint64),
-            np.ascontiguousarray(batch.known, np.bool_),
-            starts,
-        )
-        self._cursor.at, self._cursor.first = 0, first
-
-    def load_one(self, event: OneEvent, oldest: int, number: int) -> None:
-        """See `Runs`."""
-        self.load(event.batch(), np.array([oldest]), number)
+        marking = tables.leading_bit.size or self.decides_later
+        self.marks: HashIndex = new_index(self.capacity if marking else 1)
+        self.pending: Pending = new(Pending, self.capacity if self.decides_later else 1)
 
     def advance(self, reported: Reported, last: int) -> int:
         """See `Runs`."""
@@ -105,9 +57,6 @@ class SequenceRuns:
     def decide(self, until: int) -> None:
         """See `Runs`."""
         self._cursor.decided = max(int(self._cursor.decided), until)
-
-    def forget(self) -> None:
-        """See `Runs`: nothing consumes."""
 
     def needed_from(self, oldest: int) -> int:
         """See `Runs`: what is pending may wait for what ends before it."""
@@ -123,17 +72,7 @@ class SequenceRuns:
     @property
     def size(self) -> int:
         """See `Runs`."""
-        return int(self.arena.size[0] + self.index.used[0] + self.marks.used[0] + self.pending.size[0])
-
-    @property
-    def needed(self) -> int:
-        """See `Runs`."""
-        return 0
-
-    @property
-    def compact(self) -> Arena:
-        """See `Runs`."""
-        return self.arena
+        return super().size + int(self.marks.used[0] + self.pending.size[0])
 
     def idle(self, oldest: int) -> bool:
         """See `Runs`."""
@@ -146,8 +85,8 @@ class SequenceRuns:
         """See `Runs`."""
         needed = taken_needs(self._cursor)
         oldest = int(self._events.oldest[self._cursor.at])
-        self.index = _with_room(self.index, needed["entries"], oldest, self.capacity)
-        self.marks = _with_room(self.marks, needed["marks"], oldest, self.capacity)
+        self.index = with_room(self.index, needed["entries"], oldest, self.capacity)
+        self.marks = with_room(self.marks, needed["marks"], oldest, self.capacity)
         if self.pending.size[0] + needed["pending"] > self.pending.root.size:
             self._grow_pending(needed["pending"])
         if self.arena.size[0] + needed["nodes"] > self.arena.kind.size:
@@ -254,10 +193,3 @@ class SequenceRuns:
         if self.decides_later:
             self.pending = read(Pending, "pending", arrays, self.capacity)
             self._relist()
-
-
-def _with_room(index: HashIndex, entries: int, oldest: int, capacity: int) -> HashIndex:
-    """The index with places for so many entries more."""
-    if 2 * (index.used[0] + entries) <= index.words.shape[0]:
-        return index
-    return rebuilt(index, oldest, max(entries, capacity))
