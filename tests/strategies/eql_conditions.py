@@ -19,12 +19,34 @@ COLUMNS = pa.schema(
         ("b", pa.bool_()),
         ("l", pa.list_(pa.string())),
         ("k", pa.list_(pa.int64())),
-        ("p", pa.struct([("s", pa.string()), ("n", pa.int64()), ("in", pa.struct([("l", pa.list_(pa.string()))]))])),
+        (
+            "p",
+            pa.struct(
+                [("s", pa.string()), ("n", pa.int64()), ("in", pa.struct([("l", pa.list_(pa.string()))]))]
+            ),
+        ),
         ("f.s", pa.string()),
         ("event", pa.struct([("category", pa.string())])),
     ]
 )
-WORDS = ["", "a", "A", "ab", "aB", "b%", "a_b", "a\\b", "a*b", "ba\n", "éa", "12", "-3", "0x1f", "true", "10.1.2.3"]
+WORDS = [
+    "",
+    "a",
+    "A",
+    "ab",
+    "aB",
+    "b%",
+    "a_b",
+    "a\\b",
+    "a*b",
+    "ba\n",
+    "éa",
+    "12",
+    "-3",
+    "0x1f",
+    "true",
+    "10.1.2.3",
+]
 words = st.sampled_from(WORDS)
 small = st.integers(-4, 12)
 halves = st.sampled_from([-2.5, -1.0, 0.0, 0.5, 3.0, 12.0])
@@ -73,7 +95,9 @@ floats = st.one_of(_field("x"), halves.map(q.Constant))
 null = st.just(q.Constant(None))
 
 
-def _call(name: str, *arguments: st.SearchStrategy[q.EqlNode], caseless: bool = False) -> st.SearchStrategy[q.EqlNode]:
+def _call(
+    name: str, *arguments: st.SearchStrategy[q.EqlNode], caseless: bool = False
+) -> st.SearchStrategy[q.EqlNode]:
     case = st.booleans() if caseless else st.just(False)
     return st.builds(q.FunctionCall, st.just(name), st.tuples(*arguments), case)
 
@@ -125,7 +149,10 @@ def _tests() -> st.SearchStrategy[q.EqlNode]:
         st.builds(q.Member, strings, _several(st.one_of(words.map(q.Constant), null, texts)), st.booleans()),
         st.builds(q.Alike, st.sampled_from([":", "like", "like~"]), strings, _several(wild.map(q.Constant))),
         st.builds(
-            q.Alike, st.sampled_from(["regex", "regex~"]), strings, _several(st.sampled_from(REGEXES).map(q.Constant))
+            q.Alike,
+            st.sampled_from(["regex", "regex~"]),
+            strings,
+            _several(st.sampled_from(REGEXES).map(q.Constant)),
         ),
         _call("startsWith", strings, strings, caseless=True),
         _call("endsWith", strings, st.one_of(strings, null), strings, caseless=True),
@@ -137,7 +164,9 @@ def _tests() -> st.SearchStrategy[q.EqlNode]:
         st.builds(q.Member, integers, _several(st.one_of(small.map(q.Constant), null, numbers))),
         st.builds(q.Compared, st.sampled_from(["==", "!="]), _field(*INTEGERS), words.map(q.Constant)),
         st.builds(q.Compared, st.sampled_from(["==", "!="]), _field(*TEXTS), small.map(q.Constant)),
-        st.builds(q.Alike, st.just(":"), _field(*INTEGERS, "k"), _several(st.one_of(small, words).map(q.Constant))),
+        st.builds(
+            q.Alike, st.just(":"), _field(*INTEGERS, "k"), _several(st.one_of(small, words).map(q.Constant))
+        ),
     )
     unknown = st.builds(
         q.Compared, st.sampled_from(["==", "!="]), st.one_of(strings, any_number, _field("b", "l", "k")), null

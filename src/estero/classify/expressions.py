@@ -114,7 +114,13 @@ class ExpressionWriter:
         if element.kind is Kind.NULL:
             one = self._operations.literal(None)
         else:
-            one = Typed(self._dialect.as_read("item", element), element.kind, tick=element.tick, element=element.element, scale=element.scale)
+            one = Typed(
+                self._dialect.as_read("item", element),
+                element.kind,
+                tick=element.tick,
+                element=element.element,
+                scale=element.scale,
+            )
         self._elements = {**outer, node.element: one}
         condition = call("coalesce", self.condition(node.condition), exp.false())
         self._elements = outer

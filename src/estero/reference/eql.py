@@ -175,7 +175,9 @@ def _value(node: q.EqlNode, event: Event, chosen: Chosen) -> Any:
         case q.Computation(sign, left, right):
             return _computed(sign, _value(left, event, chosen), _value(right, event, chosen))
         case q.FunctionCall(name, arguments, caseless):
-            return _called(name, [_value(argument, event, chosen) for argument in arguments], caseless=caseless)
+            return _called(
+                name, [_value(argument, event, chosen) for argument in arguments], caseless=caseless
+            )
         case _:
             return _truth(node, event, chosen)
 
@@ -251,7 +253,9 @@ def _index_of(text: str, part: str | None, start: int | None = None, *, caseless
     return None if place < 0 else place
 
 
-def _between(text: str, left: str | None, right: str | None, greedy: bool = False, *, caseless: bool) -> str | None:
+def _between(
+    text: str, left: str | None, right: str | None, greedy: bool = False, *, caseless: bool
+) -> str | None:
     if left is None or right is None:
         return None
     searched, one, other = (_folded(part, caseless) for part in (text, left, right))

@@ -47,7 +47,12 @@ class FunctionLowering:
             case "string":
                 return Typed(text_of(arguments[0]), Kind.STRING)
             case "length":
-                return _unless_null(arguments, span, Kind.INT, lambda: e.Call("length", (string_of(arguments[0], name),), span=span))
+                return _unless_null(
+                    arguments,
+                    span,
+                    Kind.INT,
+                    lambda: e.Call("length", (string_of(arguments[0], name),), span=span),
+                )
             case "substring":
                 return _substring(arguments, span)
             case "indexOf":
@@ -64,7 +69,8 @@ class FunctionLowering:
         if caseless:
             whole, parts = lowered(whole), list(map(lowered, parts))
         tests: list[e.Node] = [
-            unknown(span) if part == unknown() else e.Call(_TESTS[name], (whole, part), span=span) for part in parts
+            unknown(span) if part == unknown() else e.Call(_TESTS[name], (whole, part), span=span)
+            for part in parts
         ]
         return tests[0] if len(tests) == 1 else e.Or(tuple(tests), span=span)
 

@@ -133,9 +133,7 @@ class Lowering:
                     pass
         return self._comparing.compared(sign, self.value(left), self.value(right), span)
 
-    def _member(
-        self, operand: q.EqlNode, members: Sequence[q.EqlNode], caseless: bool, span: Span
-    ) -> e.Node:
+    def _member(self, operand: q.EqlNode, members: Sequence[q.EqlNode], caseless: bool, span: Span) -> e.Node:
         return self._comparing.member(self.value(operand), list(map(self.value, members)), caseless, span)
 
     def _is_null(self, node: q.EqlNode) -> bool:
@@ -234,7 +232,9 @@ class Lowering:
                 span=field.span,
                 found=str(field),
                 expected="a field with values",
-                hint=f"name a field inside of it: {field.name}.{next(iter(nested.fields))}" if nested.fields else "",
+                hint=f"name a field inside of it: {field.name}.{next(iter(nested.fields))}"
+                if nested.fields
+                else "",
             )
         return Typed(attribute, _known(nested.kind), str(field))
 

@@ -38,7 +38,9 @@ def as_regex(pattern: str, span: Span, *, caseless: bool) -> str:
     try:
         parse_regex(regex)
     except QueryError as error:
-        message = re.sub(r" at character \d+ of the regular expression", " in this regular expression", error.message)
+        message = re.sub(
+            r" at character \d+ of the regular expression", " in this regular expression", error.message
+        )
         raise QueryError(
             message, span=span, found=error.found, expected=error.expected, hint=error.hint
         ) from error
