@@ -184,7 +184,7 @@ def _larger(inner: st.SearchStrategy[q.EqlNode]) -> st.SearchStrategy[q.EqlNode]
     )
 
 
-def _flat(kind: type[q.AllOf] | type[q.AnyOf], parts: list[q.EqlNode]) -> tuple[q.EqlNode, ...]:
+def _flat(kind: type[q.AllOf | q.AnyOf], parts: list[q.EqlNode]) -> tuple[q.EqlNode, ...]:
     return tuple(inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,)))
 
 

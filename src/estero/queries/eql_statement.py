@@ -66,7 +66,7 @@ class EqlStatement(Statement):
         """Raises `QueryError` for a pipe, which is a part of the whole answer."""
         for pipe in self.eql.pipes[:1]:
             raise QueryError(
-                f"{pipe.name} takes the {'first' if pipe.name == 'head' else 'last'} of a whole answer, and here is none",
+                f"{pipe.name} takes a part of a whole answer, and here is none",
                 text=self.eql.text,
                 span=pipe.span,
                 found=str(pipe),

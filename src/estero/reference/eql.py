@@ -1,7 +1,7 @@
 """The reference meaning of conditions in EQL: one event at a time, slow and plain.
 
-It knows nothing of columns and of what conditions become elsewhere. Unknown is None throughout, an event a mapping in
-which fields are found by their dotted names, and lists are lists.
+It knows nothing of columns and of what conditions become elsewhere. Unknown is None throughout, an event a
+mapping in which fields have dotted names or are inside of mappings, and lists are lists.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def _called(name: str, given: list[Any], *, caseless: bool) -> Any:
 
 
 def _in_text(name: str, text: str, parts: list[Any], *, caseless: bool) -> bool | None:
-    tests = []
+    tests: list[bool | None] = []
     for part in parts:
         whole, inner = _folded(text, caseless), _folded(part, caseless)
         if inner is None:
@@ -270,7 +270,7 @@ def _between(
 def _number(text: str, base: int | None) -> float | None:
     try:
         if base in (None, 16) and text[:2].lower() == "0x":
-            return int(text[2:], 16)
+            return int(text, 16)
         return float(text) if base in (None, 10) else int(text, base or 10)
     except ValueError:
         return None

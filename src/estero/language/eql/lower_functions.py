@@ -230,7 +230,7 @@ def _number_of(text: str, base: int | None, span: Span) -> Typed:
     """The number of a constant text."""
     try:
         if base in (None, 16) and text[:2].lower() == "0x":
-            number: int | float = int(text[2:], 16)
+            number: int | float = int(text, 16)
         elif base in (None, 10):
             number = int(text) if text.lstrip("+-").isdigit() else float(text)
         else:

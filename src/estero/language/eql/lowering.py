@@ -1,8 +1,8 @@
 """Conditions in EQL as conditions of the house, for events of a schema.
 
-What a comparison means depends on the columns: a field may be a list, of which any element counts, a number is
-compared with a number in a string by its text, and a string beside a timestamp is an instant. What is unknown is
-NULL here as there; ``not``, ``!=`` and ``not in`` ask whether something holds, and turn that round.
+What a comparison means depends on the columns: a field may be a list, of which any element counts, a number
+equals a string that is its text, and a string beside a timestamp is an instant. What is unknown is NULL; ``not``,
+``!=`` and ``not in`` ask whether something holds, and turn that round.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Lowering:
     # ------------------------------------------------------------------------------------ events and keys
 
     def where(self, query: q.EventQuery | q.Item) -> e.Node | None:
-        """The condition on one event that ``category where condition`` is; None if every event satisfies it."""
+        """The condition that ``category where condition`` is; None if every event satisfies it."""
         tests = [] if query.category is None else [self._of_category(query.category, query.span)]
         if query.condition != q.ALWAYS:
             tests.append(self.condition(query.condition))
@@ -97,7 +97,8 @@ class Lowering:
                 return self.condition(q.Negated(q.Compared("==", left, right, span=span), span=span))
             case q.Compared("==", left, right) if self._is_null(left) or self._is_null(right):
                 return self._absence(right if self._is_null(left) else left, span)
-            case q.Compared(sign, left, right):
+            case q.Compared(_, left, right):
+                sign = node.operator
                 return self._test(node, lambda: self._compared(sign, left, right, span))
             case q.Member(operand, members, caseless):
                 return self._test(node, lambda: self._member(operand, members, caseless, span))

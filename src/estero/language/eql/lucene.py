@@ -1,8 +1,8 @@
 """Regular expressions of Lucene, which ``regex`` takes, as the house has them.
 
-They match whole values. ``.`` is any character, ``^`` and ``$`` are none of special meaning, ``@`` is any text,
-and what is between double quotes is taken as it is. Where Lucene alone knows what is written (``&``, ``~``, ``<1-9>``,
-``#``), it is refused.
+They match whole values. ``.`` is any character, ``^`` and ``$`` stand for themselves, ``@`` is any text, and
+what is between double quotes is taken as it is. What Lucene alone knows (``&``, ``~``, ``<1-9>``, ``#``) is
+refused.
 """
 
 from __future__ import annotations

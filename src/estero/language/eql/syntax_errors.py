@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from estero.errors import QueryError, Span
 from estero.language.eql.texts import RESERVED
@@ -204,7 +204,7 @@ def _of_strings(token: Token, before: str, after: str) -> str:
 def _of_reserved(token: Token, before: str, after: str) -> str:
     del after
     if str(token) in RESERVED and re.search(r"(?:where|and|or|not|by|,|\()\s*\??$", before):
-        return f"a field of this name stands in backquotes: `{cast(str, str(token))}`"
+        return f"a field of this name stands in backquotes: `{token}`"
     return ""
 
 
