@@ -22,7 +22,7 @@ _GROUPS: Final = (
     (_VALUE | {"NOT", "_LPAR", "MINUS", "PLUS", "_QUESTION"}, "a condition"),
     (_VALUE | {"_LPAR", "MINUS", "PLUS", "_QUESTION"}, "a value"),
     (_VALUE - {"NAME", "CASELESS_NAME"} | {"MINUS"}, "a constant"),
-    (frozenset({"_SEQUENCE", "_SAMPLE", "ANY", "NAME"}), "a category and where, or sequence or sample"),
+    (frozenset({"_SEQUENCE", "_SAMPLE", "ANY", "NAME", "STRING"}), "a category and where, or sequence or sample"),
     (frozenset({"ANY", "NAME", "STRING", "RAW"}), "a category, or any"),
     (frozenset({"NAME", "_QUESTION"}), "a field"),
     (frozenset({"LSQUARE", "MISSING"}), "[…]"),
@@ -31,6 +31,7 @@ _GROUPS: Final = (
     (frozenset({"IN", "IN_CASELESS", "NOT"}), ""),
     (frozenset({"PLUS", "MINUS"}), ""),
     (frozenset({"STAR", "SLASH", "PERCENT"}), ""),
+    (frozenset({"_AND", "_OR"}), "and/or"),
 )
 """Groups of terminals with a common name; the first that fits wins. Those without one go without saying."""
 _WORDS: Final = {"NAME": "a name", "INT": "a whole number", "FLOAT": "a number", "$END": _END}
@@ -104,7 +105,7 @@ def _accepted_before(token: Token, text: str, grammar: Lark) -> frozenset[str]:
 
 
 def _expected(terminals: frozenset[str], grammar: Lark) -> str:
-    left = set(terminals)
+    left = set(terminals) - ({"_LPAR"} if "SAME" in terminals else set())  # a name may be that of a function
     words: list[str] = []
     for group, word in _GROUPS:
         if group <= left:
@@ -150,19 +151,16 @@ def _of_upper_case(token: Token, before: str, after: str) -> str:
 
 
 def _of_lineage(token: Token, before: str, after: str) -> str:
-    if token.type == "OF" or re.match(r"\w+\s+of\b", after):
-        del before
-        return (
-            "child of, descendant of and event of are not supported; join events in a sequence by their ids"
-        )
+    del after
+    if token == "of" and re.search(r"\b(child|descendant|event)$", before):
+        return "child of, descendant of and event of are not read: join the events in a sequence by their ids"
     return ""
 
 
 def _of_join(token: Token, before: str, after: str) -> str:
-    del before, after
-    return (
-        "join is not supported: sample by k […] […] takes events in any order" if token.type == "JOIN" else ""
-    )
+    del token, after
+    is_join = re.fullmatch(r"\s*join", before) is not None
+    return "join is not read: sample by k […] […] takes events in any order" if is_join else ""
 
 
 def _of_elements(token: Token, before: str, after: str) -> str:

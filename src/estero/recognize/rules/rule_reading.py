@@ -34,7 +34,7 @@ GroupSets = list[tuple[GroupRecognition, EndedSets]]
 def reading_of(plan: Plan) -> object:
     """What plans have in common that share a reading."""
     known = plan.classification
-    return known.keys, known.values, _decides_by_time(plan)
+    return known.keys, known.values, known.type_column, known.only_type, _decides_by_time(plan)
 
 
 @dataclass(frozen=True, slots=True)

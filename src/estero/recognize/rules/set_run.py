@@ -49,10 +49,11 @@ def passes_of(plans: Mapping[str, Plan], source: Source | None = None) -> list[P
     Rules share one where they partition by the same keys, and compare the same values of several events.
     With a `source` conditions on its events are dispatched where that serves many rules.
     """
-    alike: dict[tuple[object, object], dict[str, Plan]] = {}
+    alike: dict[tuple[object, ...], dict[str, Plan]] = {}
     for name, plan in plans.items():
         known = plan.classification
-        alike.setdefault((known.keys, known.values), {})[name] = plan
+        key = (known.keys, known.values, known.type_column, known.only_type)
+        alike.setdefault(key, {})[name] = plan
     return [reading for own in alike.values() for reading in _passes(own, source)]
 
 
