@@ -131,7 +131,9 @@ def test_functions_of_strings(evaluate: Evaluate) -> None:
 
 
 def test_places_of_strings_in_strings(evaluate: Evaluate) -> None:
-    rows = pa.table({"s": [*TEXTS, "abab", "aXa", "a.a\\E", None], "r": [None, *reversed(TEXTS), "ab", "a", ".a"]})
+    rows = pa.table(
+        {"s": [*TEXTS, "abab", "aXa", "a.a\\E", None], "r": [None, *reversed(TEXTS), "ab", "a", ".a"]}
+    )
     parts = [Literal(text) for text in ("", "a", "ab", "é", "-", "\\E", ".", "\n", "\U0001d11e")]
     nodes: list[Node] = [
         Call(name, (S, part)) for name in ("position", "last_position") for part in (*parts, R)

@@ -50,6 +50,10 @@ _COMPUTE = {
 }
 
 
+_ELEMENTS: dict[str, Expression] = {}
+"""What stands for the elements of lists, by name."""
+
+
 def expression(node: e.Node) -> Expression:
     """The expression, a condition as its truth value."""
     match node:
@@ -72,6 +76,8 @@ def expression(node: e.Node) -> Expression:
             return case(*cases, otherwise=None if default is None else expression(default))
         case e.Cast(operand, name):
             return cast(expression(operand), name)
+        case e.Element(name):
+            return _ELEMENTS[name]
         case e.Previous(operand):
             return prev(expression(operand))
         case e.Aggregate(function, variable, None):
@@ -104,6 +110,13 @@ def condition(node: e.Node) -> Condition:
             return outside(expression(operand).matches(regex))
         case e.IsNull(operand):
             return outside(expression(operand).is_null())
+        case e.SomeElement(operand, name, tested):
+
+            def satisfied(element: Expression) -> Condition:
+                _ELEMENTS[name] = element
+                return condition(tested)
+
+            return outside(expression(operand).some(satisfied, name=name))
         case e.Not(part):
             return ~condition(part)
         case e.And(parts):

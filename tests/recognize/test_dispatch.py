@@ -31,6 +31,8 @@ patterns = st.sampled_from(["a%", "%b", "%a%", "a_b", "%", "", "_", "A%B", "a\\%
 string_tests = st.one_of(
     st.builds(e.Comparison, signs, strings, texts.map(e.Literal)),
     st.builds(e.Comparison, st.sampled_from(["=", "!="]), lowered, texts.map(e.Literal)),
+    st.builds(e.Comparison, st.sampled_from(["=", "!="]), strings, strings),
+    st.builds(e.Comparison, st.sampled_from(["=", "!="]), lowered, lowered),
     st.builds(e.In, strings | lowered, st.lists(texts.map(e.Literal), min_size=1, max_size=3).map(tuple)),
     st.builds(e.Like, strings | lowered, patterns),
     st.builds(e.Ilike, strings, patterns),
@@ -97,7 +99,7 @@ def test_conditions_hold_where_the_reference_says(
     columns["event"] = ColumnType(Kind.OPAQUE, fields=(("data", ColumnType(Kind.STRING)),))
     conditions = plain_conditions(asked, columns, schema)
     assert list(conditions) == asked
-    dispatcher = Dispatcher(conditions, TYPES)
+    dispatcher = Dispatcher(conditions, {name: 1 << place for place, name in enumerate(TYPES)})
     for batch in batches:
         arrays = [
             pa.array([row[name] for row in batch], ARROW[name]).cast(kind) for name, kind in kinds.items()

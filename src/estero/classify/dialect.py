@@ -213,7 +213,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def last_position(self, value: SQL, part: SQL) -> SQL:
-        """The place, from 1, at which a part last begins in a string, a 64-bit integer; 0 if it is not there."""
+        """The place, from 1, at which a part last begins in a string; 0 if it is not there."""
 
     @abstractmethod
     def number_of(self, digits: SQL, base: int) -> SQL:

@@ -158,7 +158,11 @@ class DuckDB(Dialect):
         step = exp.Add(
             this=exp.Mul(this=so_far, expression=number(base)), expression=cast(of_letter, "HUGEINT")
         )
-        letters = call("list_transform", call("string_split", digits, text("")), exp.Lambda(this=letter.copy(), expressions=[letter.this.copy()], colon=True))
+        letters = call(
+            "list_transform",
+            call("string_split", digits, text("")),
+            exp.Lambda(this=letter.copy(), expressions=[letter.this.copy()], colon=True),
+        )
         added = exp.Lambda(this=step, expressions=[so_far.this.copy(), letter.this.copy()], colon=True)
         return call("list_reduce", letters, added, cast(number(0), "HUGEINT"))
 

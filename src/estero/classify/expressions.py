@@ -27,7 +27,6 @@ _CONDITIONS = (
     e.Ilike,
     e.Matches,
     e.IsNull,
-    e.SomeElement,
     e.And,
     e.Or,
     e.Not,
@@ -69,8 +68,6 @@ class ExpressionWriter:
                 return self._text_test(node.as_like if isinstance(node, e.Ilike) else node)
             case e.IsNull(operand):
                 return exp.paren(exp.Not(this=self._operations.is_known(self.value(operand))), copy=False)
-            case e.SomeElement():
-                return self._some(node)
             case e.Literal(bool() as truth):
                 return exp.true() if truth else exp.false()
             case _:
@@ -86,6 +83,8 @@ class ExpressionWriter:
                 return self._attribute(name)
             case e.Element(name):
                 return self._elements[name]
+            case e.SomeElement():
+                return Typed(self._some(node), Kind.BOOL)
             case e.Negative(e.Literal(int() | float() as number)) if not isinstance(number, bool):
                 return self._operations.literal(-number)
             case e.Negative(operand):
@@ -114,7 +113,13 @@ class ExpressionWriter:
         if element.kind is Kind.NULL:
             one = self._operations.literal(None)
         else:
-            one = Typed(self._dialect.as_read("item", element), element.kind, tick=element.tick, element=element.element, scale=element.scale)
+            one = Typed(
+                self._dialect.as_read("item", element),
+                element.kind,
+                tick=element.tick,
+                element=element.element,
+                scale=element.scale,
+            )
         self._elements = {**outer, node.element: one}
         condition = call("coalesce", self.condition(node.condition), exp.false())
         self._elements = outer

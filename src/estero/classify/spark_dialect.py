@@ -238,7 +238,11 @@ class Spark(Dialect):
         added = exp.Lambda(
             this=cast(step, "DECIMAL(38,0)"), expressions=[so_far.this.copy(), letter.this.copy()]
         )
-        letters = call("filter", call("split", digits, text("")), exp.Lambda(this=compared("!=", letter, text("")), expressions=[letter.this.copy()]))
+        letters = call(
+            "filter",
+            call("split", digits, text("")),
+            exp.Lambda(this=compared("!=", letter, text("")), expressions=[letter.this.copy()]),
+        )
         return call("aggregate", letters, cast(number(0), "DECIMAL(38,0)"), added)
 
     def power(self, base: SQL, exponent: SQL) -> SQL:

@@ -66,7 +66,7 @@ class EqlStatement(Statement):
         """Raises `QueryError` for a pipe, which is a part of the whole answer."""
         for pipe in self.eql.pipes[:1]:
             raise QueryError(
-                f"{pipe.name} takes the {'first' if pipe.name == 'head' else 'last'} of a whole answer, and here is none",
+                f"{pipe.name} takes a part of a whole answer, and here is none",
                 text=self.eql.text,
                 span=pipe.span,
                 found=str(pipe),
@@ -96,7 +96,8 @@ class EqlStatement(Statement):
     def _plan(self, layout: Layout) -> Plan:
         schema = _with_type(layout.schema, layout.type_column)
         lowering = Lowering(schema, layout.type_column)
-        flat = replace(layout, schema=_of_one_type(schema), type_column=None, only_type=EVENT)
+        event = layout.only_type if layout.type_column is None else EVENT
+        flat = replace(layout, schema=_of_one_type(schema, event), type_column=None, only_type=event)
         try:
             return self._planned(lowering, flat)
         except QueryError as error:
@@ -106,9 +107,9 @@ class EqlStatement(Statement):
     def _planned(self, lowering: Lowering, layout: Layout) -> Plan:
         query = self.eql.query
         if not isinstance(query, EventQuery):
-            return plan_stages(self.eql, lowering, layout, EVENT)
+            return plan_stages(self.eql, lowering, layout, layout.only_type)
         condition = lowering.where(query)
-        pattern: Pattern = As(EventType(EVENT), "1")
+        pattern: Pattern = As(EventType(layout.only_type), "1")
         if condition is not None:
             pattern = Filter(pattern, e.EventFilter("1", condition))
         return plan_of(replace(self.tree, pattern=pattern), layout, text=str(self))
@@ -141,9 +142,9 @@ def _with_type(schema: Schema, type_column: str | None) -> Schema:
     return replace(schema, types=types, shared=shared)
 
 
-def _of_one_type(schema: Schema) -> Schema:
+def _of_one_type(schema: Schema, event: str) -> Schema:
     """The schema in which all events are of one type, with the attributes of all."""
-    return replace(schema, types={EVENT: schema.column_kinds}, shared=None, closed=True, untyped=True)
+    return replace(schema, types={event: schema.column_kinds}, shared=None, closed=True, untyped=True)
 
 
 @lru_cache(maxsize=256)

@@ -60,6 +60,7 @@ class Statement(ABC):
 
     def refuse_pipes(self) -> None:
         """Raises `QueryError` where the query takes a part of its answer, and nobody is there to do so."""
+        return
 
     def warn_if_never(self) -> None:
         """Warns if the query is known to match nothing, whatever the stream."""

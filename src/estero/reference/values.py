@@ -106,6 +106,8 @@ def evaluate(node: e.Node, lookup: Lookup) -> Value:
             return _called(name, [evaluate(argument, lookup) for argument in arguments])
         case e.Case():
             return _case(node, lookup)
+        case e.SomeElement(operand, name, condition):
+            return _some(_any(lookup(operand)), name, condition, lookup)
         case e.Cast(operand, wanted):
             return converted(evaluate(operand, lookup), wanted)
         case _:
@@ -172,8 +174,6 @@ def _truth(node: e.Node, lookup: Lookup) -> bool | None:
             return _text_test(evaluate(operand, lookup), re.compile(for_python(regex)).search)
         case e.IsNull(operand):
             return evaluate(operand, lookup) is None
-        case e.SomeElement(operand, name, condition):
-            return _some(_any(lookup(operand)), name, condition, lookup)
         case e.And(parts):
             return all_true([as_truth(evaluate(part, lookup)) for part in parts])
         case e.Or(parts):
@@ -185,11 +185,11 @@ def _truth(node: e.Node, lookup: Lookup) -> bool | None:
 
 
 def _some(whole: Any, name: str, condition: e.Node, lookup: Lookup) -> bool | None:
-    """Whether an element of a list, which a name stands for, satisfies a condition; unknown without a list."""
+    """Whether an element, which a name stands for, satisfies a condition; unknown without a list."""
     if not isinstance(whole, list | tuple):
         return None
     tested = (of_element(condition, name, e.Literal(item)) for item in whole)
-    return any([as_truth(evaluate(one, lookup)) is True for one in tested])
+    return True in [as_truth(evaluate(one, lookup)) for one in tested]
 
 
 def of_element(condition: e.Node, name: str, element: e.Node) -> e.Node:

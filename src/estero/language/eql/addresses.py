@@ -1,7 +1,7 @@
 """Blocks of internet addresses (CIDR) as regular expressions over their texts.
 
-So they are tested wherever strings are. An address of version 6 may have its zeros left out (``::``) and leading zeros
-in its groups; one that ends in an address of version 4 is not looked into.
+So they are tested wherever strings are. An address of version 6 may have its zeros left out (``::``) and
+leading zeros in its groups; one that ends in an address of version 4 is not looked into.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _group(group: int, fixed: int) -> str:
 
 
 def _hexadecimal(low: int, high: int) -> Iterator[str]:
-    """Expressions for the numbers from one to another in at most four digits, with leading zeros or without."""
+    """Expressions for the numbers from one to another in at most four digits, led by zeros or not."""
     free, size = 0, high - low + 1
     while size >= 16:
         size //= 16

@@ -88,7 +88,11 @@ class Comparing:
         if left.is_constant and not right.is_constant:
             return self.compared(_TURNED.get(sign, sign), right, left, span)
         operator = _SIGNS.get(sign) or cast(e.ComparisonOperator, sign)
-        if left.kind == right.kind or None in (left.kind, right.kind) or {left.kind, right.kind} <= _COMPARABLE:
+        if (
+            left.kind == right.kind
+            or None in (left.kind, right.kind)
+            or {left.kind, right.kind} <= _COMPARABLE
+        ):
             return e.Comparison(operator, left.node, right.node, span=span)
         if right.is_constant and not left.is_constant:
             beside = self._beside(operator, left, right, span)
@@ -102,7 +106,9 @@ class Comparing:
             hint="string(x) is the text of a value, number(s) the number that a text is",
         )
 
-    def _beside(self, operator: e.ComparisonOperator, value: Typed, constant: Typed, span: Span) -> e.Node | None:
+    def _beside(
+        self, operator: e.ComparisonOperator, value: Typed, constant: Typed, span: Span
+    ) -> e.Node | None:
         """The comparison with a constant of another kind; None where there is none."""
         said = constant.constant
         match value.kind:
@@ -138,7 +144,11 @@ class Comparing:
             elif isinstance(said, str) and operand.kind in (Kind.STRING, None):
                 texts.append(cast(e.Literal, member.node))
             elif caseless and not member.is_constant:
-                tests.append(e.Comparison("=", lowered(string_of(operand, "in~")), lowered(string_of(member, "in~")), span=span))
+                tests.append(
+                    e.Comparison(
+                        "=", lowered(string_of(operand, "in~")), lowered(string_of(member, "in~")), span=span
+                    )
+                )
             elif not member.is_null:
                 tests.append(self.compared("==", operand, member, span))
         sets = _sets(tests)

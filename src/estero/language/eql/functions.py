@@ -48,9 +48,15 @@ FUNCTIONS: Final[Mapping[str, EqlFunction]] = {
     ),
     "concat": EqlFunction(1, None, "the values as texts, joined end to end", 'concat(a, ":", b)'),
     "divide": EqlFunction(2, 2, "the quotient; of integers, towards zero", "divide(x, 2)"),
-    "endsWith": EqlFunction(2, None, "whether a text ends with another", 'endsWith(s, ".exe")', caseless=True),
+    "endsWith": EqlFunction(
+        2, None, "whether a text ends with another", 'endsWith(s, ".exe")', caseless=True
+    ),
     "indexOf": EqlFunction(
-        2, 3, "the place of a text in another, from 0, not before the third argument", 'indexOf(s, ".")', caseless=True
+        2,
+        3,
+        "the place of a text in another, from 0, not before the third argument",
+        'indexOf(s, ".")',
+        caseless=True,
     ),
     "length": EqlFunction(1, 1, "the number of characters", "length(s)"),
     "modulo": EqlFunction(2, 2, "the remainder, with the sign of the first argument", "modulo(x, 2)"),
@@ -64,7 +70,10 @@ FUNCTIONS: Final[Mapping[str, EqlFunction]] = {
         2, 2, "whether a text is in another", 'stringContains(s, "tmp")', caseless=True
     ),
     "substring": EqlFunction(
-        2, 3, "the characters from a place to another, from 0; negative places count from the end", "substring(s, 0, 3)"
+        2,
+        3,
+        "the characters from a place to another, from 0; negative places count from the end",
+        "substring(s, 0, 3)",
     ),
     "subtract": EqlFunction(2, 2, "the difference", "subtract(x, 1)"),
 }

@@ -47,7 +47,12 @@ class FunctionLowering:
             case "string":
                 return Typed(text_of(arguments[0]), Kind.STRING)
             case "length":
-                return _unless_null(arguments, span, Kind.INT, lambda: e.Call("length", (string_of(arguments[0], name),), span=span))
+                return _unless_null(
+                    arguments,
+                    span,
+                    Kind.INT,
+                    lambda: e.Call("length", (string_of(arguments[0], name),), span=span),
+                )
             case "substring":
                 return _substring(arguments, span)
             case "indexOf":
@@ -64,7 +69,8 @@ class FunctionLowering:
         if caseless:
             whole, parts = lowered(whole), list(map(lowered, parts))
         tests: list[e.Node] = [
-            unknown(span) if part == unknown() else e.Call(_TESTS[name], (whole, part), span=span) for part in parts
+            unknown(span) if part == unknown() else e.Call(_TESTS[name], (whole, part), span=span)
+            for part in parts
         ]
         return tests[0] if len(tests) == 1 else e.Or(tuple(tests), span=span)
 
@@ -121,11 +127,16 @@ def _at_least_zero(node: e.Node) -> e.Node:
     return e.Call("greatest", (node, e.Literal(0)))
 
 
+def _or(number: e.Node, default: e.Node) -> e.Node:
+    """A number, or what stands for it where it is NULL."""
+    return number if isinstance(number, e.Literal) else e.Call("coalesce", (number, default))
+
+
 def _place(value: Typed, whole: e.Node, missing: e.Node) -> e.Node:
     """A place in a string, from 0, of one that may count from its end."""
     if value.is_null:
         return missing
-    number = number_of(value, "substring", _INTEGERS)
+    number = _or(number_of(value, "substring", _INTEGERS), missing)
     from_end = _at_least_zero(_plus(e.Call("length", (whole,)), number))
     if isinstance(number, e.Literal):
         return number if cast(int, number.value) >= 0 else from_end
@@ -142,7 +153,7 @@ def _substring(arguments: Sequence[Typed], span: Span) -> Typed:
     begin = _plus(start, 1)
     if not last or last[0].is_null:
         return Typed(e.Call("substring", (text, begin), span=span), Kind.STRING)
-    end = _place(last[0], text, e.Literal(0))
+    end = _place(last[0], text, e.Call("length", (text,)))
     if isinstance(start, e.Literal) and isinstance(end, e.Literal):
         length: e.Node = e.Literal(cast(int, end.value) - cast(int, start.value))
     else:
@@ -158,7 +169,7 @@ def _index_of(arguments: Sequence[Typed], caseless: bool, span: Span) -> Typed:
         whole, part = lowered(whole), lowered(part)
     start: e.Node = e.Literal(0)
     if len(arguments) > 2 and not arguments[2].is_null:
-        start = _at_least_zero(number_of(arguments[2], "indexOf", _INTEGERS))
+        start = _at_least_zero(_or(number_of(arguments[2], "indexOf", _INTEGERS), e.Literal(0)))
     rest = whole if start == e.Literal(0) else e.Call("substring", (whole, _plus(start, 1)))
     place = e.Call("position", (rest, part))
     found = e.Comparison(">", place, e.Literal(0))
@@ -219,7 +230,7 @@ def _number_of(text: str, base: int | None, span: Span) -> Typed:
     """The number of a constant text."""
     try:
         if base in (None, 16) and text[:2].lower() == "0x":
-            number: int | float = int(text[2:], 16)
+            number: int | float = int(text, 16)
         elif base in (None, 10):
             number = int(text) if text.lstrip("+-").isdigit() else float(text)
         else:

@@ -1,8 +1,8 @@
 """Conditions in EQL as conditions of the house, for events of a schema.
 
-What a comparison means depends on the columns: a field may be a list, of which any element counts, a number is
-compared with a number in a string by its text, and a string beside a timestamp is an instant. What is unknown is
-NULL here as there; ``not``, ``!=`` and ``not in`` ask whether something holds, and turn that round.
+What a comparison means depends on the columns: a field may be a list, of which any element counts, a number
+equals a string that is its text, and a string beside a timestamp is an instant. What is unknown is NULL; ``not``,
+``!=`` and ``not in`` ask whether something holds, and turn that round.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Lowering:
 
     def __init__(self, schema: Schema | None, type_column: str | None = None) -> None:
         self._schema = schema
-        self._elements: dict[str, str] = {}
+        self._elements: dict[str, e.Element | e.Literal] = {}
         self.category: str | None = type_column
         if schema is None:
             self.category = type_column or reduce(field_of, CATEGORY.split("."))
@@ -49,7 +49,7 @@ class Lowering:
     # ------------------------------------------------------------------------------------ events and keys
 
     def where(self, query: q.EventQuery | q.Item) -> e.Node | None:
-        """The condition on one event that ``category where condition`` is; None if every event satisfies it."""
+        """The condition that ``category where condition`` is; None if every event satisfies it."""
         tests = [] if query.category is None else [self._of_category(query.category, query.span)]
         if query.condition != q.ALWAYS:
             tests.append(self.condition(query.condition))
@@ -97,7 +97,8 @@ class Lowering:
                 return self.condition(q.Negated(q.Compared("==", left, right, span=span), span=span))
             case q.Compared("==", left, right) if self._is_null(left) or self._is_null(right):
                 return self._absence(right if self._is_null(left) else left, span)
-            case q.Compared(sign, left, right):
+            case q.Compared(_, left, right):
+                sign = node.operator
                 return self._test(node, lambda: self._compared(sign, left, right, span))
             case q.Member(operand, members, caseless):
                 return self._test(node, lambda: self._member(operand, members, caseless, span))
@@ -133,9 +134,7 @@ class Lowering:
                     pass
         return self._comparing.compared(sign, self.value(left), self.value(right), span)
 
-    def _member(
-        self, operand: q.EqlNode, members: Sequence[q.EqlNode], caseless: bool, span: Span
-    ) -> e.Node:
+    def _member(self, operand: q.EqlNode, members: Sequence[q.EqlNode], caseless: bool, span: Span) -> e.Node:
         return self._comparing.member(self.value(operand), list(map(self.value, members)), caseless, span)
 
     def _is_null(self, node: q.EqlNode) -> bool:
@@ -166,20 +165,27 @@ class Lowering:
         """A test in which every list stands for any of its elements."""
         return self._each_element(self._lists_in(node), lowered, node.span)
 
-    def _each_element(self, lists: Sequence[e.Attribute], lowered: Callable[[], e.Node], span: Span) -> e.Node:
-        names = []
-        for attribute in lists:
-            name = f"e{len(self._elements) + 1}"
-            self._elements[attribute.name] = name
-            names.append((attribute, name))
-        try:
-            test = lowered()
-        finally:
-            for attribute, _ in names:
-                del self._elements[attribute.name]
-        for attribute, name in reversed(names):
-            test = e.SomeElement(attribute, name, test, span=span)
-        return test
+    def _each_element(
+        self, lists: Sequence[e.Attribute], lowered: Callable[[], e.Node], span: Span
+    ) -> e.Node:
+        """A test of any element of some lists; where one has no elements, of NULL in its place."""
+        if not lists:
+            return lowered()
+        first, *others = lists
+        name = f"e{len(self._elements) + 1}"
+        tests = []
+        for element in (e.Element(name, span=first.span), unknown(first.span)):
+            self._elements[first.name] = element
+            try:
+                tests.append(self._each_element(others, lowered, span))
+            finally:
+                del self._elements[first.name]
+        some, of_none = tests
+        of_some = e.SomeElement(first, name, some, span=span)
+        if of_none == unknown():
+            return of_some
+        has_some = e.SomeElement(first, name, e.Literal(True), span=span)
+        return e.Or((of_some, e.And((e.Not(is_true(has_some)), of_none), span=span)), span=span)
 
     def _lists_in(self, node: q.EqlNode) -> list[e.Attribute]:
         """The lists among the fields of a test, outside of the tests inside of it."""
@@ -191,8 +197,7 @@ class Lowering:
         return list(lists.values())
 
     def _element_or(self, attribute: e.Attribute) -> e.Node:
-        name = self._elements.get(attribute.name)
-        return attribute if name is None else e.Element(name, span=attribute.span)
+        return self._elements.get(attribute.name, attribute)
 
     # --------------------------------------------------------------------------------------------- values
 
@@ -218,16 +223,19 @@ class Lowering:
         if attribute is None:
             return replace(NOTHING, node=unknown(field.span))
         nested = self.nested(attribute.name)
-        name = self._elements.get(attribute.name)
-        if name is not None and nested.element is not None:
-            return Typed(e.Element(name, span=field.span), _known(nested.element.kind), str(field))
+        element = self._elements.get(attribute.name)
+        if element is not None and nested.element is not None:
+            kind = None if isinstance(element, e.Literal) else _known(nested.element.kind)
+            return Typed(replace(element, span=field.span), kind, str(field))
         if nested.fields is not None or nested.kind is Kind.OPAQUE:
             raise QueryError(
                 f"{field.name} is {nested.described}, and holds no value",
                 span=field.span,
                 found=str(field),
                 expected="a field with values",
-                hint=f"name a field inside of it: {field.name}.{next(iter(nested.fields))}" if nested.fields else "",
+                hint=f"name a field inside of it: {field.name}.{next(iter(nested.fields))}"
+                if nested.fields
+                else "",
             )
         return Typed(attribute, _known(nested.kind), str(field))
 

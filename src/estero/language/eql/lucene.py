@@ -1,8 +1,8 @@
 """Regular expressions of Lucene, which ``regex`` takes, as the house has them.
 
-They match whole values. ``.`` is any character, ``^`` and ``$`` are none of special meaning, ``@`` is any text,
-and what is between double quotes is taken as it is. Where Lucene alone knows what is written (``&``, ``~``, ``<1-9>``,
-``#``), it is refused.
+They match whole values. ``.`` is any character, ``^`` and ``$`` stand for themselves, ``@`` is any text, and
+what is between double quotes is taken as it is. What Lucene alone knows (``&``, ``~``, ``<1-9>``, ``#``) is
+refused.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def as_regex(pattern: str, span: Span, *, caseless: bool) -> str:
     try:
         parse_regex(regex)
     except QueryError as error:
-        message = re.sub(r" at character \d+ of the regular expression", " in this regular expression", error.message)
+        message = re.sub(
+            r" at character \d+ of the regular expression", " in this regular expression", error.message
+        )
         raise QueryError(
             message, span=span, found=error.found, expected=error.expected, hint=error.hint
         ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from estero.errors import QueryError, Span
@@ -22,7 +23,7 @@ MOST_RUNS: Final = 100
 _ESCAPE: Final = re.compile(r"\\(u\{[0-9A-Fa-f]{1,8}\}|.)", re.DOTALL)
 _ESCAPED: Final[Mapping[str, str]] = {
     **{sign: sign for sign in "\"'\\"},
-    **{"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"},
+    **dict(zip("nrtbf", "\n\r\t\b\f", strict=True)),
 }
 _BACKQUOTED: Final = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
@@ -205,23 +206,26 @@ def _category(token: Token) -> str | None:
     return string_value(token)
 
 
-class _By(tuple[q.Field, ...]):
+@dataclass(frozen=True, slots=True)
+class _By:
     """The keys behind ``by``."""
 
+    fields: tuple[q.Field, ...]
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
 class _With:
     """A setting behind ``with``."""
 
-    def __init__(self, name: Token, number: Token, unit: Token | None, span: Span) -> None:
-        self.name, self.number, self.unit, self.span = name, number, unit, span
+    name: Token
+    number: Token
+    unit: Token | None
+    span: Span
 
 
 def _by(children: Children, span: Span) -> _By:
-    keys = _By(children)
-    keys.span = span
-    return keys
+    return _By(tuple(children), span)
 
 
 def _with(children: Children, span: Span) -> _With:
@@ -238,7 +242,7 @@ def _options(children: Children, allowed: str) -> tuple[tuple[q.Field, ...], _Wi
         if isinstance(child, _By):
             if keys:
                 raise QueryError("by stands here a second time", span=child.span, expected="one list of keys")
-            keys = tuple(child)
+            keys = child.fields
         elif isinstance(child, _With):
             if child.name != allowed or setting is not None:
                 twice = child.name == allowed
@@ -294,11 +298,11 @@ def _until(children: Children, span: Span) -> q.Item:
     return cast(q.Item, item)
 
 
+@dataclass(frozen=True, slots=True)
 class _Until:
     """The item behind until."""
 
-    def __init__(self, item: q.Item) -> None:
-        self.item = item
+    item: q.Item
 
 
 def _sequence(children: Children, span: Span) -> q.Sequence:
@@ -324,12 +328,16 @@ def _check_keys(items: list[q.Item], until: q.Item | None) -> None:
     for item in [*items[1:], *([until] if until else [])]:
         if len(item.keys) != len(first.keys):
             raise QueryError(
-                f"this item has {len(item.keys) or 'no'} keys, and the first one has {len(first.keys) or 'none'}",
+                f"this item has {_numbered(item.keys)}, and the first one has {_numbered(first.keys)}",
                 span=item.span,
                 found=", ".join(map(str, item.keys)) or "no by",
                 expected="as many keys behind each item",
-                hint="keys of all items that have one name stand once, behind sequence: sequence by user.name",
+                hint="keys with one name in all items stand once, behind sequence: sequence by user.name",
             )
+
+
+def _numbered(keys: tuple[q.Field, ...]) -> str:
+    return f"{len(keys) or 'no'} key{'' if len(keys) == 1 else 's'}"
 
 
 def _check_missing(items: list[q.Item], maxspan: int | None) -> None:
@@ -440,7 +448,7 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "computation": _computation,
     "minus": _minus,
     "call": _call,
-    "group": lambda children, span: _node_of(children[-1]),
+    "group": lambda children, _: _node_of(children[-1]),
     "field": _field,
     "optional_field": _optional_field,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from estero.errors import QueryError, Span
 from estero.language.eql.texts import RESERVED
@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 _END: Final = "the end of the text"
-_VALUE: Final = frozenset({"NAME", "CASELESS_NAME", "INT", "FLOAT", "STRING", "RAW"} | {"TRUE", "FALSE", "NULL"})
+_VALUE: Final = frozenset(
+    {"NAME", "CASELESS_NAME", "INT", "FLOAT", "STRING", "RAW"} | {"TRUE", "FALSE", "NULL"}
+)
 _GROUPS: Final = (
     (_VALUE | {"NOT", "_LPAR", "MINUS", "PLUS", "_QUESTION"}, "a condition"),
     (_VALUE | {"_LPAR", "MINUS", "PLUS", "_QUESTION"}, "a value"),
     (_VALUE - {"NAME", "CASELESS_NAME"} | {"MINUS"}, "a constant"),
-    (frozenset({"_SEQUENCE", "_SAMPLE", "ANY", "NAME"}), "a category and where, or sequence or sample"),
+    (frozenset({"_SEQUENCE", "_SAMPLE", "ANY", "NAME", "STRING"}), "a category and where, or sequence or sample"),
     (frozenset({"ANY", "NAME", "STRING", "RAW"}), "a category, or any"),
     (frozenset({"NAME", "_QUESTION"}), "a field"),
     (frozenset({"LSQUARE", "MISSING"}), "[…]"),
@@ -29,12 +31,17 @@ _GROUPS: Final = (
     (frozenset({"IN", "IN_CASELESS", "NOT"}), ""),
     (frozenset({"PLUS", "MINUS"}), ""),
     (frozenset({"STAR", "SLASH", "PERCENT"}), ""),
+    (frozenset({"_AND", "_OR"}), "and/or"),
 )
 """Groups of terminals with a common name; the first that fits wins. Those without one go without saying."""
 _WORDS: Final = {"NAME": "a name", "INT": "a whole number", "FLOAT": "a number", "$END": _END}
 _CHARACTERS: Final = {
     "'": ("strings stand in double quotes", 'a string such as "cmd.exe"', "a single quote begins nothing"),
-    '"': ("this string is not closed", 'a closing "', 'inside of a string, " is written \\" and a backslash \\\\'),
+    '"': (
+        "this string is not closed",
+        'a closing "',
+        'inside of a string, " is written \\" and a backslash \\\\',
+    ),
     "`": ("this name is not closed", "a closing `", ""),
     "&": ("& is not an operator", "and", ""),
     "!": ("! is not an operator", "not, or != between two values", "![…] is an item of a sequence"),
@@ -98,7 +105,7 @@ def _accepted_before(token: Token, text: str, grammar: Lark) -> frozenset[str]:
 
 
 def _expected(terminals: frozenset[str], grammar: Lark) -> str:
-    left = set(terminals)
+    left = set(terminals) - ({"_LPAR"} if "SAME" in terminals else set())  # a name may be that of a function
     words: list[str] = []
     for group, word in _GROUPS:
         if group <= left:
@@ -107,13 +114,18 @@ def _expected(terminals: frozenset[str], grammar: Lark) -> str:
     if "$END" in left:
         left.discard("$END")
         words.append(_END)
-    words += [_WORDS.get(terminal) or _sign(terminal, grammar) for terminal in sorted(left - {"CASELESS_NAME", "RAW"})]
+    words += [
+        _WORDS.get(terminal) or _sign(terminal, grammar)
+        for terminal in sorted(left - {"CASELESS_NAME", "RAW"})
+    ]
     return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else (words or [_END])[0]
 
 
 def _sign(terminal: str, grammar: Lark) -> str:
     value = grammar.get_terminal(terminal).pattern.value
-    return {"MISSING": "'!['", "STRING": "a string"}.get(terminal) or (value if value.isalpha() else f"'{value}'")
+    return {"MISSING": "'!['", "STRING": "a string"}.get(terminal) or (
+        value if value.isalpha() else f"'{value}'"
+    )
 
 
 _Hint = Callable[["Token", str, str], str]
@@ -131,19 +143,24 @@ def _of_equals(token: Token, before: str, after: str) -> str:
 def _of_upper_case(token: Token, before: str, after: str) -> str:
     del before, after
     word = str(token)
-    return f"keywords are in lower case: {word.lower()}" if word != word.lower() and word.lower() in _UPPER else ""
+    return (
+        f"keywords are in lower case: {word.lower()}"
+        if word != word.lower() and word.lower() in _UPPER
+        else ""
+    )
 
 
 def _of_lineage(token: Token, before: str, after: str) -> str:
-    if token.type == "OF" or re.match(r"\w+\s+of\b", after):
-        del before
-        return "child of, descendant of and event of are not supported; join events in a sequence by their ids"
+    del after
+    if token == "of" and re.search(r"\b(child|descendant|event)$", before):
+        return "child of, descendant of and event of are not read: join the events in a sequence by their ids"
     return ""
 
 
 def _of_join(token: Token, before: str, after: str) -> str:
-    del before, after
-    return "join is not supported: sample by k […] […] takes events in any order" if token.type == "JOIN" else ""
+    del token, after
+    is_join = re.fullmatch(r"\s*join", before) is not None
+    return "join is not read: sample by k […] […] takes events in any order" if is_join else ""
 
 
 def _of_elements(token: Token, before: str, after: str) -> str:
@@ -156,7 +173,7 @@ def _of_elements(token: Token, before: str, after: str) -> str:
 def _of_not(token: Token, before: str, after: str) -> str:
     del token
     if re.search(r"\bnot$", before.rstrip()) and re.match(r"like|regex|:", after):
-        return "not stands before the whole comparison: not name like \"a*\""
+        return 'not stands before the whole comparison: not name like "a*"'
     return ""
 
 
@@ -185,7 +202,7 @@ def _of_strings(token: Token, before: str, after: str) -> str:
 def _of_reserved(token: Token, before: str, after: str) -> str:
     del after
     if str(token) in RESERVED and re.search(r"(?:where|and|or|not|by|,|\()\s*\??$", before):
-        return f"a field of this name stands in backquotes: `{cast(str, str(token))}`"
+        return f"a field of this name stands in backquotes: `{token}`"
     return ""
 
 

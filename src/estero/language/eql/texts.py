@@ -7,8 +7,8 @@ from typing import Final
 
 _WORD: Final = re.compile(r"[@A-Za-z_]\w*")
 RESERVED: Final = frozenset(
-    ("and", "any", "by", "false", "in", "join", "like", "not", "null", "of", "or", "regex")
-    + ("sample", "sequence", "true", "until", "where", "with")
+    {"and", "any", "by", "false", "in", "join", "like", "not", "null", "of", "or", "regex"}
+    | {"sample", "sequence", "true", "until", "where", "with"}
 )
 """The words that are no names unless they are in backquotes."""
 _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -24,7 +24,7 @@ UNITS: Final = {
 """The nanoseconds of units of spans, longest first."""
 
 
-def value_text(value: None | bool | int | float | str) -> str:
+def value_text(value: bool | float | str | None) -> str:
     """The text of a constant."""
     if value is None:
         return "null"

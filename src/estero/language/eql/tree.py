@@ -1,8 +1,8 @@
 """The syntax tree of a query in EQL, Elastic's Event Query Language.
 
-Conditions are trees of their own: what a comparison means depends on the columns of the events (a list matches if
-any element does), so `lowering.py` makes conditions of the house of them once a schema is known. Every node prints
-as canonical EQL that parses back to an equal node.
+Conditions are trees of their own: what a comparison means depends on the columns of the events (a list
+matches if any element does), so `lowering.py` makes conditions of the house of them once a schema is known.
+Every node prints as canonical EQL that parses back to an equal node.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal as OneOf
 from estero.language.eql.texts import category_text, field_text, span_text, value_text
 from estero.language.tree.nodes import SyntaxNode, walked
 
-EqlValue = None | bool | int | float | str
+EqlValue = bool | int | float | str | None
 ComparisonSign = OneOf["==", "!=", "<", "<=", ">", ">="]
 ComputationSign = OneOf["+", "-", "*", "/", "%"]
 Likeness = OneOf[":", "like", "like~", "regex", "regex~"]
@@ -204,7 +204,7 @@ class EventQuery(SyntaxNode):
 class Item(SyntaxNode):
     """``[process where condition] by keys with runs=n``; with `missing`, ``![…]``: no such event.
 
-    `category` is None for ``any``. `keys` are those behind this item; the ones of the whole query come before them.
+    `category` is None for ``any``. `keys` are those behind this item; those of the whole query come first.
     """
 
     category: str | None
@@ -225,8 +225,8 @@ class Item(SyntaxNode):
 class Sequence(SyntaxNode):
     """``sequence by keys with maxspan=d [item] [item] … until [item]``; `maxspan_ns` in nanoseconds.
 
-    The items have equally many keys, and so has `until`. There are two items or more, counted with their runs; one
-    of them at least is not `missing`, and with a missing one there is a maxspan.
+    The items have equally many keys, and so has `until`. There are two items or more, counted with their
+    runs; one of them at least is not `missing`, and with a missing one there is a maxspan.
     """
 
     keys: tuple[Field, ...]

@@ -20,7 +20,7 @@ class Typed:
     said: str = "this"
 
     @classmethod
-    def of_constant(cls, value: None | bool | int | float | str, span: Span) -> Typed:
+    def of_constant(cls, value: bool | float | str | None, span: Span) -> Typed:
         """A constant."""
         return cls(e.Literal(value, span=span), _KINDS[type(value)], "this constant")
 

@@ -6,7 +6,7 @@ a batch says to all of these is worked out once; a condition then looks at the r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -30,6 +30,14 @@ _KINDS: Final = frozenset({Kind.INT, Kind.FLOAT, Kind.STRING, Kind.BOOL})
 """Kinds of columns of which every value means here what it means in SQL."""
 
 
+FEWEST: Final = 8
+
+
+def is_worth_it(rules: int) -> bool:
+    """Whether conditions of so many rules with the same keys are dispatched."""
+    return rules >= FEWEST
+
+
 class Wanted(NamedTuple):
     """What the condition at a place asks of events of some types; None for all of them."""
 
@@ -39,23 +47,22 @@ class Wanted(NamedTuple):
 
 
 class Dispatcher:
-    """Conditions on one event; `types` are the types that bits of a word stand for."""
+    """Conditions on one event; `types` are the bits of types, which may become more."""
 
-    def __init__(self, conditions: Mapping[EventPredicate, Condition], types: Sequence[str]) -> None:
-        bits = {name: 1 << bit for bit, name in enumerate(types)}
+    def __init__(self, conditions: Mapping[EventPredicate, Condition], types: Mapping[str, int]) -> None:
+        self._types = types
         asked = [condition for condition in conditions.values() if not isinstance(condition, Constant)]
         self._forest = ConditionForest(asked)
         roots = iter(self._forest.roots)
         self._wanted = [
             Wanted(
                 place,
-                sum(bits[name] for name in predicate.types),
+                sum(types[name] for name in predicate.types),
                 None if isinstance(condition, Constant) else next(roots),
             )
             for place, (predicate, condition) in enumerate(conditions.items())
             if condition != Constant(holds=False)
         ]
-        self._all_types = (1 << len(types)) - 1
 
     def rows(self, batch: pa.RecordBatch, types: NDArray[np.int64]) -> dict[int, list[Rows]]:
         """The rows of a batch for which each condition holds, by its place; `types` are the bits of events.
@@ -63,6 +70,7 @@ class Dispatcher:
         Conditions that hold for no row may be missing.
         """
         asked = self._forest.asked(batch.rename_columns(list(map(attribute_in, batch.schema.names))))
+        all_types = sum(self._types.values())
         held: dict[int, list[Rows]] = {}
         of_types: dict[int, Rows] = {}
         for place, mask, condition in self._wanted:
@@ -72,7 +80,7 @@ class Dispatcher:
                 held[place] = [of_types[mask]]
             elif asked.most[condition.number]:
                 rows = condition.rows(asked)
-                if mask != self._all_types:
+                if mask != all_types:
                     rows = rows[(types[rows] & mask) != 0]
                 if rows.size:
                     held[place] = [rows]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +19,16 @@ from estero.plan.together import together
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.in_process import InProcessRun
-from estero.recognize.rules.dispatch import Dispatcher, condition_columns, plain_conditions, type_names
+from estero.recognize.rules.dispatch import (
+    Dispatcher,
+    condition_columns,
+    is_worth_it,
+    plain_conditions,
+    type_names,
+)
 from estero.recognize.rules.group_recognition import GroupRecognition
 from estero.recognize.rules.groups import RuleGroup, groups_of, shape_of
 from estero.recognize.source_run import Progress, time_type
-
-FEWEST: Final = 8
-"""Rules with the same keys from which on their conditions are dispatched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,11 @@ def passes_of(plans: Mapping[str, Plan], source: Source | None = None) -> list[P
     Rules share one where they partition by the same keys, and compare the same values of several events.
     With a `source` conditions on its events are dispatched where that serves many rules.
     """
-    alike: dict[tuple[object, object], dict[str, Plan]] = {}
+    alike: dict[tuple[object, ...], dict[str, Plan]] = {}
     for name, plan in plans.items():
         known = plan.classification
-        alike.setdefault((known.keys, known.values), {})[name] = plan
+        key = (known.keys, known.values, known.type_column, known.only_type)
+        alike.setdefault(key, {})[name] = plan
     return [reading for own in alike.values() for reading in _passes(own, source)]
 
 
@@ -84,7 +87,7 @@ def _dispatched(
 ) -> dict[str, tuple[Plan, Mapping[EventPredicate, Condition]]]:
     """The rules whose conditions can be dispatched, with these; none where that does not pay."""
     able = {name: plan for name, plan in plans.items() if shape_of(plan) is not None}
-    if len(able) < FEWEST:
+    if not is_worth_it(len(able)):
         return {}
     reading = _of_types(able.values())
     if len(reading.predicates) > WORD:
@@ -96,7 +99,7 @@ def _dispatched(
         for name, plan in able.items()
         if all(one in plain for one in plan.classification.predicates)
     }
-    return dispatched if len(dispatched) >= FEWEST else {}
+    return dispatched if is_worth_it(len(dispatched)) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,9 @@ class RuleSetRun(RulesRun):
         time = time_type(self.source)
         dispatcher, places = None, None
         if reading.conditions:
-            dispatcher = Dispatcher(reading.conditions, type_names(reading.classification.predicates))
+            names = type_names(reading.classification.predicates)
+            bits = {name: 1 << place for place, name in enumerate(names)}
+            dispatcher = Dispatcher(reading.conditions, bits)
             places = {predicate: place for place, predicate in enumerate(reading.conditions)}
         groups = [
             GroupRecognition(group, reading.classification, events, time=time, dispatched=places)
