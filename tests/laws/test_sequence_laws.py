@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import estero
 from estero.answers.complex_event import ComplexEvent
 from estero.engine.runs.sequences.stage_runs import StageRuns
-from estero.recognize.rules import set_run
+from estero.recognize.rules import dispatch
 from estero.reference.event_sequences import Places, is_sample, sample_ends
 from laws.test_kernel_laws import interpreted
 from laws.test_thread_laws import divided
@@ -20,7 +20,7 @@ from strategies.staged import COLUMNS, LETTERS, Row, Staged, rows, samples, stag
 
 MOST = settings.default.max_examples if settings.default else 10
 ASKED = st.one_of(staged(), staged(), samples())
-FEWEST = set_run.FEWEST
+FEWEST = dispatch.FEWEST
 SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=4)
 
 
@@ -169,7 +169,7 @@ def test_rules_of_one_shape_share_a_recognition(
     """Rules that differ in their letters alone have each the answer of its own."""
     queries = [asked, *(asked.with_letters(dict(zip(LETTERS, other, strict=True))) for other in others)]
     rules = estero.rules({f"rule {number}": one.query for number, one in enumerate(queries)})
-    with patch.object(set_run, "FEWEST", fewest):
+    with patch.object(dispatch, "FEWEST", fewest):
         together = list(rules.run(table_of(events), time="t", time_unit="s"))
     recognizer = rules.recognizer(COLUMNS, time="t", time_unit="s")
     pieces = [event for batch in pushed(events, [3]) for event in recognizer.push(batch)]

@@ -75,9 +75,9 @@ def groups_of(plans: Mapping[str, Plan], *, may_grow: bool = False) -> list[Rule
 def shape_of(plan: Plan) -> Shape | None:
     """The shape of a plan.
 
-    None for sequences with keys that are lists, for plans that look at other events than their own (contiguity,
-    deadlines, CONSUME), and those whose complex events are chosen, or compared with one another, when they are
-    listed.
+    None for sequences with keys that are lists, for plans that look at other events than their own
+    (contiguity, deadlines, CONSUME), and those whose complex events are chosen, or compared with one another,
+    when they are listed.
     """
     if (
         not isinstance(plan, AutomatonPlan | StagedPlan)
