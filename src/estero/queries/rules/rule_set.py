@@ -344,6 +344,7 @@ def read_rule(name: str, query: Query | str, file: RuleText | None = None) -> Qu
 def planned(name: str, query: Query, source: Source, layout: EventLayout) -> Plan:
     """The plan of a rule for a source of events; raises `QueryError`, which names the rule."""
     with _naming(name):
+        query.statement.refuse_pipes()
         return query.plan_for(source, layout)
 
 
