@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 import estero
 from estero.answers.complex_event import ComplexEvent
 from estero.engine.runs.sequences.stage_runs import StageRuns
+from estero.recognize.rules import dispatch
 from estero.reference.event_sequences import Places, is_sample, sample_ends
 from laws.test_kernel_laws import interpreted
 from laws.test_thread_laws import divided
-from strategies.staged import COLUMNS, Row, Staged, rows, samples, staged, table_of
+from strategies.staged import COLUMNS, LETTERS, Row, Staged, rows, samples, staged, table_of
 
 MOST = settings.default.max_examples if settings.default else 10
 ASKED = st.one_of(staged(), staged(), samples())
+FEWEST = dispatch.FEWEST
 SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=4)
 
 
@@ -85,7 +87,7 @@ def test_pushes_of_any_size_find_the_same(
     agree(found, asked, events)
 
 
-@settings(max_examples=4 * MOST)
+@settings(max_examples=2 * MOST)
 @given(ASKED, rows(), SIZES)
 def test_a_restart_at_every_cut_changes_nothing(asked: Staged, events: list[Row], sizes: list[int]) -> None:
     query = asked.query
@@ -100,7 +102,7 @@ def test_a_restart_at_every_cut_changes_nothing(asked: Staged, events: list[Row]
     agree(found, asked, events)
 
 
-@settings(max_examples=4 * MOST)
+@settings(max_examples=2 * MOST)
 @given(ASKED, rows(max_size=60), st.integers(1, 30))
 def test_pools_grow_and_are_compacted(asked: Staged, events: list[Row], size: int) -> None:
     with patch.object(StageRuns, "capacity", 1):
@@ -130,7 +132,7 @@ def test_single_events_find_the_same(asked: Staged, events: list[Row], sizes: li
     agree([*found, *recognizer.close()], asked, events)
 
 
-@settings(max_examples=2 * MOST)
+@settings(max_examples=MOST)
 @given(ASKED, rows(max_size=14), SIZES)
 def test_machine_code_and_python_have_equal_states(
     asked: Staged, events: list[Row], sizes: list[int]
@@ -155,3 +157,23 @@ def test_what_is_counted_is_what_is_listed(asked: Staged, events: list[Row]) -> 
     listed = places(answer)
     assert answer.count() == len(listed)
     assert [answer[number].all_positions for number in range(len(listed))] == listed
+
+
+@settings(max_examples=2 * MOST)
+@given(
+    ASKED, rows(), st.lists(st.permutations(LETTERS), min_size=1, max_size=3), st.sampled_from([1, FEWEST])
+)
+def test_rules_of_one_shape_share_a_recognition(
+    asked: Staged, events: list[Row], others: list[list[str]], fewest: int
+) -> None:
+    """Rules that differ in their letters alone have each the answer of its own."""
+    queries = [asked, *(asked.with_letters(dict(zip(LETTERS, other, strict=True))) for other in others)]
+    rules = estero.rules({f"rule {number}": one.query for number, one in enumerate(queries)})
+    with patch.object(dispatch, "FEWEST", fewest):
+        together = list(rules.run(table_of(events), time="t", time_unit="s"))
+    recognizer = rules.recognizer(COLUMNS, time="t", time_unit="s")
+    pieces = [event for batch in pushed(events, [3]) for event in recognizer.push(batch)]
+    pieces += recognizer.close()
+    for number, one in enumerate(queries):
+        for found in (together, pieces):
+            agree([event for event in found if event.rule == f"rule {number}"], one, events)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,6 +76,15 @@ class Staged:
         """As users have it."""
         return Query(StagedStatement.of(self))
 
+    def with_letters(self, other: Mapping[str, str]) -> Staged:
+        """The same with other letters in the place of each."""
+
+        def renamed(stage: Drawn) -> Drawn:
+            return replace(stage, letters=tuple(sorted(other[letter] for letter in stage.letters)))
+
+        until = None if self.until is None else renamed(self.until)
+        return replace(self, stages=tuple(map(renamed, self.stages)), until=until)
+
     def meant(self, events: Sequence[Row]) -> list[reference.Places]:
         """The results over events in order."""
         until = None if self.until is None else self.until.meant(events)
@@ -102,6 +111,7 @@ class StagedStatement(Statement):
         return repr(self.staged)
 
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
+        del schema, type_column
         return []
 
     def _plan(self, layout: Layout) -> Plan:
@@ -163,7 +173,7 @@ def samples(draw: st.DrawFn) -> Staged:
 def rows(draw: st.DrawFn, *, max_size: int = 24) -> list[Row]:
     """Events in order of time, several at one time."""
     values = st.sampled_from(["x", "y", None])
-    event = st.fixed_dictionaries(
+    event: st.SearchStrategy[Row] = st.fixed_dictionaries(
         {
             "step": st.sampled_from([0, 1, 1, 2]),
             "c": st.sampled_from(LETTERS),

@@ -1,7 +1,7 @@
-"""Join keys of events whose attributes are lists: one for each element, and every combination of several lists.
+"""Join keys of events whose attributes are lists: one for each element, and every combination of those.
 
-Values are hashed here, as SQL has no one key for such an event. Equal numbers have equal hashes, whatever their
-types are; so have equal times.
+Values are hashed here, as SQL has no one key for such an event. Equal numbers have equal hashes, whatever
+their types are; so have equal times.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from numpy.typing import NDArray
 
 from estero.classify.arrays import known_in, numbers_in
 from estero.classify.column_names import event_column
-from estero.classify.join_keys import Bits, Known, NULL_HALVES, halves_of, hashed
+from estero.classify.join_keys import NULL_HALVES, Bits, Known, halves_of, hashed
 from estero.plan.keys import KeyColumn, KeyPart
 
 _REMEMBERED = 1 << 16
 
 
 class _Choices(NamedTuple):
-    """The values of a part of a key: those of event i are number first[i] … first[i] + count[i] - 1."""
+    """The values of a part of a key: those of event i are number first[i] … first[i] + choices[i] - 1."""
 
     low: Bits
     high: Bits
     first: NDArray[np.int64]
-    count: NDArray[np.int64]
+    choices: NDArray[np.int64]
 
 
 def has_lists(columns: Sequence[KeyColumn]) -> bool:
@@ -43,8 +43,8 @@ def spread_keys(
 ) -> tuple[Bits, Known, NDArray[np.int64]]:
     """Keys uint64[r, K, 2] and known bool[r, K], and where those of each event are, spread int64[n, 2].
 
-    An event has as many rows as the column with the most keys has there, and one at least. NULLs in a list are
-    no keys, but where there is nothing else and the part may be NULL. The keys of an event are distinct.
+    An event has as many rows as the column with the most keys has there, and one at least. NULLs in a list
+    are no keys, but where there is nothing else and the part may be NULL. The keys of an event are distinct.
 
     >>> batch = pa.record_batch({event_column("tags"): [["a", "b"], None]})
     >>> keys, known, spread = spread_keys([KeyColumn((KeyPart((), listed="tags"),), exact=False)], batch)
@@ -54,7 +54,7 @@ def spread_keys(
     parts = {part: _choices(part, classified) for column in columns for part in column.parts}
     events = classified.num_rows
     counts = [
-        np.prod([parts[part].count for part in column.parts], axis=0, dtype=np.int64)
+        np.prod([parts[part].choices for part in column.parts], axis=0, dtype=np.int64)
         if column.parts
         else np.ones(events, np.int64)
         for column in columns
@@ -76,10 +76,10 @@ def spread_keys(
 
 
 def _combined(parts: Sequence[_Choices], event: NDArray[np.int64], number: NDArray[np.int64]) -> list[Bits]:
-    """The halves of the values of combination `number` of an event, for each part; the last one varies first."""
+    """The halves of the values of combination `number` of an event; those of the last part vary first."""
     halves: list[Bits] = []
     for part in reversed(parts):
-        count = part.count[event]
+        count = part.choices[event]
         chosen = part.first[event] + number % count
         number = number // count
         halves[:0] = [part.low[chosen], part.high[chosen]]
@@ -110,7 +110,7 @@ def _choices(part: KeyPart, classified: pa.RecordBatch) -> _Choices:
 
 
 def _elements(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
-    """The elements of lists that are not NULL, or the values of a column without lists, and the event of each."""
+    """The elements of lists, or values of a column without lists, and the event of each; without NULLs."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     event = np.arange(len(column))

@@ -12,8 +12,8 @@ class KeyPart:
     """One value of a join key: of numbers `values` of the classification those that are not NULL.
 
     Each has one value column, or two for strings (their two hashes); an event has at most one of them. With
-    `null` an event without any has a value all the same, which equals that of all such events. `listed` names an
-    attribute that is a list, of which each element is a value; there are no value columns then.
+    `null` an event without any has a value all the same, which equals that of all such events. `listed` names
+    an attribute that is a list, of which each element is a value; there are no value columns then.
     """
 
     values: tuple[tuple[int, ...], ...]

@@ -1,4 +1,7 @@
-"""What runs the plan of a sequence by stages, or of a sample; only who recognizes imports this, as it loads the kernels."""
+"""What runs the plan of a sequence by stages, or of a sample.
+
+Only who recognizes imports this, as it loads the kernels.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ def opened_sequence(plan: SequencePlan, words: int) -> Opened:
     labels = [frozenset({label}) for label in plan.labels]
     runs = SequenceRuns(tables, length_of(plan))
     hidden = [NO_HIDDEN] * len(labels)
-    return Opened(runs, labels, hidden, words, partitioned=False, compared=False, keys=plan.columns)
+    return Opened(runs, labels, hidden, words, partitioned=plan.keyed, compared=False, keys=plan.columns)
 
 
 def opened_sample(plan: SamplePlan, words: int) -> Opened:
@@ -43,7 +46,7 @@ def opened_sample(plan: SamplePlan, words: int) -> Opened:
     labels = [frozenset({label}) for label in plan.labels]
     runs = SampleRuns(*_columns(plan.stages))
     hidden = [NO_HIDDEN] * len(labels)
-    return Opened(runs, labels, hidden, words, partitioned=False, compared=False, keys=plan.columns)
+    return Opened(runs, labels, hidden, words, partitioned=plan.keyed, compared=False, keys=plan.columns)
 
 
 def _columns(asked: Sequence[Asked]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -288,6 +288,7 @@ class Plan(ABC):
 
     def refuse_levels(self) -> None:
         """Raises `QueryError` where partial matches and funnels are not told of the query."""
+        return
 
     def _lists(self, *listed: Listed) -> bool:
         return isinstance(self.served_by, PerStart) and self.served_by.listed in listed

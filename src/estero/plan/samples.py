@@ -31,9 +31,7 @@ class SamplePlan(StagedPlan):
 
     def lines(self) -> Iterator[str]:
         """Which algorithm runs, and what it guarantees."""
-        yield (
-            "samples: of each key a matching of conditions and events, one each, which grows by augmenting paths"
-        )
+        yield ("samples: each key has a matching of conditions and events, which grows by augmenting paths")
         yield "guarantee: per event a time that depends on the conditions alone; each key has one sample"
 
     def automaton_sections(self) -> Iterator[Section]:

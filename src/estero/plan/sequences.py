@@ -49,8 +49,8 @@ class SequencePlan(StagedPlan):
     def lines(self) -> Iterator[str]:
         """Which algorithm runs, and what it guarantees."""
         yield (
-            "sequences by stages: an event takes the newest candidate of the stage before with its key, so that "
-            "each key has one at each stage"
+            "sequences by stages: an event takes the newest candidate of the stage before with its key, so "
+            "that each key has one at each stage"
         )
         yield "guarantee: constant time per event and stage, output-linear delay between complex events"
         if self.trailing:
@@ -85,9 +85,9 @@ def plan_sequence(
     """The plan of a sequence: two stages or more, of which one at least is not missing.
 
     All stages, and `until`, have equally many keys. Labels are `names`, by default the numbers of the stages
-    from 1 on. The first and the last event are at most `span_ns` nanoseconds apart, which has to be said where
-    a stage at an end is missing. `text` is what the query prints as. Raises `QueryError` where keys have values
-    that cannot be equal, or events no time for the span.
+    from 1 on. The first and the last event are at most `span_ns` nanoseconds apart, which has to be said
+    where a stage at an end is missing. `text` is what the query prints as. Raises `QueryError` where keys
+    have values that cannot be equal, or events no time for the span.
     """
     further = () if until is None else (until,)
     draft = drafted(stages, further, layout, span_ns=span_ns, names=names, text=text)

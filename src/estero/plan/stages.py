@@ -68,6 +68,11 @@ class StagedPlan(KeyedPlan):
         return True
 
     @property
+    def reads_lists(self) -> bool:
+        """Whether a key is a list."""
+        return bool(_listed(self.columns))
+
+    @property
     def machine(self) -> CEA:
         """The stages in order as an automaton; what is said of keys is not in it."""
         count = len(self.stages)
@@ -88,7 +93,7 @@ class StagedPlan(KeyedPlan):
         return self
 
     def showing_nothing(self) -> Self:
-        """The same evaluation where only counts are asked for: keys that are lists are read of the attributes."""
+        """The same evaluation where only counts are asked for; keys that are lists are read."""
         plan = KeyedPlan.showing_nothing(self)
         payload = tuple(dict.fromkeys([*plan.classification.payload, *_listed(self.columns)]))
         return replace(plan, classification=replace(plan.classification, payload=payload))
@@ -199,9 +204,9 @@ def _check(parts: Sequence[Stage], layout: Layout, span_ns: int | None, text: st
         names = dict.fromkeys(
             field.attribute for part in parts for field in (part.keys[place],) if field.attribute
         )
-        found = {name: _kind_of_key(name, kinds.get(name, Kind.NULL), layout.schema) for name in names}
-        if not fit(found.values()):
-            said = ", ".join(f"{named(name)} is {kind.value}" for name, kind in found.items())
+        of_names = {name: _kind_of_key(name, kinds.get(name, Kind.NULL), layout.schema) for name in names}
+        if not fit(of_names.values()):
+            said = ", ".join(f"{named(name)} is {kind.value}" for name, kind in of_names.items())
             raise QueryError(
                 f"events are joined by keys that are never equal: {said}",
                 text=text,

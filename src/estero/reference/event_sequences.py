@@ -1,7 +1,7 @@
-"""The reference meaning of EQL's sequences and samples: candidates are kept in lists, and all events are looked at.
+"""The reference meaning of EQL's sequences and samples: candidates are kept in lists, and all events read.
 
-What an event is at a stage is said by its *keys* there: none where it does not satisfy the condition, or has no
-key; several where an attribute of the key is a list (`keys_of`).
+What an event is at a stage is said by its *keys* there: none where it does not satisfy the condition, or has
+no key; several where an attribute of the key is a list (`keys_of`).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Stage:
 class EventSequence:
     """Stages in order, of which one at least is not missing.
 
-    The first and the last event are no more than `span` apart, in the unit of the times; with a missing stage at
-    an end there has to be one. `until` is what drops candidates.
+    The first and the last event are no more than `span` apart, in the unit of the times; with a missing stage
+    at an end there has to be one. `until` is what drops candidates.
     """
 
     stages: Sequence[Stage]
@@ -91,7 +91,7 @@ class _Search:
                     self._put(place, key, [*taken, event])
 
     def _taken(self, place: int, key: Key, event: int) -> list[int] | None:
-        """The candidate that an event takes, which its stage then has no more; none before the first stage."""
+        """The candidate that an event takes, which its stage has no more; none before the first stage."""
         if place == 0:
             return []
         waiting = self.candidates.pop((place - 1, key), [])
@@ -118,8 +118,8 @@ class _Search:
     def stands_alone(self, key: Key, taken: list[int]) -> bool:
         """Whether nothing that must be missing is before the first or behind the last event.
 
-        With a missing stage at one end alone, its event counts if it is no further than the span from the event
-        at the other end; at both ends, two events count if they are no further from each other.
+        With a missing stage at one end alone, its event counts if it is no further than the span from the
+        event at the other end; at both ends, two events count if they are no further from each other.
         """
         stages, span = self.query.stages, self.query.span
         leading, trailing = stages[: self.positive[0]], stages[self.positive[-1] + 1 :]

@@ -1,8 +1,8 @@
 """Samples: of each key one event for each condition, all different, in whatever order they come (EQL).
 
-For each key it is known which events satisfy as many conditions as possible, one each: a matching. An event that
-comes makes it greater by an augmenting path, or never will: what can be matched is a matroid. So each key holds an
-event for each condition at most.
+For each key it is known which events satisfy as many conditions as possible, one each: a matching. An event
+that comes makes it greater by an augmenting path, or never will: what can be matched is a matroid. So each
+key holds an event for each condition at most.
 """
 
 from __future__ import annotations
@@ -44,8 +44,10 @@ class SampleTables(NamedTuple):
 
 @pool
 class Matchings(NamedTuple):
-    """For each key its matching, size[0] in use: event int64[rows, c] of each condition, or NONE, and satisfied
-    int64[rows, c], the conditions that this event satisfies, as bits; matched int64[rows]: how many have one.
+    """For each key its matching; size[0] are in use.
+
+    event int64[rows, c]: that of each condition, or NONE; satisfied int64[rows, c]: the conditions that this
+    event satisfies, as bits; matched int64[rows]: how many conditions have an event, or COMPLETE.
     """
 
     event: Grid[np.int64] = ref(EVENTS, NONE, axes=("conditions",))
@@ -62,9 +64,9 @@ def satisfied_with(tables, events, place, one, two):  # type: ignore[no-untyped-
         if satisfies(events, place, tables.bit[condition]):
             column = tables.key[condition]
             for row in range(events.row[place, 0], events.row[place, 1]):
-                if events.known[row, column]:
-                    if events.keys[row, column, 0] == one and events.keys[row, column, 1] == two:
-                        satisfied |= np.int64(1) << condition
+                is_same = events.keys[row, column, 0] == one and events.keys[row, column, 1] == two
+                if events.known[row, column] and is_same:
+                    satisfied |= np.int64(1) << condition
     return satisfied
 
 
@@ -113,7 +115,7 @@ def augmented(tables, matchings, row, event, satisfied):  # type: ignore[no-unty
 
 @step
 def give(tables, matchings, row, free, event, satisfied):  # type: ignore[no-untyped-def]
-    """Gives a free condition the event of the one that it was reached from, and so on to the event at hand."""
+    """Gives a free condition the event of that from which it was reached, and so on to the event at hand."""
     here = free
     while tables.parent[here] != NONE:
         before = tables.parent[here]
@@ -146,8 +148,8 @@ def complete(arena, matchings, row, reported, event):  # type: ignore[no-untyped
 def advance_samples(tables, arena, index, matchings, events, reported, cursor):  # type: ignore[no-untyped-def]
     """Reads events from cursor.at on, until DONE, GROW or FULL.
 
-    With each of its keys at each condition an event makes one matching and one sample at most. Invariant: at the
-    top each key has a greatest matching of the events before cursor.at, or its sample is reported.
+    With each of its keys at each condition an event makes one matching and one sample at most. Invariant: at
+    the top each key has a greatest matching of the events before cursor.at, or its sample is reported.
     """
     conditions = tables.bit.size
     while cursor.at < cursor.last:
@@ -181,8 +183,8 @@ def advance_samples(tables, arena, index, matchings, events, reported, cursor): 
                 row = matching_of(index, matchings, one, two)
                 if matchings.matched[row] == COMPLETE:
                     continue
-                if augmented(tables, matchings, row, event, satisfied):
-                    if matchings.matched[row] == conditions:
-                        complete(arena, matchings, row, reported, event)
+                grows = augmented(tables, matchings, row, event, satisfied)
+                if grows and matchings.matched[row] == conditions:
+                    complete(arena, matchings, row, reported, event)
         cursor.at = place + 1
     return DONE

@@ -1,12 +1,12 @@
-"""Sequences with one candidate for each key and stage, as EQL has them (docs/semantics.md, "Sequences by stages").
+"""Sequences with one candidate for each key and stage, as EQL has them (docs/semantics.md).
 
-A *candidate* is a run that has come to a stage: the newest one of a key is an entry of a hash index, (stage, key)
-→ node of the compact set. An event takes the candidate of the stage before, and is the candidate of its own. So
-an event costs the look-ups of the stages that it satisfies, whatever waits.
+A *candidate* is a run that has come to a stage: the newest one of a key is an entry of a hash index, (stage,
+key) → node of the compact set. An event takes the candidate of the stage before, and is the candidate of its
+own. So an event costs the look-ups of the stages that it satisfies, whatever waits.
 
-What must be missing is told by events, too. In a gap it drops the candidate of the stage before. In front it is
-a *mark*: the last such event of each key, which a candidate carries with it. Behind the last stage results are
-*pending*, in order of their ends, until such an event drops them or the window has passed.
+What must be missing is told by events, too. In a gap it drops the candidate of the stage before. In front it
+is a *mark*: the last such event of each key, which a candidate carries with it. Behind the last stage results
+are *pending*, in order of their ends, until such an event drops them or the window has passed.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ Cursor: Any = cursor_of("decided", "need_nodes", "need_entries", "need_marks", "
 """What starts before event `decided` has all the ends that it gets."""
 
 PENDING, LEADING, LEADS = range(3)
-"""Places in the index of marks: the newest pending result of a key, as a row; the last event of the key that must
-be missing in front; and LEADS + stage: that of the candidate at the stage. The last two have no row."""
+"""Places in the index of marks.
+
+The newest pending result of a key, as a row; the last event of the key that must be missing in front; and
+LEADS + stage: that of the candidate at the stage. The last two have no row."""
 
 WAITS, KEPT, DROPPED = range(3)
 """The states of pending results."""
 
-NO_BIT: Final = -1
 _TAKEN: Final = -1
 """The START of an entry that holds nothing any more."""
 
@@ -206,7 +207,7 @@ def drop_pending(arena, marks, pending, event, one, two, oldest):  # type: ignor
 
 @inlined
 def release(arena, pending, reported, until):  # type: ignore[no-untyped-def]
-    """Reports what is decided where windows begin at event `until`, in order; FULL where not all of it fits."""
+    """Reports in order what is decided where windows begin at event `until`; FULL where not all fits."""
     row = pending.size[1]
     while row < pending.size[0]:
         if pending.state[row] == WAITS and pending.limit[row] >= until:
@@ -226,7 +227,7 @@ def release(arena, pending, reported, until):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def take(tables, arena, index, marks, stage, one, two, oldest):  # type: ignore[no-untyped-def]
+def take(tables, index, marks, stage, one, two, oldest):  # type: ignore[no-untyped-def]
     """What an event at a stage goes on from: whether it may, the candidate's node, and what led it."""
     if stage == 0:
         lead = lead_of(marks, LEADING, one, two) if tables.leading_bit.size > 0 else np.int64(NONE)
@@ -242,7 +243,7 @@ def take(tables, arena, index, marks, stage, one, two, oldest):  # type: ignore[
 @inlined
 def go_on(tables, arena, index, marks, pending, reported, event, stage, one, two, oldest):  # type: ignore[no-untyped-def]
     """An event at a stage: takes a candidate, and is one, or completes it."""
-    may, rest, lead = take(tables, arena, index, marks, stage, one, two, oldest)
+    may, rest, lead = take(tables, index, marks, stage, one, two, oldest)
     if not may:
         return
     leads = tables.leading_bit.size > 0
@@ -308,17 +309,18 @@ def drop_before_gap(tables, arena, index, events, place, event, number, oldest):
         if events.known[row, column]:
             one = events.keys[row, column, 0]
             entry = find(index, tables.gap_stage[number], one, events.keys[row, column, 1])
-            if entry != FREE and index.entries[entry, START] >= oldest:
-                if arena.event[heap_of(index, entry)] != event:
-                    index.entries[entry, START] = _TAKEN
+            waits = entry != FREE and index.entries[entry, START] >= oldest
+            if waits and arena.event[heap_of(index, entry)] != event:
+                index.entries[entry, START] = _TAKEN
 
 
 @inlined
 def lacks(tables, arena, index, marks, pending, cursor, rows):  # type: ignore[no-untyped-def]
     """Whether capacity is missing for an event with so many keys.
 
-    With each of them it makes a node and claims an entry at each stage at most, completes one result, and marks
-    one event for each stage, one for those to come and one list of results. Half of each index stays free.
+    With each of them it makes a node and claims an entry at each stage at most, completes one result, and
+    marks one event for each stage, one for those to come and one list of results. Half of each index stays
+    free.
     """
     most = tables.bit.size * rows
     most_marks = (tables.bit.size + 2) * rows

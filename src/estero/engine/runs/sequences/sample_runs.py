@@ -74,12 +74,12 @@ class SampleRuns(StageRuns):
         return int(self.matchings.size[0]) == 0
 
     def snapshot(self, oldest: int) -> Snapshot:  # noqa: ARG002
-        """See `Runs`. Of samples that were found only the keys are kept."""
+        """See `Runs`. Of complete samples only the keys are kept."""
         used = int(self.matchings.size[0])
         matchings = grown(self.matchings, rows=used)
-        found = matchings.matched == COMPLETE
-        matchings.event[found] = NONE
-        matchings.satisfied[found] = 0
+        complete = matchings.matched == COMPLETE
+        matchings.event[complete] = NONE
+        matchings.satisfied[complete] = 0
         events = np.unique(matchings.event[matchings.event != NONE])
         arrays = written(matchings, "matchings", events)
         place = np.searchsorted(events, matchings.event)

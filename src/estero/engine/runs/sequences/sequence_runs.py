@@ -31,6 +31,7 @@ from estero.engine.walk.roots import Roots
 _HALF = np.int64(32)
 _LOWER = np.uint64((1 << 32) - 1)
 
+
 class SequenceRuns(StageRuns):
     """See `recognizer.Runs`. Raises ValueError where what is missing at an end has no window."""
 

@@ -1,4 +1,4 @@
-"""What runs of sequences and of samples have in common: an arena, an index by keys, and how events are loaded."""
+"""The common part of runs of sequences and of samples: an arena, an index by keys, and loading events."""
 
 from __future__ import annotations
 
@@ -110,6 +110,7 @@ class StageRuns(ABC):
 
     def forget(self) -> None:
         """See `Runs`: nothing consumes."""
+        return
 
     def needed_from(self, oldest: int) -> int:
         """See `Runs`."""
