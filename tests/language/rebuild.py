@@ -97,8 +97,9 @@ def condition(node: e.Node) -> Condition:
             return outside(expression(operand).is_in(*map(_member, members)))
         case e.Between(operand, low, high):
             return outside(expression(operand).between(expression(low), expression(high)))
-        case e.Like(operand, text):
-            return outside(expression(operand).like(text))
+        case e.Like(operand, text) | e.Ilike(operand, text):
+            value = expression(operand)
+            return outside(value.like(text) if isinstance(node, e.Like) else value.ilike(text))
         case e.Matches(operand, regex):
             return outside(expression(operand).matches(regex))
         case e.IsNull(operand):

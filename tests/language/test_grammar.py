@@ -79,6 +79,8 @@ CONDITIONS = {
     "between": ("x BETWEEN 1 AND 2 + 3", "x BETWEEN 1"),
     "not_between": ("x NOT BETWEEN 1 AND 2", "x BETWEEN NOT 1 AND 2"),
     "like": ("x LIKE 'a%'", "x LIKE y"),
+    "ilike": ("x ILIKE 'a%'", "x ILIKE y"),
+    "not_ilike": ("x NOT ILIKE 'a%'", "x ILIKE NOT 'a%'"),
     "not_like": ("x NOT LIKE 'a%'", "x LIKE NOT 'a%'"),
     "matches": ("x ~ 'a.b'", "x ~ y"),
     "is_null": ("x IS NULL", "x IS 1"),

@@ -101,6 +101,7 @@ def _larger_conditions(parts: st.SearchStrategy[e.Node]) -> st.SearchStrategy[e.
         st.builds(e.In, parts, members),
         st.builds(e.Between, parts, parts, parts),
         st.builds(e.Like, parts, st.text("a%_\\'", max_size=4)),
+        st.builds(e.Ilike, parts, st.text("aB%_\\'", max_size=4)),
         st.builds(e.Matches, parts, st.text("a.*'\\", max_size=4)),
         st.builds(e.IsNull, parts),
     )

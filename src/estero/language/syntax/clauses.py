@@ -17,7 +17,7 @@ ORDER: Final = ("SELECT", "FROM", "WHERE", "FILTER", "KEEP", "PARTITION", "WITHI
 """The first words of the clauses, in the order in which they come."""
 _TAILS: Final = frozenset({"FILTER", "KEEP", "PARTITION"})
 """Clauses of a pattern, which may be in parentheses; the others never are, so they end open brackets."""
-_OPERATOR: Final = re.compile(r"\s*(?:[=<>!~+*/%.\])]|-[^-]|(?:IN|IS|LIKE|BETWEEN|NOT)\b)", re.IGNORECASE)
+_OPERATOR: Final = re.compile(r"\s*(?:[=<>!~+*/%.\])]|-[^-]|(?:IN|IS|I?LIKE|BETWEEN|NOT)\b)", re.IGNORECASE)
 _VALUE_FOLLOWS: Final = re.compile(r"(?:[\[(,=<>+-]|\b(?:AND|OR|NOT))$", re.IGNORECASE)
 
 
