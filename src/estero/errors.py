@@ -133,11 +133,12 @@ _PACKAGES: Final = {
     "spark": ("pyspark", "pandas"),
     "plot": ("matplotlib",),
     "studio": ("anywidget", "starlette", "uvicorn"),
+    "sigma": ("sigma", "yaml"),
 }
 """The packages of each extra (pyproject.toml) that are looked for before they are used."""
 
 
-def require(extra: Literal["spark", "plot", "studio"], purpose: str) -> None:
+def require(extra: Literal["spark", "plot", "studio", "sigma"], purpose: str) -> None:
     """Raises `MissingPackage` where a package of an extra is not installed; `purpose` begins its sentence."""
     for package in _PACKAGES[extra]:
         if find_spec(package) is None:

@@ -1,0 +1,81 @@
+"""Documents with correlations: rules about several events of other rules within a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+from sigma.correlations import SigmaCorrelationCondition, SigmaCorrelationRule
+from sigma.exceptions import SigmaError
+
+from estero.language.sigma import tree as s
+from estero.language.sigma.documents import Document
+from estero.language.sigma.read import FAILURES, about
+
+_TYPES: Final = ("event_count", "value_count", "temporal", "temporal_ordered")
+_SIGNS: Final = {"LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "EQ": "=", "NEQ": "!="}
+
+
+def references_of(document: Document) -> tuple[str, ...]:
+    """The names or ids of the rules that a correlation is about, in order."""
+    correlation = document.content["correlation"]
+    rules = correlation.get("rules") if isinstance(correlation, dict) else None
+    return (rules,) if isinstance(rules, str) else tuple(map(str, rules)) if isinstance(rules, list) else ()
+
+
+def correlation_of(document: Document, rules: Sequence[s.Detection]) -> s.Correlation:
+    """The correlation of a document; raises `QueryError`, with the place in the text, for what is wrong."""
+    if not isinstance(document.content["correlation"], dict):
+        raise document.error("a correlation is a mapping", "correlation", expected="type, rules, timespan, condition")
+    try:
+        read = SigmaCorrelationRule.from_dict(dict(document.content))
+    except FAILURES as error:
+        message = str(error) if isinstance(error, SigmaError) else f"this is no valid correlation: {error}"
+        raise document.error(message, "correlation", *_place(message)) from error
+    kind = read.type.name.lower()
+    if kind not in _TYPES:
+        raise document.error(f"correlations of the type {kind} are not taken", "correlation", "type", expected=", ".join(_TYPES))
+    if not isinstance(read.condition, SigmaCorrelationCondition):
+        raise document.error(
+            "a condition with and, or, not is not taken",
+            "correlation",
+            "condition",
+            hint="list the rules, and leave the condition out where all of them must match",
+        )
+    references = references_of(document)
+    if not references:
+        raise document.error("a correlation has rules", "correlation", hint="rules: [name of a rule]")
+    fieldref = read.condition.fieldref
+    counted = () if fieldref is None else (fieldref,) if isinstance(fieldref, str) else tuple(fieldref)
+    return s.Correlation(
+        about(read),
+        cast("s.CorrelationType", kind),
+        tuple(rules),
+        read.timespan.seconds,
+        tuple(_keys(read, references, field, document) for field in read.group_by or ()),
+        cast("s.CountOperator", _SIGNS[read.condition.op.name]),
+        read.condition.count,
+        counted,
+        read.generate,
+    )
+
+
+def _keys(
+    read: SigmaCorrelationRule, references: Sequence[str], field: str, document: Document
+) -> tuple[str, ...]:
+    """The field that a key of ``group-by`` is in the events of each rule."""
+    alias = read.aliases.aliases.get(field)
+    if alias is None:
+        return (field,) * len(references)
+    named = {reference.reference: name for reference, name in alias.mapping.items()}
+    for name in references:
+        if not isinstance(named.get(name), str):
+            raise document.error(f"the alias {field} has no field for the rule {name}", "correlation", "aliases", field)
+    return tuple(named[name] for name in references)
+
+
+def _place(message: str) -> tuple[str, ...]:
+    words = {"type": "type", "Timespan": "timespan", "timespan": "timespan", "condition": "condition", "group-by": "group-by", "alias": "aliases"}
+    return next(((key,) for word, key in words.items() if word in message), ())
+
+
