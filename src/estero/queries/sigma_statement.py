@@ -39,17 +39,14 @@ class SigmaStatement(Statement):
     def of(cls, rule: Detection, mapped: Mapped, source: Condition | None) -> SigmaStatement:
         """The statement of a rule."""
         lowering = Lowering(Fields(None, mapped))
-        return cls(tree_of(lowering.of(_whole(rule, source)), EVENT), rule, mapped, source)
+        return cls(tree_of(lowering.of(whole_of(rule.condition, source)), EVENT), rule, mapped, source)
 
     def __str__(self) -> str:
         return str(self.tree)
 
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
         del schema
-        if type_column is None:
-            return []
-        message = f"rules in Sigma ask events of all types, and {type_column} is to tell the types apart"
-        return [QueryError(message, hint="leave type out: the log source says which events a rule is for")]
+        return refuse_types(type_column)
 
     def notes_on(self, schema: Schema) -> list[str]:
         return self.lowered(schema)[1]
@@ -57,7 +54,7 @@ class SigmaStatement(Statement):
     def lowered(self, schema: Schema) -> tuple[Lowered, list[str]]:
         """The condition on the attributes of a schema, and notes on fields that it has not, or cannot read."""
         lowering = Lowering(fields_in(schema, self.mapped))
-        return lowering.of(_whole(self.rule, self.source)), lowering.notes()
+        return lowering.of(whole_of(self.rule.condition, self.source)), lowering.notes()
 
     def _plan(self, layout: Layout) -> Plan:
         condition = self.lowered(layout.schema)[0] if layout.schema.types or layout.schema.shared else None
@@ -76,8 +73,17 @@ def tree_of(condition: Lowered, name: str) -> QueryTree:
     return QueryTree(Filter(event, EventFilter(name, Literal(False) if condition is False else condition)))
 
 
-def _whole(rule: Detection, source: Condition | None) -> Condition:
-    return rule.condition if source is None else Every((source, rule.condition))
+def refuse_types(type_column: str | None) -> list[QueryError]:
+    """The error of a column that tells types of events apart."""
+    if type_column is None:
+        return []
+    message = f"rules in Sigma ask events of all types, and {type_column} is to tell the types apart"
+    return [QueryError(message, hint="leave type out: the log source says which events a rule is for")]
+
+
+def whole_of(condition: Condition, source: Condition | None) -> Condition:
+    """A condition with that of its log source."""
+    return condition if source is None else Every((source, condition))
 
 
 @dataclass(slots=True)

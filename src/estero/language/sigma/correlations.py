@@ -13,6 +13,7 @@ from estero.language.sigma.documents import Document
 from estero.language.sigma.read import FAILURES, about
 
 _TYPES: Final = ("event_count", "value_count", "temporal", "temporal_ordered")
+_WORDS: Final = {"LT": "less than", "LTE": "at most", "EQ": "exactly", "NEQ": "anything but"}
 _SIGNS: Final = {"LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "EQ": "=", "NEQ": "!="}
 
 
@@ -45,6 +46,7 @@ def correlation_of(document: Document, rules: Sequence[s.Detection]) -> s.Correl
     references = references_of(document)
     if not references:
         raise document.error("a correlation has rules", "correlation", hint="rules: [name of a rule]")
+    _refuse_operators(read, kind, len(references), document)
     fieldref = read.condition.fieldref
     counted = () if fieldref is None else (fieldref,) if isinstance(fieldref, str) else tuple(fieldref)
     return s.Correlation(
@@ -60,6 +62,28 @@ def correlation_of(document: Document, rules: Sequence[s.Detection]) -> s.Correl
     )
 
 
+def _refuse_operators(read: SigmaCorrelationRule, kind: str, rules: int, document: Document) -> None:
+    """Raises `QueryError` for counts that more events of a window can make wrong, and for those that are always right."""
+    condition = read.condition
+    if not isinstance(condition, SigmaCorrelationCondition):
+        raise TypeError("a condition of words")
+    count = condition.count + (condition.op.name == "GT")
+    if condition.op.name not in ("GT", "GTE"):
+        raise document.error(
+            f"a count that is {_WORDS[condition.op.name]} a number is not taken",
+            "correlation",
+            "condition",
+            expected="gte or gt",
+            hint="windows are all events within the timespan, and hold at least so many",
+        )
+    if count < 1:
+        raise document.error("a window has one event at least", "correlation", "condition", expected="a number from 1")
+    if kind == "temporal_ordered" and count != rules:
+        raise document.error("rules in order are all met", "correlation", "condition", expected=f"gte: {rules}, or no condition")
+    if kind == "temporal" and count > rules:
+        raise document.error(f"there are {rules} rules, not {count}", "correlation", "condition")
+
+
 def _keys(
     read: SigmaCorrelationRule, references: Sequence[str], field: str, document: Document
 ) -> tuple[str, ...]:
@@ -71,6 +95,14 @@ def _keys(
     for name in references:
         if not isinstance(named.get(name), str):
             raise document.error(f"the alias {field} has no field for the rule {name}", "correlation", "aliases", field)
+    if len(set(named[name] for name in references)) > 1:
+        raise document.error(
+            f"the alias {field} is another field in each rule, and groups are those of one column",
+            "correlation",
+            "aliases",
+            field,
+            hint="make one column of them before, or one field of both with fields=",
+        )
     return tuple(named[name] for name in references)
 
 

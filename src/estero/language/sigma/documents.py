@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -35,6 +36,10 @@ class Document:
 
     def place(self, *path: str | int) -> Span:
         """The place of the key at the end of a path, or of the last one that is there."""
+        if len(path) == 1 and self.number == 0:  # hundreds of rules may be refused for their log source
+            line = re.search(rf"^{re.escape(str(path[0]))}(?=\s*:)", self.text, re.MULTILINE)
+            if line is not None:
+                return Span(line.start(), line.end())
         nodes = list(yaml.compose_all(self.text, yaml.SafeLoader))  # in Python: this one knows characters
         here: Any = nodes[self.number]
         place = _first_line(here, self.text)

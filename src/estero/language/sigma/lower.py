@@ -53,19 +53,19 @@ class Lowering:
             case s.Keyword():
                 return self._keyword(condition)
             case s.SameAs(name, other):
-                pairs = [(one, two) for one in self._of(name) for two in self._of(other)]
+                pairs = [(one, two) for one in self.attributes(name) for two in self.attributes(other)]
                 return _joined((_same(condition, *pair) for pair in pairs), e.Or, absorbing=True)
             case s.Missing(name):
                 return _joined((_is_missing(one) for one in self.fields.of(name)), e.And, absorbing=False)
             case _:
-                return _joined((_tested(condition, one) for one in self._of(condition.field)), e.Or, absorbing=True)
+                return _joined((_tested(condition, one) for one in self.attributes(condition.field)), e.Or, absorbing=True)
 
     def notes(self) -> list[str]:
         """Sentences on the fields that no event has, and on those that cannot be read."""
         said = [f"no event has the field {name}" for name in self.missing]
         return said + [f"{name} is a list, a struct or a time, which tests of texts do not read" for name in self.unread]
 
-    def _of(self, name: str) -> tuple[Attributed, ...]:
+    def attributes(self, name: str) -> tuple[Attributed, ...]:
         """The attributes of a field that tests can read."""
         found = self.fields.of(name)
         if not found:
