@@ -117,3 +117,38 @@ def _shaped(row: dict[str, Any], shape: str) -> dict[str, Any]:
         return inner
     system = {name: inner.pop(name) for name in ("n", "t") if name in inner}
     return {"Event": {"System": system, "EventData": inner}}
+
+
+@st.composite
+def correlations(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The correlation section of a rule, and the detections that it refers to, by name."""
+    kind = draw(st.sampled_from(("event_count", "value_count", "temporal", "temporal_ordered")))
+    names = draw(st.permutations(("one", "two", "three")))[: draw(st.integers(1, 3))]
+    values = {name: draw(st.lists(st.sampled_from("pqr"), min_size=1, max_size=2)) for name in names}
+    rules = {name: {"s": {"k": values[name]}, "condition": "s"} for name in names}
+    section: dict[str, Any] = {"type": kind, "rules": list(names), "timespan": draw(st.sampled_from(("3s", "5s")))}
+    groups = draw(st.sampled_from(([], ["u"], ["u", "w"])))
+    section |= {"group-by": groups} if groups else {}
+    least = draw(st.sampled_from(({"gte": 1}, {"gte": 2}, {"gt": 1}, {"gte": 3})))
+    if kind == "event_count":
+        section["condition"] = least
+    elif kind == "value_count":
+        section["condition"] = {**least, "field": "v"}
+    elif kind == "temporal" and draw(st.booleans()):
+        section["condition"] = {"gte": draw(st.integers(1, len(names)))}
+    return section, rules
+
+
+@st.composite
+def timed_events(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Events in order of their times `t`, in seconds, some at one time."""
+    values = {"k": "pqrs", "u": "xy", "w": "mn", "v": "abc"}
+    row = st.fixed_dictionaries(
+        {name: st.one_of(*[st.sampled_from(letters)] * 4, st.none()) for name, letters in values.items()}
+    )
+    rows = draw(st.lists(st.tuples(st.integers(0, 2), row), min_size=1, max_size=14))
+    time, made = 0, []
+    for apart, event in rows:
+        time += apart
+        made.append({"t": time, **event})
+    return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, cast
 
 from sigma.correlations import SigmaCorrelationCondition, SigmaCorrelationRule
@@ -33,20 +33,26 @@ def correlation_of(document: Document, rules: Sequence[s.Detection]) -> s.Correl
     except FAILURES as error:
         message = str(error) if isinstance(error, SigmaError) else f"this is no valid correlation: {error}"
         raise document.error(message, "correlation", *_place(message)) from error
+    return correlation_of_rule(read, references_of(document), rules, document.error)
+
+
+def correlation_of_rule(
+    read: SigmaCorrelationRule, references: Sequence[str], rules: Sequence[s.Detection], error: Callable[..., Exception]
+) -> s.Correlation:
+    """The correlation that pySigma has read; raises what `error` makes of a message and a path of keys."""
     kind = read.type.name.lower()
     if kind not in _TYPES:
-        raise document.error(f"correlations of the type {kind} are not taken", "correlation", "type", expected=", ".join(_TYPES))
+        raise error(f"correlations of the type {kind} are not taken", "correlation", "type", expected=", ".join(_TYPES))
     if not isinstance(read.condition, SigmaCorrelationCondition):
-        raise document.error(
+        raise error(
             "a condition with and, or, not is not taken",
             "correlation",
             "condition",
             hint="list the rules, and leave the condition out where all of them must match",
         )
-    references = references_of(document)
     if not references:
-        raise document.error("a correlation has rules", "correlation", hint="rules: [name of a rule]")
-    _refuse_operators(read, kind, len(references), document)
+        raise error("a correlation has rules", "correlation", hint="rules: [name of a rule]")
+    _refuse_operators(read, kind, len(references), error)
     fieldref = read.condition.fieldref
     counted = () if fieldref is None else (fieldref,) if isinstance(fieldref, str) else tuple(fieldref)
     return s.Correlation(
@@ -54,7 +60,7 @@ def correlation_of(document: Document, rules: Sequence[s.Detection]) -> s.Correl
         cast("s.CorrelationType", kind),
         tuple(rules),
         read.timespan.seconds,
-        tuple(_keys(read, references, field, document) for field in read.group_by or ()),
+        tuple(_keys(read, references, field, error) for field in read.group_by or ()),
         cast("s.CountOperator", _SIGNS[read.condition.op.name]),
         read.condition.count,
         counted,
@@ -62,14 +68,14 @@ def correlation_of(document: Document, rules: Sequence[s.Detection]) -> s.Correl
     )
 
 
-def _refuse_operators(read: SigmaCorrelationRule, kind: str, rules: int, document: Document) -> None:
+def _refuse_operators(read: SigmaCorrelationRule, kind: str, rules: int, error: Callable[..., Exception]) -> None:
     """Raises `QueryError` for counts that more events of a window can make wrong, and for those that are always right."""
     condition = read.condition
     if not isinstance(condition, SigmaCorrelationCondition):
         raise TypeError("a condition of words")
     count = condition.count + (condition.op.name == "GT")
     if condition.op.name not in ("GT", "GTE"):
-        raise document.error(
+        raise error(
             f"a count that is {_WORDS[condition.op.name]} a number is not taken",
             "correlation",
             "condition",
@@ -77,15 +83,15 @@ def _refuse_operators(read: SigmaCorrelationRule, kind: str, rules: int, documen
             hint="windows are all events within the timespan, and hold at least so many",
         )
     if count < 1:
-        raise document.error("a window has one event at least", "correlation", "condition", expected="a number from 1")
+        raise error("a window has one event at least", "correlation", "condition", expected="a number from 1")
     if kind == "temporal_ordered" and count != rules:
-        raise document.error("rules in order are all met", "correlation", "condition", expected=f"gte: {rules}, or no condition")
+        raise error("rules in order are all met", "correlation", "condition", expected=f"gte: {rules}, or no condition")
     if kind == "temporal" and count > rules:
-        raise document.error(f"there are {rules} rules, not {count}", "correlation", "condition")
+        raise error(f"there are {rules} rules, not {count}", "correlation", "condition")
 
 
 def _keys(
-    read: SigmaCorrelationRule, references: Sequence[str], field: str, document: Document
+    read: SigmaCorrelationRule, references: Sequence[str], field: str, error: Callable[..., Exception]
 ) -> tuple[str, ...]:
     """The field that a key of ``group-by`` is in the events of each rule."""
     alias = read.aliases.aliases.get(field)
@@ -94,9 +100,9 @@ def _keys(
     named = {reference.reference: name for reference, name in alias.mapping.items()}
     for name in references:
         if not isinstance(named.get(name), str):
-            raise document.error(f"the alias {field} has no field for the rule {name}", "correlation", "aliases", field)
+            raise error(f"the alias {field} has no field for the rule {name}", "correlation", "aliases", field)
     if len(set(named[name] for name in references)) > 1:
-        raise document.error(
+        raise error(
             f"the alias {field} is another field in each rule, and groups are those of one column",
             "correlation",
             "aliases",

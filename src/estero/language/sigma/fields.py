@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Final
 
 from estero.language.sigma.tree import Condition, LogSource
@@ -101,7 +102,7 @@ class Fields:
         schema = self._schema
         if schema is None:
             given = self._mapped.names.get(name, (name,))
-            return tuple(Attributed(other, None) for other in given)
+            return tuple(Attributed(reduce(field_of, other.split(".")), None) for other in given)
         found = self._of_names(self._mapped.names[name]) if name in self._mapped.names else ()
         found = found or self._of_names((name,))[:1]
         if not found:

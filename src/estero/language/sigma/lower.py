@@ -43,9 +43,9 @@ class Lowering:
         """The expression for a condition."""
         match condition:
             case s.Every(parts):
-                return _joined(map(self.of, parts), e.And, absorbing=False)
+                return joined(map(self.of, parts), e.And, absorbing=False)
             case s.Some(parts):
-                return _joined(map(self.of, parts), e.Or, absorbing=True)
+                return joined(map(self.of, parts), e.Or, absorbing=True)
             case s.Negated(s.Negated(part)):
                 return self.of(part)
             case s.Negated(part):
@@ -54,11 +54,11 @@ class Lowering:
                 return self._keyword(condition)
             case s.SameAs(name, other):
                 pairs = [(one, two) for one in self.attributes(name) for two in self.attributes(other)]
-                return _joined((_same(condition, *pair) for pair in pairs), e.Or, absorbing=True)
+                return joined((_same(condition, *pair) for pair in pairs), e.Or, absorbing=True)
             case s.Missing(name):
-                return _joined((_is_missing(one) for one in self.fields.of(name)), e.And, absorbing=False)
+                return joined((_is_missing(one) for one in self.fields.of(name)), e.And, absorbing=False)
             case _:
-                return _joined((_tested(condition, one) for one in self.attributes(condition.field)), e.Or, absorbing=True)
+                return joined((_tested(condition, one) for one in self.attributes(condition.field)), e.Or, absorbing=True)
 
     def notes(self) -> list[str]:
         """Sentences on the fields that no event has, and on those that cannot be read."""
@@ -81,11 +81,11 @@ class Lowering:
                 return e.Matches(attribute, condition.regex)
             return (e.Like if condition.cased else e.Ilike)(attribute, condition.like)
 
-        return _joined(map(test, self.fields.texts), e.Or, absorbing=True)
+        return joined(map(test, self.fields.texts), e.Or, absorbing=True)
 
 
-def _joined(parts: Iterable[Lowered], join: Callable[[tuple[e.Node, ...]], e.Node], *, absorbing: bool) -> Lowered:
-    """The parts joined by AND or OR, those of one join as parts of it; constants are taken out."""
+def joined(parts: Iterable[Lowered], join: Callable[[tuple[e.Node, ...]], e.Node], *, absorbing: bool) -> Lowered:
+    """The parts joined by AND (`absorbing` False) or OR (True), in one level; constants are taken out."""
     nodes: dict[e.Node, None] = {}
     for part in parts:
         if part is absorbing:
@@ -117,9 +117,9 @@ def denied(condition: Lowered) -> Lowered:
         return e.Or((*map(e.IsNull, operands), turned))
     match condition:
         case e.And(parts):
-            return _joined(map(denied, parts), e.Or, absorbing=True)
+            return joined(map(denied, parts), e.Or, absorbing=True)
         case e.Or(parts):
-            return _joined(map(denied, parts), e.And, absorbing=False)
+            return joined(map(denied, parts), e.And, absorbing=False)
         case _:
             raise TypeError(f"{condition} is no condition of a rule")
 

@@ -65,7 +65,7 @@ def detection_of_rule(rule: SigmaRule, document: Document, reading: Reading) -> 
         if reading.pipeline is not None:
             reading.pipeline.apply(rule)
         parsed = [condition.parsed for condition in rule.detection.parsed_condition]
-        conditions = [_condition(tree, reading.placeholders) for tree in parsed]
+        conditions = [condition_of(tree, reading.placeholders) for tree in parsed]
     except QueryError as error:
         raise _placed(error, document) from error
     except FAILURES as error:
@@ -86,14 +86,15 @@ def about(rule: SigmaRuleBase) -> s.About:
     )
 
 
-def _condition(node: object, placeholders: Placeholders) -> s.Condition:
+def condition_of(node: object, placeholders: Placeholders) -> s.Condition:
+    """The condition that pySigma has parsed; raises `QueryError`, without a place, for values that it cannot have."""
     match node:
         case ConditionAND(args=args):
-            return s.Every(tuple(_condition(part, placeholders) for part in args))
+            return s.Every(tuple(condition_of(part, placeholders) for part in args))
         case ConditionOR(args=args):
-            return s.Some(tuple(_condition(part, placeholders) for part in args))
+            return s.Some(tuple(condition_of(part, placeholders) for part in args))
         case ConditionNOT(args=[part]):
-            return s.Negated(_condition(part, placeholders))
+            return s.Negated(condition_of(part, placeholders))
         case ConditionFieldEqualsValueExpression(field=name, value=value):
             return test_of(name, value, placeholders)
         case ConditionValueExpression(value=value):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from estero.language.sigma.lower import Lowered
+from estero.language.sigma.lower import Lowered, joined
 from estero.language.sigma.tree import Correlation
 from estero.language.tree import expressions as e
 from estero.language.tree.distances import DurationWindow
@@ -30,7 +30,7 @@ def windows_tree(
 
     `conditions` are those of its rules, `keys` and `counted` attributes.
     """
-    anything = _either(conditions)
+    anything = joined(conditions, e.Or, absorbing=True)
     if rule.type == "temporal_ordered":
         pattern, asked = _ordered(name, conditions, anything), None
     else:
@@ -106,13 +106,3 @@ def _event(name: str, condition: Lowered, variable: str | None) -> Pattern:
         return event
     predicate = e.Literal(False) if condition is False else condition
     return Filter(event, e.EventFilter(variable or name, predicate))
-
-
-def _either(conditions: Sequence[Lowered]) -> Lowered:
-    """Whether any of the conditions holds."""
-    if any(condition is True for condition in conditions):
-        return True
-    nodes = tuple(dict.fromkeys(one for one in conditions if not isinstance(one, bool)))
-    return nodes[0] if len(nodes) == 1 else e.Or(nodes) if nodes else False
-
-
