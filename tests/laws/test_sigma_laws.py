@@ -36,7 +36,10 @@ def test_a_correlation_gives_the_windows_of_the_reference(
 ) -> None:
     section, rules = drawn
     documents = [
-        *({"title": name, "name": name, "logsource": {"category": "any"}, "detection": rules[name]} for name in rules),
+        *(
+            {"title": name, "name": name, "logsource": {"category": "any"}, "detection": rules[name]}
+            for name in rules
+        ),
         {"title": "drawn", "correlation": section},
     ]
     query = estero.sigma(yaml.safe_dump_all(documents, sort_keys=False), logsource=False)

@@ -7,9 +7,47 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 FIELDS: Final = ("a", "b.c", "d", "n", "t")
-TEXTS: Final = ("", "x", "X", "ab", "aB*", "a\\b", "-f x", "/F x", "–f", "1", "10", "true", "é", "É_", "a%b", "eA==", "YWI=", "10.0.0.7", "fe80::1", "a\nb")
+TEXTS: Final = (
+    "",
+    "x",
+    "X",
+    "ab",
+    "aB*",
+    "a\\b",
+    "-f x",
+    "/F x",
+    "–f",
+    "1",
+    "10",
+    "true",
+    "é",
+    "É_",
+    "a%b",
+    "eA==",
+    "YWI=",
+    "10.0.0.7",
+    "fe80::1",
+    "a\nb",
+)
 NUMBERS: Final = (0, 1, 10, 2.5, -3)
-VALUES: Final = ("x", "*", "a*", "?b", "a\\*", "A\\\\b", "a\\b", "*%*", "é?", "1", "10", "-f", " ", "b", "true", "")
+VALUES: Final = (
+    "x",
+    "*",
+    "a*",
+    "?b",
+    "a\\*",
+    "A\\\\b",
+    "a\\b",
+    "*%*",
+    "é?",
+    "1",
+    "10",
+    "-f",
+    " ",
+    "b",
+    "true",
+    "",
+)
 PLACEHOLDERS: Final = {"who": ["x", "AB"], "p": ["a*", "1"]}
 
 
@@ -17,7 +55,26 @@ PLACEHOLDERS: Final = {"who": ["x", "AB"], "p": ["a*", "1"]}
 def items(draw: st.DrawFn) -> tuple[str, Any]:
     """A key with modifiers, and what belongs to it."""
     field = draw(st.sampled_from(FIELDS))
-    kind = draw(st.sampled_from(("text", "text", "text", "number", "re", "cidr", "compare", "exists", "null", "fieldref", "encoded", "expand", "windash", "bool")))
+    kind = draw(
+        st.sampled_from(
+            (
+                "text",
+                "text",
+                "text",
+                "number",
+                "re",
+                "cidr",
+                "compare",
+                "exists",
+                "null",
+                "fieldref",
+                "encoded",
+                "expand",
+                "windash",
+                "bool",
+            )
+        )
+    )
     ends = draw(st.sampled_from(("", "|contains", "|startswith", "|endswith")))
     cased = draw(st.sampled_from(("", "", "|cased")))
     every = draw(st.sampled_from(("", "", "|all", "|neq")))
@@ -33,7 +90,9 @@ def items(draw: st.DrawFn) -> tuple[str, Any]:
         case "cidr":
             return f"{field}|cidr", draw(st.sampled_from(("10.0.0.0/29", "fe80::/10", "0.0.0.0/0")))
         case "compare":
-            return f"{field}|{draw(st.sampled_from(('lt', 'lte', 'gt', 'gte')))}", draw(st.sampled_from(NUMBERS))
+            return f"{field}|{draw(st.sampled_from(('lt', 'lte', 'gt', 'gte')))}", draw(
+                st.sampled_from(NUMBERS)
+            )
         case "exists":
             return f"{field}|exists", draw(st.booleans())
         case "null":
@@ -42,7 +101,9 @@ def items(draw: st.DrawFn) -> tuple[str, Any]:
             return f"{field}|fieldref{ends}", draw(st.sampled_from(FIELDS))
         case "encoded":
             wide = draw(st.sampled_from(("", "|wide")))
-            return f"{field}{wide}|base64{draw(st.sampled_from(('', 'offset')))}|contains", draw(st.sampled_from(("x", "ab", "abc")))
+            return f"{field}{wide}|base64{draw(st.sampled_from(('', 'offset')))}|contains", draw(
+                st.sampled_from(("x", "ab", "abc"))
+            )
         case "expand":
             return f"{field}|expand{ends}", draw(st.sampled_from(("%who%", "%p%", "x%who%")))
         case "windash":
@@ -54,7 +115,9 @@ def items(draw: st.DrawFn) -> tuple[str, Any]:
 @st.composite
 def detections(draw: st.DrawFn) -> dict[str, Any]:
     """The detection section of a rule."""
-    names = draw(st.lists(st.sampled_from(("s", "s_1", "s_2", "f_1", "_h")), min_size=1, max_size=4, unique=True))
+    names = draw(
+        st.lists(st.sampled_from(("s", "s_1", "s_2", "f_1", "_h")), min_size=1, max_size=4, unique=True)
+    )
     parts: dict[str, Any] = {}
     for name in names:
         parts[name] = draw(
@@ -96,13 +159,19 @@ def events(draw: st.DrawFn) -> list[dict[str, Any]]:
         "a": st.sampled_from(TEXTS),
         "b.c": st.sampled_from(TEXTS),
         "d": st.sampled_from(TEXTS),
-        "n": draw(st.sampled_from((st.sampled_from((0, 1, 10, -3)), st.sampled_from((0.0, 1.0, 2.5)), st.sampled_from(TEXTS)))),
+        "n": draw(
+            st.sampled_from(
+                (st.sampled_from((0, 1, 10, -3)), st.sampled_from((0.0, 1.0, 2.5)), st.sampled_from(TEXTS))
+            )
+        ),
         "t": draw(st.sampled_from((st.booleans(), st.sampled_from(TEXTS)))),
     }
     shape = draw(st.sampled_from(("flat", "nested", "raw")))
     made = []
     for _ in range(draw(st.integers(1, 6))):
-        row = {name: draw(st.one_of(st.none(), kind)) for name, kind in kinds.items() if draw(st.integers(0, 5))}
+        row = {
+            name: draw(st.one_of(st.none(), kind)) for name, kind in kinds.items() if draw(st.integers(0, 5))
+        }
         made.append(_shaped(row, shape))
     return made
 
@@ -126,7 +195,11 @@ def correlations(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     names = draw(st.permutations(("one", "two", "three")))[: draw(st.integers(1, 3))]
     values = {name: draw(st.lists(st.sampled_from("pqr"), min_size=1, max_size=2)) for name in names}
     rules = {name: {"s": {"k": values[name]}, "condition": "s"} for name in names}
-    section: dict[str, Any] = {"type": kind, "rules": list(names), "timespan": draw(st.sampled_from(("3s", "5s")))}
+    section: dict[str, Any] = {
+        "type": kind,
+        "rules": list(names),
+        "timespan": draw(st.sampled_from(("3s", "5s"))),
+    }
     groups = draw(st.sampled_from(([], ["u"], ["u", "w"])))
     section |= {"group-by": groups} if groups else {}
     least = draw(st.sampled_from(({"gte": 1}, {"gte": 2}, {"gt": 1}, {"gte": 3})))

@@ -31,11 +31,11 @@ from estero.events.small_tables import is_small
 from estero.events.source_columns import SourceColumns
 from estero.events.stream_order import OrderCheck, refuse_nat
 from estero.events.tables.nested_columns import with_nested_columns
-from estero.events.tables.written_times import with_written_times
 from estero.events.tables.relations import Numbered, OneOf, Relation
 from estero.events.tables.shown_types import is_text, occurs
 from estero.events.tables.table_columns import TableColumn
 from estero.events.tables.whole_batches import whole_table
+from estero.events.tables.written_times import with_written_times
 from estero.language.tree.schema import EventLayout, Kind, Schema
 from estero.plan.plan import Classification, Layout
 from estero.plan.reach import Reach

@@ -33,9 +33,11 @@ class EsteroBackend(TextQueryBackend):
     identifier: ClassVar[str] = "estero"
     formats: ClassVar[dict[str, str]] = {"default": "queries in CEQL"}
     requires_pipeline: ClassVar[bool] = False
-    correlation_methods: ClassVar[dict[str, str] | None] = {"default": "windows of a group within the timespan"}
+    correlation_methods: ClassVar[dict[str, str] | None] = {
+        "default": "windows of a group within the timespan"
+    }
 
-    def convert_condition(self, cond: Any, state: ConversionState) -> Condition:
+    def convert_condition(self, cond: Any, state: ConversionState) -> Any:
         """The condition as a tree, which becomes text as a whole."""
         del state
         try:
@@ -73,7 +75,10 @@ class EsteroBackend(TextQueryBackend):
             correlation,
             EVENT,
             [lowering.of(one.condition) for one in detections],
-            [lowering.attributes(field)[0].name for field in dict.fromkeys(names[0] for names in correlation.keys)],
+            [
+                lowering.attributes(field)[0].name
+                for field in dict.fromkeys(names[0] for names in correlation.keys)
+            ],
             [lowering.attributes(field)[0].name for field in correlation.counted],
         )
         given = output_format or self.default_format
@@ -84,13 +89,17 @@ class EsteroBackend(TextQueryBackend):
         rule.set_conversion_result(queries)
         return queries
 
-    def _detection(self, rule: SigmaRule | SigmaCorrelationRule, refused: Callable[..., Exception]) -> Detection:
+    def _detection(
+        self, rule: SigmaRule | SigmaCorrelationRule, refused: Callable[..., Exception]
+    ) -> Detection:
         if isinstance(rule, SigmaCorrelationRule):
             raise refused("a correlation of correlations is not taken")
         conditions = tuple(
             self.convert_condition(one.parsed, ConversionState()) for one in rule.detection.parsed_condition
         )
-        return Detection(about(rule), LogSource(), conditions[0] if len(conditions) == 1 else Some(conditions))
+        return Detection(
+            about(rule), LogSource(), conditions[0] if len(conditions) == 1 else Some(conditions)
+        )
 
 
 def _lowering() -> Lowering:

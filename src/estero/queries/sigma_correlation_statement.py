@@ -33,7 +33,9 @@ class SigmaCorrelationStatement(Statement):
     sources: tuple[Condition | None, ...]
 
     @classmethod
-    def of(cls, rule: Correlation, mapped: Mapped, sources: Sequence[Condition | None]) -> SigmaCorrelationStatement:
+    def of(
+        cls, rule: Correlation, mapped: Mapped, sources: Sequence[Condition | None]
+    ) -> SigmaCorrelationStatement:
         """The statement of a correlation whose rules have these log sources."""
         tree, _ = _lowered(rule, tuple(sources), Fields(None, mapped), EVENT)
         return cls(tree, rule, mapped, tuple(sources))
@@ -70,7 +72,9 @@ def _lowered(
 ) -> tuple[QueryTree, list[str]]:
     """The query over the attributes of a schema, and notes on fields that it has not."""
     lowering = Lowering(fields)
-    conditions = [lowering.of(whole_of(one.condition, source)) for one, source in zip(rule.rules, sources, strict=True)]
+    conditions = [
+        lowering.of(whole_of(one.condition, source)) for one, source in zip(rule.rules, sources, strict=True)
+    ]
     keys, counted = [], []
     for field in dict.fromkeys(names[0] for names in rule.keys):
         keys += [one.name for one in lowering.attributes(field)[:1]] or [""]

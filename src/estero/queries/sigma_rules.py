@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ class SigmaRule:
     rule: Rule | None = None
     problem: QueryError | None = None
     source: tuple[Condition | None, ...] = ()
-    mapped: Mapped = Mapped()
+    mapped: Mapped = field(default_factory=Mapped)
     unknown_source: LogSource | None = None
     refers: tuple[str, ...] = ()
 
@@ -90,7 +90,12 @@ def rules_in_documents(documents: Iterable[Document], options: SigmaOptions) -> 
     for rule in read.values():
         known |= dict.fromkeys(filter(None, (rule.about.name, rule.about.id)), rule)
     rules = [read.get(id(one)) or _correlation(one, known, options) for one in given]
-    hidden = {name for rule in rules for name in rule.refers if not (isinstance(rule.rule, Correlation) and rule.rule.generate)}
+    hidden = {
+        name
+        for rule in rules
+        for name in rule.refers
+        if not (isinstance(rule.rule, Correlation) and rule.rule.generate)
+    }
     return [rule for rule in rules if not hidden & {rule.about.name, rule.about.id} - {""} or rule.refers]
 
 
@@ -99,7 +104,9 @@ def _detection(document: Document, options: SigmaOptions) -> SigmaRule:
     about = _about(document)
     try:
         if "filter" in document.content:
-            raise document.error("filters are not taken", "filter", hint="write `and not` into the condition of the rule")
+            raise document.error(
+                "filters are not taken", "filter", hint="write `and not` into the condition of the rule"
+            )
         rule = detection_of(document, options.reading)
     except QueryError as error:
         return SigmaRule(document, about, problem=error)
@@ -127,7 +134,12 @@ def _correlation(document: Document, known: Mapping[str, SigmaRule], options: Si
         detections, sources = [], []
         for name in refers:
             if name not in known:
-                raise document.error(f"there is no rule {name}", "correlation", "rules", hint="a rule is referred to by name or id")
+                raise document.error(
+                    f"there is no rule {name}",
+                    "correlation",
+                    "rules",
+                    hint="a rule is referred to by name or id",
+                )
             rule = known[name]
             if rule.problem is not None or not isinstance(rule.rule, Detection):
                 reason = rule.problem.message if rule.problem is not None else "it is a correlation itself"
@@ -139,7 +151,13 @@ def _correlation(document: Document, known: Mapping[str, SigmaRule], options: Si
         return SigmaRule(document, about, problem=error, refers=refers)
     unknown = next((known[name].unknown_source for name in refers if known[name].unknown_source), None)
     return SigmaRule(
-        document, read.about, read, source=tuple(sources), mapped=options.mapped, unknown_source=unknown, refers=refers
+        document,
+        read.about,
+        read,
+        source=tuple(sources),
+        mapped=options.mapped,
+        unknown_source=unknown,
+        refers=refers,
     )
 
 

@@ -21,7 +21,9 @@ _DASHES: Final = "-/\u2013\u2014\u2015"
 _LETTERS: Final = re.compile(r"\s*(\(|\)|[^\s()]+)")
 
 
-def detects(detection: Mapping[str, Any], event: Event, placeholders: Mapping[str, Sequence[str]] | None = None) -> bool:
+def detects(
+    detection: Mapping[str, Any], event: Event, placeholders: Mapping[str, Sequence[str]] | None = None
+) -> bool:
     """Whether the detection section of a rule holds of an event.
 
     >>> detects({"s": {"name|endswith": "d.exe"}, "condition": "s"}, {"name": "CMD.EXE"})
@@ -46,7 +48,9 @@ def values_of(event: Event, name: str) -> list[Any]:
     raw = event.get("Event", event)
     data = raw.get("UserData") if isinstance(raw, Mapping) else None
     inside = [] if not isinstance(raw, Mapping) else [raw.get("EventData"), data, raw.get("System")]
-    inside += [inner for inner in data.values() if isinstance(inner, Mapping)] if isinstance(data, Mapping) else []
+    inside += (
+        [inner for inner in data.values() if isinstance(inner, Mapping)] if isinstance(data, Mapping) else []
+    )
     found = []
     for container in inside:
         if isinstance(container, Mapping):
@@ -108,7 +112,9 @@ class _Condition:
 def _is_named(name: str, pattern: str) -> bool:
     if pattern == "them":
         return not name.startswith("_")
-    return re.fullmatch(translate(pattern), name) is not None and name.startswith("_") <= pattern.startswith("_")
+    return re.fullmatch(translate(pattern), name) is not None and name.startswith("_") <= pattern.startswith(
+        "_"
+    )
 
 
 def _holds(asked: Any, event: Event, placeholders: Mapping[str, Sequence[str]]) -> bool:
@@ -131,7 +137,9 @@ def _item_holds(key: str, given: Any, event: Event, placeholders: Mapping[str, S
         held = joined(_field_holds(field, value, asked, event, placeholders) for value in values)
         return not held if "neq" in modifiers else held
     texts = list(_texts(event))
-    return joined(any(_is(text, value, [*asked, "contains"], placeholders) for text in texts) for value in values)
+    return joined(
+        any(_is(text, value, [*asked, "contains"], placeholders) for text in texts) for value in values
+    )
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -155,13 +163,25 @@ def _field_holds(
     if value is None:
         return not there
     if "fieldref" in modifiers:
-        pairs = [(text_of(one).lower(), text_of(two).lower()) for one in there for two in values_of(event, value)]
+        pairs = [
+            (text_of(one).lower(), text_of(two).lower()) for one in there for two in values_of(event, value)
+        ]
         begins, ends = _ends(modifiers)
         return any(
-            (two in one) if begins and ends else one.startswith(two) if begins else one.endswith(two) if ends else one == two
+            (two in one)
+            if begins and ends
+            else one.startswith(two)
+            if begins
+            else one.endswith(two)
+            if ends
+            else one == two
             for one, two in pairs
         )
-    return any(_is(text_of(one), value, modifiers, placeholders) for one in there if not isinstance(one, Mapping | list))
+    return any(
+        _is(text_of(one), value, modifiers, placeholders)
+        for one in there
+        if not isinstance(one, Mapping | list)
+    )
 
 
 def _ends(modifiers: Sequence[str]) -> tuple[bool, bool]:
@@ -223,7 +243,11 @@ def _regex(value: Any) -> str:
 
 def _flags(modifiers: Sequence[str]) -> re.RegexFlag:
     flags = re.RegexFlag(re.ASCII)
-    for letters, flag in ((("i", "ignorecase"), re.I), (("m", "multiline"), re.M), (("s", "dotall"), re.S)):
+    for letters, flag in (
+        (("i", "ignorecase"), re.IGNORECASE),
+        (("m", "multiline"), re.MULTILINE),
+        (("s", "dotall"), re.DOTALL),
+    ):
         if any(letter in modifiers for letter in letters):
             flags |= flag
     return flags

@@ -16,7 +16,10 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def windows(
-    correlation: Mapping[str, Any], rules: Mapping[str, Mapping[str, Any]], events: Sequence[Event], times: Sequence[int]
+    correlation: Mapping[str, Any],
+    rules: Mapping[str, Mapping[str, Any]],
+    events: Sequence[Event],
+    times: Sequence[int],
 ) -> list[tuple[int, ...]]:
     """The positions of the events of all results, in order of their starts.
 
@@ -32,7 +35,9 @@ def windows(
             groups.setdefault(tuple(key[0] for key in keys), []).append(place)
     span = int(correlation["timespan"][:-1]) * _SECONDS[correlation["timespan"][-1]]
     results = [
-        window for places in groups.values() for window in _of_group(correlation, places, times, span, met, events)
+        window
+        for places in groups.values()
+        for window in _of_group(correlation, places, times, span, met, events)
     ]
     return sorted(results)
 

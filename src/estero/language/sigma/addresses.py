@@ -23,7 +23,10 @@ def regex_of_network(network: str) -> str:
     """
     known = ip_network(network)
     if isinstance(known, IPv4Network):
-        octets = (_octet(value, known.prefixlen - 8 * place) for place, value in enumerate(known.network_address.packed))
+        octets = (
+            _octet(value, known.prefixlen - 8 * place)
+            for place, value in enumerate(known.network_address.packed)
+        )
         return "^" + r"\.".join(octets) + "$"
     return f"(?i)^(?:{'|'.join(_texts(known))})(?:%[^%]+)?$"
 

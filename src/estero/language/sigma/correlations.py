@@ -27,7 +27,9 @@ def references_of(document: Document) -> tuple[str, ...]:
 def correlation_of(document: Document, rules: Sequence[s.Detection]) -> s.Correlation:
     """The correlation of a document; raises `QueryError`, with the place in the text, for what is wrong."""
     if not isinstance(document.content["correlation"], dict):
-        raise document.error("a correlation is a mapping", "correlation", expected="type, rules, timespan, condition")
+        raise document.error(
+            "a correlation is a mapping", "correlation", expected="type, rules, timespan, condition"
+        )
     try:
         read = SigmaCorrelationRule.from_dict(dict(document.content))
     except FAILURES as error:
@@ -37,12 +39,20 @@ def correlation_of(document: Document, rules: Sequence[s.Detection]) -> s.Correl
 
 
 def correlation_of_rule(
-    read: SigmaCorrelationRule, references: Sequence[str], rules: Sequence[s.Detection], error: Callable[..., Exception]
+    read: SigmaCorrelationRule,
+    references: Sequence[str],
+    rules: Sequence[s.Detection],
+    error: Callable[..., Exception],
 ) -> s.Correlation:
     """The correlation that pySigma has read; raises what `error` makes of a message and a path of keys."""
     kind = read.type.name.lower()
     if kind not in _TYPES:
-        raise error(f"correlations of the type {kind} are not taken", "correlation", "type", expected=", ".join(_TYPES))
+        raise error(
+            f"correlations of the type {kind} are not taken",
+            "correlation",
+            "type",
+            expected=", ".join(_TYPES),
+        )
     if not isinstance(read.condition, SigmaCorrelationCondition):
         raise error(
             "a condition with and, or, not is not taken",
@@ -68,7 +78,9 @@ def correlation_of_rule(
     )
 
 
-def _refuse_operators(read: SigmaCorrelationRule, kind: str, rules: int, error: Callable[..., Exception]) -> None:
+def _refuse_operators(
+    read: SigmaCorrelationRule, kind: str, rules: int, error: Callable[..., Exception]
+) -> None:
     """Raises `QueryError` for counts that more events of a window can make wrong, and for those that are always right."""
     condition = read.condition
     if not isinstance(condition, SigmaCorrelationCondition):
@@ -85,7 +97,12 @@ def _refuse_operators(read: SigmaCorrelationRule, kind: str, rules: int, error: 
     if count < 1:
         raise error("a window has one event at least", "correlation", "condition", expected="a number from 1")
     if kind == "temporal_ordered" and count != rules:
-        raise error("rules in order are all met", "correlation", "condition", expected=f"gte: {rules}, or no condition")
+        raise error(
+            "rules in order are all met",
+            "correlation",
+            "condition",
+            expected=f"gte: {rules}, or no condition",
+        )
     if kind == "temporal" and count > rules:
         raise error(f"there are {rules} rules, not {count}", "correlation", "condition")
 
@@ -100,8 +117,10 @@ def _keys(
     named = {reference.reference: name for reference, name in alias.mapping.items()}
     for name in references:
         if not isinstance(named.get(name), str):
-            raise error(f"the alias {field} has no field for the rule {name}", "correlation", "aliases", field)
-    if len(set(named[name] for name in references)) > 1:
+            raise error(
+                f"the alias {field} has no field for the rule {name}", "correlation", "aliases", field
+            )
+    if len({named[name] for name in references}) > 1:
         raise error(
             f"the alias {field} is another field in each rule, and groups are those of one column",
             "correlation",
@@ -113,7 +132,12 @@ def _keys(
 
 
 def _place(message: str) -> tuple[str, ...]:
-    words = {"type": "type", "Timespan": "timespan", "timespan": "timespan", "condition": "condition", "group-by": "group-by", "alias": "aliases"}
+    words = {
+        "type": "type",
+        "Timespan": "timespan",
+        "timespan": "timespan",
+        "condition": "condition",
+        "group-by": "group-by",
+        "alias": "aliases",
+    }
     return next(((key,) for word, key in words.items() if word in message), ())
-
-

@@ -71,18 +71,26 @@ def _inside(node: Any, step: str | int) -> tuple[Any, Any]:
 def documents_of(text: str) -> list[Document]:
     """The documents of a text that are not empty; raises `QueryError` for what is no YAML, or no mapping."""
     if len(text) > MOST:
-        raise QueryError("a text with Sigma rules has at most a megabyte", hint="put the rules into files of their own")
+        raise QueryError(
+            "a text with Sigma rules has at most a megabyte", hint="put the rules into files of their own"
+        )
     try:
-        contents = list(yaml.load_all(text, _LOADER))  # noqa: S506 (both loaders are safe ones)
+        contents = list(yaml.load_all(text, _LOADER))
     except yaml.YAMLError as error:
         raise _no_yaml(error, text) from error
-    except (ValueError, OverflowError, RecursionError, TypeError, KeyError) as error:  # a date of month 13, a key that is a list
+    except (
+        ValueError,
+        OverflowError,
+        RecursionError,
+        TypeError,
+        KeyError,
+    ) as error:  # a date of month 13, a key that is a list
         raise QueryError(f"this is no YAML of a rule: {error}", text=text, span=_beginning(text)) from error
-    read = [
-        _checked(content, text, number) for number, content in enumerate(contents) if content is not None
-    ]
+    read = [_checked(content, text, number) for number, content in enumerate(contents) if content is not None]
     if not read:
-        raise QueryError("there is no Sigma rule in this text", text=text, expected="title, logsource and detection")
+        raise QueryError(
+            "there is no Sigma rule in this text", text=text, expected="title, logsource and detection"
+        )
     return read
 
 
@@ -94,11 +102,13 @@ def _checked(content: object, text: str, number: int) -> Document:
             span=_beginning(text),
             expected="title, logsource and detection",
         )
-    count = 0
-    for path, key in _keys(content, ()):
-        count += 1
+    for count, (path, key) in enumerate(_keys(content, ())):
         if count > _MOST_VALUES or len(path) > _DEEPEST:
-            raise QueryError("this rule has too many values, or too many inside of one another", text=text, span=_beginning(text))
+            raise QueryError(
+                "this rule has too many values, or too many inside of one another",
+                text=text,
+                span=_beginning(text),
+            )
         if not isinstance(key, str):
             raise Document(content, text, number).error(
                 f"the key {key!r} is no text", *path, expected="a name", hint=f"put it in quotes: '{key}'"

@@ -82,7 +82,9 @@ class Fields:
         if schema is not None:
             self._containers = tuple(_containers(schema))
             leaves = [(name, nested) for top, inner in _tops(schema) for name, nested in _leaves(top, inner)]
-            self.texts = tuple(Attributed(name, Kind.STRING) for name, nested in leaves if nested.kind is Kind.STRING)
+            self.texts = tuple(
+                Attributed(name, Kind.STRING) for name, nested in leaves if nested.kind is Kind.STRING
+            )
             for name, _ in leaves:
                 last = name.rpartition("\0.")[2]
                 if " " in last:

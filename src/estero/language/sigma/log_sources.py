@@ -52,7 +52,13 @@ _POWERSHELL: Final[Mapping[str, tuple[str, int]]] = {
     "ps_classic_provider_start": ("powershell-classic", 600),
     "ps_classic_script": ("powershell-classic", 800),
 }
-_SYSMON_LINUX: Final = ("process_creation", "network_connection", "file_event", "process_termination", "raw_access_thread")
+_SYSMON_LINUX: Final = (
+    "process_creation",
+    "network_connection",
+    "file_event",
+    "process_termination",
+    "raw_access_thread",
+)
 _CHANNELS: Final[Mapping[str, tuple[str, ...]]] = {
     **{
         service: (channels,) if isinstance(channels, str) else tuple(channels)
@@ -80,7 +86,7 @@ def condition_of(source: LogSource, mapped: Mapped) -> Condition | None:
         elif category in _POWERSHELL:
             service, number = _POWERSHELL[category]
             numbers = (number,)
-        return _events(_CHANNELS[service], numbers) if service in _CHANNELS else None
+        return _events(_CHANNELS[service], numbers) if service is not None and service in _CHANNELS else None
     if product == "linux" and category in _SYSMON_LINUX and service in (None, "sysmon"):
         return _events(("Linux-Sysmon/Operational",), _SYSMON[category])
     return None

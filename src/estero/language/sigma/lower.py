@@ -58,12 +58,18 @@ class Lowering:
             case s.Missing(name):
                 return joined((_is_missing(one) for one in self.fields.of(name)), e.And, absorbing=False)
             case _:
-                return joined((_tested(condition, one) for one in self.attributes(condition.field)), e.Or, absorbing=True)
+                return joined(
+                    (_tested(condition, one) for one in self.attributes(condition.field)),
+                    e.Or,
+                    absorbing=True,
+                )
 
     def notes(self) -> list[str]:
         """Sentences on the fields that no event has, and on those that cannot be read."""
         said = [f"no event has the field {name}" for name in self.missing]
-        return said + [f"{name} is a list, a struct or a time, which tests of texts do not read" for name in self.unread]
+        return said + [
+            f"{name} is a list, a struct or a time, which tests of texts do not read" for name in self.unread
+        ]
 
     def attributes(self, name: str) -> tuple[Attributed, ...]:
         """The attributes of a field that tests can read."""
@@ -84,7 +90,9 @@ class Lowering:
         return joined(map(test, self.fields.texts), e.Or, absorbing=True)
 
 
-def joined(parts: Iterable[Lowered], join: Callable[[tuple[e.Node, ...]], e.Node], *, absorbing: bool) -> Lowered:
+def joined(
+    parts: Iterable[Lowered], join: Callable[[tuple[e.Node, ...]], e.Node], *, absorbing: bool
+) -> Lowered:
     """The parts joined by AND (`absorbing` False) or OR (True), in one level; constants are taken out."""
     nodes: dict[e.Node, None] = {}
     for part in parts:
@@ -218,7 +226,7 @@ def _equal_number(attribute: e.Attribute, kind: Kind, text: str) -> Lowered:
     return _number(attribute, kind, value)
 
 
-def _number(attribute: e.Attribute, kind: Kind | None, value: int | float) -> Lowered:
+def _number(attribute: e.Attribute, kind: Kind | None, value: float) -> Lowered:
     if kind is Kind.STRING:
         return e.Ilike(attribute, escaped(number_text(value)))
     whole = float(value).is_integer()
@@ -233,7 +241,7 @@ def _number(attribute: e.Attribute, kind: Kind | None, value: int | float) -> Lo
     return False
 
 
-def _compared(attribute: e.Attribute, kind: Kind | None, operator: str, value: int | float) -> Lowered:
+def _compared(attribute: e.Attribute, kind: Kind | None, operator: str, value: float) -> Lowered:
     number: e.Node = e.Literal(float(value))
     if isinstance(value, int) and INT_MIN <= value <= INT_MAX and kind in (Kind.INT, None):
         number = e.Literal(value)

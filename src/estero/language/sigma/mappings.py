@@ -11,7 +11,17 @@ import yaml
 
 from estero.errors import DataError
 from estero.language.sigma.fields import Mapped
-from estero.language.sigma.tree import Condition, Every, LogSource, Missing, Negated, Number, Some, Text, Truth
+from estero.language.sigma.tree import (
+    Condition,
+    Every,
+    LogSource,
+    Missing,
+    Negated,
+    Number,
+    Some,
+    Text,
+    Truth,
+)
 from estero.language.sigma.values import escaped
 from estero.language.tree.names import listed
 
@@ -170,8 +180,16 @@ def _read(given: Mapping[str, Any], place: str) -> Mapped:
     names = {}
     for field, other in fields.items():
         others = [other] if isinstance(other, str) else other
-        if not (isinstance(field, str) and isinstance(others, list | tuple) and others and all(isinstance(one, str) for one in others)):
-            raise DataError(f"{place}: a field has a name or a list of names, not {other!r}", hint="Image: process.executable")
+        if not (
+            isinstance(field, str)
+            and isinstance(others, list | tuple)
+            and others
+            and all(isinstance(one, str) for one in others)
+        ):
+            raise DataError(
+                f"{place}: a field has a name or a list of names, not {other!r}",
+                hint="Image: process.executable",
+            )
         names[field] = tuple(others)
     return Mapped(names, tuple(_source(one, place) for one in sources))
 

@@ -71,7 +71,9 @@ def detection_of_rule(rule: SigmaRule, document: Document, reading: Reading) -> 
     except FAILURES as error:
         raise _told(error, document) from error
     source = s.LogSource(rule.logsource.category, rule.logsource.product, rule.logsource.service)
-    return s.Detection(about(rule), source, conditions[0] if len(conditions) == 1 else s.Some(tuple(conditions)))
+    return s.Detection(
+        about(rule), source, conditions[0] if len(conditions) == 1 else s.Some(tuple(conditions))
+    )
 
 
 def about(rule: SigmaRuleBase) -> s.About:
@@ -100,7 +102,9 @@ def condition_of(node: object, placeholders: Placeholders) -> s.Condition:
         case ConditionValueExpression(value=value):
             return keyword_of(value, placeholders)
         case _:
-            raise QueryError("the condition asks for detections of which there are none", hint="see the names behind of")
+            raise QueryError(
+                "the condition asks for detections of which there are none", hint="see the names behind of"
+            )
 
 
 # ------------------------------------------------------------------------------------ what is wrong
@@ -110,7 +114,9 @@ def _refuse_shapes(document: Document) -> None:
     """Raises `QueryError` for shapes that pySigma does not look at."""
     content = document.content
     if "action" in content:
-        raise document.error("action: is of an older Sigma", "action", hint="write the rules out, or correlate them")
+        raise document.error(
+            "action: is of an older Sigma", "action", hint="write the rules out, or correlate them"
+        )
     detection = content.get("detection")
     if not isinstance(detection, dict):
         return
@@ -126,14 +132,20 @@ def _refuse_shapes(document: Document) -> None:
                         expected="a text, a number, true, false, null, or a list of these",
                     )
     if "timeframe" in detection:
-        raise document.error("timeframe is of an older Sigma", "detection", "timeframe", hint="correlation: has a timespan")
+        raise document.error(
+            "timeframe is of an older Sigma", "detection", "timeframe", hint="correlation: has a timespan"
+        )
     conditions = detection.get("condition", "")
     for one in conditions if isinstance(conditions, list) else [conditions]:
         if not isinstance(one, str) or len(one) > _MOST_CONDITION:
-            raise document.error("a condition is a text", "detection", "condition", expected="names with and, or, not, 1 of")
+            raise document.error(
+                "a condition is a text", "detection", "condition", expected="names with and, or, not, 1 of"
+            )
 
 
-def _items(asked: object, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str, list[Any]]]:
+def _items(
+    asked: object, path: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], str, list[Any]]]:
     """The tests of a detection: the path, the key and the values."""
     if isinstance(asked, dict):
         for key, value in asked.items():
@@ -156,8 +168,9 @@ def _told(error: Exception, document: Document) -> QueryError:
 
 def _placed(error: QueryError, document: Document) -> QueryError:
     """An error of values with its place in the rule."""
-    at = document.error(error.message, *(_culprit(document) or ("detection",)), hint=error.hint, expected=error.expected)
-    return at
+    return document.error(
+        error.message, *(_culprit(document) or ("detection",)), hint=error.hint, expected=error.expected
+    )
 
 
 _SECTIONS: Final = {

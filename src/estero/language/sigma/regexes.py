@@ -27,7 +27,7 @@ def with_flags(regex: str, flags: frozenset[str]) -> str:
         regex, flags = regex[leading.end() :], flags | {_NAMES[letter] for letter in leading[1]}
     tokens = _TOKENS.findall(regex)
     if "DOTALL" in flags:
-        tokens = [_ANYTHING if token == "." else token for token in tokens]
+        tokens = [_ANYTHING if sign == "." else sign for sign in tokens]
     if "MULTILINE" in flags:
         tokens = _by_lines(tokens)
     return ("(?i)" if "IGNORECASE" in flags else "") + "".join(tokens)
@@ -35,18 +35,19 @@ def with_flags(regex: str, flags: frozenset[str]) -> str:
 
 def _by_lines(tokens: list[str]) -> list[str]:
     depth, written = 0, []
-    for place, token in enumerate(tokens):
-        depth += (token == "(") - (token == ")")
+    for place, sign in enumerate(tokens):
+        depth += (sign == "(") - (sign == ")")
         begins = place == 0 or (depth == 0 and tokens[place - 1] == "|")
         ends = place == len(tokens) - 1 or (depth == 0 and tokens[place + 1] == "|")
-        if token == "^" and begins and not depth:
-            token = r"(?:^|\n)"
-        elif token == "$" and ends and not depth:
-            token = r"(?:$|\n)"
-        elif token in ("^", "$"):
+        if sign == "^" and begins and not depth:
+            written.append(r"(?:^|\n)")
+        elif sign == "$" and ends and not depth:
+            written.append(r"(?:$|\n)")
+        elif sign in ("^", "$"):
             raise QueryError(
-                f"{token} inside of a regular expression over lines is not taken",
+                f"{sign} inside of a regular expression over lines is not taken",
                 hint="the flag m goes with ^ and $ at its ends",
             )
-        written.append(token)
+        else:
+            written.append(sign)
     return written

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Literal, cast
 
 from sigma.types import (
     CompareOperators,
@@ -31,7 +31,7 @@ from estero.language.sigma.regexes import with_flags
 
 Placeholders = Mapping[str, Sequence[str]]
 
-_OPERATORS: Final = {
+_OPERATORS: Final[Mapping[CompareOperators, Literal["<", "<=", ">", ">="]]] = {
     CompareOperators.LT: "<",
     CompareOperators.LTE: "<=",
     CompareOperators.GT: ">",
@@ -40,7 +40,7 @@ _OPERATORS: Final = {
 _ESCAPED: Final = str.maketrans({"\\": "\\\\", "%": "\\%", "_": "\\_"})
 
 
-def test_of(field: str, value: SigmaType, placeholders: Placeholders) -> s.Condition:  # noqa: PLR0911
+def test_of(field: str, value: SigmaType, placeholders: Placeholders) -> s.Condition:
     """The test of a field for a value; raises `QueryError` for a value that nothing can be compared with."""
     match value:
         case SigmaExpansion(values=values):
@@ -49,7 +49,9 @@ def test_of(field: str, value: SigmaType, placeholders: Placeholders) -> s.Condi
             cased = isinstance(value, SigmaCasedString)
             return _any(s.Text(field, like_of(text), cased) for text in expanded(value, placeholders))
         case SigmaTimestampPart():
-            return s.PartOfTime(field, cast("s.TimePart", value.timestamp_part.name.lower()), int(value.number))
+            return s.PartOfTime(
+                field, cast("s.TimePart", value.timestamp_part.name.lower()), int(value.number)
+            )
         case SigmaNumber():
             return s.Number(field, value.number)
         case SigmaBool():
@@ -62,14 +64,19 @@ def test_of(field: str, value: SigmaType, placeholders: Placeholders) -> s.Condi
             return _any(s.Searched(field, regex) for regex in _regexes(value, placeholders))
         case SigmaCIDRExpression():
             return s.Network(field, str(value.network))
-        case SigmaCompareExpression(op=CompareOperators.NEQ):
-            return s.Negated(s.Number(field, value.number.number))
-        case SigmaCompareExpression():
-            return s.Compared(field, _OPERATORS[value.op], value.number.number)  # type: ignore[arg-type]
         case SigmaFieldReference():
             return s.SameAs(field, value.field, value.starts_with, value.ends_with)
+        case SigmaCompareExpression():
+            return _compared(field, value)
         case _:
             raise QueryError(f"nothing can be compared with {_named(value)}")
+
+
+def _compared(field: str, value: SigmaCompareExpression) -> s.Condition:
+    number = value.number.number
+    if value.op is CompareOperators.NEQ:
+        return s.Negated(s.Number(field, number))
+    return s.Compared(field, _OPERATORS[value.op], number)
 
 
 def keyword_of(value: SigmaType, placeholders: Placeholders) -> s.Condition:
@@ -90,7 +97,7 @@ def keyword_of(value: SigmaType, placeholders: Placeholders) -> s.Condition:
             raise QueryError(f"{_named(value)} is asked of a field, not of the whole event")
 
 
-def number_text(value: int | float) -> str:
+def number_text(value: float) -> str:
     """The text of a number, whole ones without a point."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 2**63 else str(value)
 
@@ -103,7 +110,9 @@ def escaped(text: str) -> str:
 def like_of(value: SigmaString) -> str:
     """The pattern of LIKE for a text with wildcards."""
     signs = {SpecialChars.WILDCARD_MULTI: "%", SpecialChars.WILDCARD_SINGLE: "_"}
-    pattern = "".join(escaped(part) if isinstance(part, str) else signs[cast("SpecialChars", part)] for part in value.s)
+    pattern = "".join(
+        escaped(part) if isinstance(part, str) else signs[cast("SpecialChars", part)] for part in value.s
+    )
     while "%%" in pattern.replace("\\%", "  "):
         pattern = pattern.replace("%%", "%")
     return pattern
@@ -120,14 +129,14 @@ def expanded(value: SigmaString, placeholders: Placeholders) -> list[SigmaString
     return value.replace_placeholders(_filled(placeholders)) if value.contains_placeholder() else [value]
 
 
-def _filled(placeholders: Placeholders) -> Callable[[Placeholder], list[str]]:  # pySigma asks for a list or iterator
-    def fill(placeholder: Placeholder) -> list[str]:
+def _filled(placeholders: Placeholders) -> Callable[[Placeholder], Iterator[str]]:
+    def fill(placeholder: Placeholder) -> Iterator[str]:
         if placeholder.name not in placeholders:
             raise QueryError(
                 f"the placeholder %{placeholder.name}% has no values",
                 hint=f"give them: placeholders={{{placeholder.name!r}: [...]}}",
             )
-        return list(placeholders[placeholder.name])
+        yield from placeholders[placeholder.name]
 
     return fill
 
@@ -149,8 +158,8 @@ def _regexes(value: SigmaRegularExpression, placeholders: Placeholders) -> list[
     return texts
 
 
-def _any(tests: Sequence[s.Condition] | object) -> s.Condition:
-    parts = tuple(tests)  # type: ignore[arg-type]
+def _any(tests: Iterable[s.Condition]) -> s.Condition:
+    parts = tuple(tests)
     return parts[0] if len(parts) == 1 else s.Some(parts)
 
 

@@ -46,7 +46,12 @@ def windows_tree(
 
 
 def _together(
-    rule: Correlation, name: str, conditions: Sequence[Lowered], anything: Lowered, counted: Sequence[str], least: int
+    rule: Correlation,
+    name: str,
+    conditions: Sequence[Lowered],
+    anything: Lowered,
+    counted: Sequence[str],
+    least: int,
 ) -> tuple[Pattern, e.Node | None]:
     """The events of a window, and what is asked of all of them."""
     rounds = least if rule.type == "event_count" else 1
@@ -59,7 +64,7 @@ def _together(
         asked += [e.Comparison(">=", value, e.Literal(least)) for value in values]
     elif rule.type == "temporal":
         asked.append(_rules_met(name, conditions, least))
-    events = _events(name, anything, name, rounds)
+    events = _events(name, anything, rounds)
     return events, None if not asked else asked[0] if len(asked) == 1 else e.And(tuple(asked))
 
 
@@ -84,7 +89,7 @@ def _as_number(condition: Lowered) -> e.Node:
 def _ordered(name: str, conditions: Sequence[Lowered], anything: Lowered) -> Pattern:
     """The events of a window from one of the first rule on, in which the rules follow one another."""
     link = Link(absent=(_event(name, anything, _OTHER),))
-    between = _events(name, anything, name, 1)
+    between = _events(name, anything, 1)
     parts: list[Pattern] = [_event(name, conditions[0], None)]
     for condition in conditions[1:]:
         last = _event(name, condition, None)
@@ -93,7 +98,7 @@ def _ordered(name: str, conditions: Sequence[Lowered], anything: Lowered) -> Pat
     return Disjunction((whole, InOrder((whole, between), (link,))))
 
 
-def _events(name: str, condition: Lowered, label: str, least: int) -> Pattern:
+def _events(name: str, condition: Lowered, least: int) -> Pattern:
     """So many events or more of which a condition holds, none left out."""
     step = Step(absent=(_event(name, condition, _OTHER),))
     return Iteration(_event(name, condition, None), minimum=least, step=step)

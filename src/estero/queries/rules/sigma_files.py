@@ -44,7 +44,9 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None = No
     from estero.language.sigma.documents import Document, documents_of
     from estero.queries.sigma_rules import SigmaOptions, rules_in_documents
 
-    asked = SigmaOptions.of(**{"logsource": None if (options or {}).get("pipeline") else True, **(options or {})})
+    asked = SigmaOptions.of(
+        **{"logsource": None if (options or {}).get("pipeline") else True, **(options or {})}
+    )
     read = SigmaFiles()
     documents: list[Document] = []
     places: dict[int, Path] = {}
@@ -63,7 +65,9 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None = No
         metadata = {**rule.about.metadata(), "file": str(file)}
         if name in read.rules:
             other = read.texts[name].file
-            problem = rule.document.error(f"there is a rule {name!r} already, in {other}", "name" if rule.about.name else "id")
+            problem = rule.document.error(
+                f"there is a rule {name!r} already, in {other}", "name" if rule.about.name else "id"
+            )
             _refuse(read, _free(name, read), problem, file, metadata)
         elif rule.problem is not None:
             _refuse(read, _free(name, read), rule.problem, file, metadata)
