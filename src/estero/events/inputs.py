@@ -61,9 +61,9 @@ class Input:
     but those that it is given. `file` names the path in errors, where there is one, `files` are those that it
     stands for, `layout` is that of text files, and `written` are the columns of files as the first one says.
     `hint` is said where a column is missing. `nothing` are the columns of a table without a row as they came.
-    `of_pandas`: the table was a frame of pandas; `of_dicts`: a list of dicts. `partitions` are the columns that directories of files name,
-    `type_name` is the type of all events, where a mapping gives it. `made` are columns that the query adds.
-    `plain` reads the files of a query without DuckDB.
+    `of_pandas`: the table was a frame of pandas; `of_dicts`: a list of dicts. `partitions` are the columns
+    that directories of files name, `type_name` is the type of all events, where a mapping gives it. `made`
+    are columns that the query adds. `plain` reads the files of a query without DuckDB.
     """
 
     query: str | None = None

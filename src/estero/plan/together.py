@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def together(classifications: Sequence[Classification]) -> Classification:
-    """What all of these ask; keys and order are those of the first, the schema has the paths that any of them reads.
+    """What all of these ask; keys and order are those of the first, the schema has the paths that any reads.
 
     Its own predicates come first, and so keep their bits. Raises ValueError where others have other keys.
     """

@@ -50,8 +50,9 @@ def sigma(
     options = SigmaOptions.of(fields, pipeline, placeholders, logsource)
     rules = rules_in_text(text, options)
     if len(rules) != 1:
+        named = some([one.name or one.about.title for one in rules], word="and")
         raise QueryError(
-            f"a query is made of one rule, and this text has {len(rules)}: {some([one.name for one in rules])}",
+            f"a query is made of one rule, and this text has {len(rules)}: {named}",
             text=text,
             hint="estero.rules reads files with any number of them",
         )

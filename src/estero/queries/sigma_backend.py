@@ -16,7 +16,7 @@ from estero.language.sigma.correlations import correlation_of_rule
 from estero.language.sigma.fields import Fields, Mapped
 from estero.language.sigma.lower import Lowering
 from estero.language.sigma.read import about, condition_of
-from estero.language.sigma.tree import Condition, Detection, LogSource, Some
+from estero.language.sigma.tree import Detection, LogSource, Some
 from estero.language.sigma.windows import windows_tree
 from estero.queries.sigma_statement import EVENT, tree_of
 
@@ -24,9 +24,9 @@ from estero.queries.sigma_statement import EVENT, tree_of
 class EsteroBackend(TextQueryBackend):
     """A backend of pySigma that writes queries in CEQL.
 
-    Fields have the names that pipelines give them; names with dots lead into structs. What log sources say is up
-    to pipelines, too. `estero.sigma` does more: it looks at the kinds of columns, so that numbers and texts
-    compare by their text, and knows where raw exports have their fields.
+    Fields have the names that pipelines give them; names with dots lead into structs. What log sources say is
+    up to pipelines, too. `estero.sigma` does more: it looks at the kinds of columns, so that numbers and
+    texts compare by their text, and knows where raw exports have their fields.
     """
 
     name: ClassVar[str] = "Estero (CEQL)"

@@ -37,7 +37,7 @@ class SigmaOptions:
         placeholders: Mapping[str, Sequence[str]] | None = None,
         logsource: bool | None = None,
     ) -> SigmaOptions:
-        """The options that the arguments of `estero.sigma` say; raises `DataError` for files that are wrong."""
+        """The options that arguments of `estero.sigma` say; raises `DataError` for files that are wrong."""
         if pipeline is not None and logsource is None:
             logsource = False
         reading = Reading(dict(placeholders or {}), _pipeline(pipeline))
@@ -78,7 +78,7 @@ class SigmaRule:
 
 
 def rules_in_text(text: str, options: SigmaOptions) -> list[SigmaRule]:
-    """The rules of a text; raises `QueryError` where the text is no YAML, and keeps what is wrong with a rule."""
+    """The rules of a text, also those that are wrong; raises `QueryError` where the text is no YAML."""
     return rules_in_documents(documents_of(text), options)
 
 

@@ -52,7 +52,7 @@ class SigmaStatement(Statement):
         return self.lowered(schema)[1]
 
     def lowered(self, schema: Schema) -> tuple[Lowered, list[str]]:
-        """The condition on the attributes of a schema, and notes on fields that it has not, or cannot read."""
+        """The condition on the attributes of a schema, and notes on fields that it lacks or cannot read."""
         lowering = Lowering(fields_in(schema, self.mapped))
         return lowering.of(whole_of(self.rule.condition, self.source)), lowering.notes()
 

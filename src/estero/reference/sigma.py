@@ -1,7 +1,7 @@
 """The reference semantics of detections in Sigma: a rule as YAML has it, asked of one event at a time.
 
-It reads values, modifiers and conditions by itself, from Sigma's specification (version 2), and shares nothing with
-the way by which queries go: no parser of rules, no pattern of LIKE, no expression.
+It reads values, modifiers and conditions by itself, from Sigma's specification (version 2), and shares
+nothing with the way by which queries go: no parser of rules, no pattern of LIKE, no expression.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def detects(
 
 
 def values_of(event: Event, name: str) -> list[Any]:
-    """The values of a field: that of its name, of its path, or those inside of the containers of Windows' events."""
+    """The values of a field: that of its name or path, else those in the containers of Windows' events."""
     direct = [value for value in (event.get(name), _at(event, name.split("."))) if value is not None]
     if direct:
         return direct[:1]
@@ -159,7 +159,7 @@ def _field_holds(
 ) -> bool:
     there = values_of(event, field)
     if "exists" in modifiers:
-        return bool(there) == value
+        return bool(there) is bool(value)
     if value is None:
         return not there
     if "fieldref" in modifiers:
@@ -253,7 +253,7 @@ def _flags(modifiers: Sequence[str]) -> re.RegexFlag:
     return flags
 
 
-# A pattern is a list of characters, in which ANY and ONE are wildcards, and names of placeholders stand in brackets.
+# A pattern is a list of characters, in which ANY and ONE are wildcards.
 ANY: Final = ("any",)
 ONE: Final = ("one",)
 Letter = str | tuple[str, ...]
@@ -312,7 +312,7 @@ def _shifted(data: bytes, shift: int) -> str:
 
 
 def _dashed(pattern: list[Letter]) -> Iterator[list[Letter]]:
-    """The pattern with any sign in the place of a dash or a slash between a character of no word and one of a word."""
+    """The pattern with any sign in the place of a dash or a slash that begins a word."""
     for place, letter in enumerate(pattern):
         before = pattern[place - 1] if place else " "
         behind = pattern[place + 1] if place + 1 < len(pattern) else " "

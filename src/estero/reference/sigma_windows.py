@@ -1,8 +1,8 @@
 """The reference semantics of correlations in Sigma: all windows of all groups, one by one.
 
-A window begins with an event that one of the rules holds of (for rules in order: the first one), and has all such
-events of its group from there on, up to the timespan, which belongs to it. It is a result if it has what the
-correlation asks for, and is not a part of an earlier result of its group.
+A window begins with an event that one of the rules holds of (for rules in order: the first one), and has all
+such events of its group from there on, up to the timespan, which belongs to it. It is a result if it has what
+the correlation asks for, and is not a part of an earlier result of its group.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _asked(
 ) -> bool:
     """Whether a window has what the correlation asks for."""
     names, condition = correlation["rules"], correlation.get("condition", {})
-    least = condition.get("gte", condition.get("gt", len(names) - 1) + 1)
+    least: int = condition.get("gte", condition.get("gt", len(names) - 1) + 1)
     match correlation["type"]:
         case "event_count":
             return len(window) >= least
@@ -74,7 +74,7 @@ def _asked(
         case "temporal":
             return len(set().union(*(met[place] for place in window))) >= least
         case _:
-            return names[0] in met[window[0]] and _in_order(names, window, met)
+            return bool(names[0] in met[window[0]]) and _in_order(names, window, met)
 
 
 def _in_order(names: Sequence[str], window: Sequence[int], met: Sequence[set[str]]) -> bool:

@@ -78,7 +78,7 @@ def _group(value: int, bits: int) -> str:
 
 
 def _between(low: int, high: int) -> Iterator[str]:
-    """Expressions for numbers of up to four hexadecimal digits from `low` to `high`, aligned to powers of two."""
+    """Expressions for the numbers from `low` to `high`, in up to four hexadecimal digits."""
     for digits in range(1, 5):
         least, most = max(low, 16 ** (digits - 1) if digits > 1 else 0), min(high, 16**digits - 1)
         if least <= most:

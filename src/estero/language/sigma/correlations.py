@@ -81,7 +81,7 @@ def correlation_of_rule(
 def _refuse_operators(
     read: SigmaCorrelationRule, kind: str, rules: int, error: Callable[..., Exception]
 ) -> None:
-    """Raises `QueryError` for counts that more events of a window can make wrong, and for those that are always right."""
+    """Raises an error for counts that further events can make wrong, and for those that are always right."""
     condition = read.condition
     if not isinstance(condition, SigmaCorrelationCondition):
         raise TypeError("a condition of words")

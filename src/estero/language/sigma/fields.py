@@ -1,4 +1,4 @@
-"""Where events have the fields that Sigma rules name: columns, structs of raw exports, or names that a user gives."""
+"""Where events have the fields of Sigma rules: columns, structs of raw exports, or names that users give."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The events that a log source stands for: their channel, and the numbers of their kinds.
 
-The numbers are those of Sysmon's documentation and of PowerShell's logs, the channels those that pySigma knows,
-and the few beside these.
+The numbers are those of Sysmon's documentation and of PowerShell's logs, the channels those that pySigma
+knows, and the few beside these.
 """
 
 from __future__ import annotations

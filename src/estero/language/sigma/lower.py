@@ -1,10 +1,10 @@
 """Conditions of Sigma as expressions of the language, for fields whose attributes and kinds are known.
 
-Sigma's logic has two values, SQL's three: a condition is true exactly where the expression is, and where it is not,
-the expression may be false or NULL. So `Negated` is not NOT: it also asks whether an operand is NULL.
+Sigma's logic has two values, SQL's three: a condition is true exactly where the expression is, and where it
+is not, the expression may be false or NULL. So `Negated` is not NOT: it also asks whether an operand is NULL.
 
-Numbers and texts compare by their text: a field that is an integer for this source of events is compared as one with
-a number, and as its text with a pattern.
+Numbers and texts compare by their text: a field that is an integer for this source of events is compared as
+one with a number, and as its text with a pattern.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _PARTS: Final = ("minute", "hour", "day", "week", "month", "year")
 
 @dataclass(slots=True)
 class Lowering:
-    """The lowering of one rule. `missing` are the fields that no event has, `unread` those of kinds that no test reads."""
+    """The lowering of one rule.
+
+    `missing` are the fields that no event has, `unread` those of kinds that no test reads.
+    """
 
     fields: Fields
     missing: dict[str, None] = field(default_factory=dict)
@@ -133,7 +136,7 @@ def denied(condition: Lowered) -> Lowered:
 
 
 def _common(condition: e.Node) -> tuple[e.Node, ...] | None:
-    """The operands whose NULL makes the whole condition NULL, and nothing else does; None if there are none such."""
+    """The operands of which a NULL, and nothing else, makes the condition NULL; None if there are no such."""
     match condition:
         case e.And(parts) | e.Or(parts):
             operands = {_common(part) for part in parts}

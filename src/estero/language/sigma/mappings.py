@@ -1,4 +1,4 @@
-"""Names of fields in other schemas: those that are ready, and those that users give, as a mapping or in a file."""
+"""Names of fields in other schemas: ready ones, and those that users give, as mappings or in files."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def about(rule: SigmaRuleBase) -> s.About:
 
 
 def condition_of(node: object, placeholders: Placeholders) -> s.Condition:
-    """The condition that pySigma has parsed; raises `QueryError`, without a place, for values that it cannot have."""
+    """The condition that pySigma has parsed; raises `QueryError` for values that it cannot have."""
     match node:
         case ConditionAND(args=args):
             return s.Every(tuple(condition_of(part, placeholders) for part in args))
@@ -126,8 +126,9 @@ def _refuse_shapes(document: Document) -> None:
         for path, key, values in _items(asked, ("detection", name)):
             for value in values:
                 if isinstance(value, dict | list):
+                    what = "a mapping" if isinstance(value, dict) else "a list in a list"
                     raise document.error(
-                        f"{key} is compared with {'a mapping' if isinstance(value, dict) else 'a list in a list'}",
+                        f"{key} is compared with {what}",
                         *path,
                         expected="a text, a number, true, false, null, or a list of these",
                     )

@@ -1,4 +1,4 @@
-"""The flags of Sigma's regular expressions, written into expressions of the house, which have ``(?i)`` alone."""
+"""The flags of Sigma's regular expressions, written into those of the house, which have ``(?i)`` alone."""
 
 from __future__ import annotations
 

@@ -222,8 +222,8 @@ class Correlation:
     """A rule about several events of other rules within a time.
 
     `keys` are the fields of ``group-by``, for each of `rules` by its place, aliases resolved. `counted` are
-    the fields whose values are counted, `operator` and `count` what their number (or that of the events, or of the
-    rules that match) must be.
+    the fields whose values are counted, `operator` and `count` what their number (or that of the events, or
+    of the rules that match) must be.
     """
 
     about: About

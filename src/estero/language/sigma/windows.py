@@ -1,7 +1,8 @@
 """Correlations as queries: a window is all events of a group, from one of them on, within the timespan.
 
-``SELECT LONGEST * WHERE e{n,}[NOT e] … WITHIN d LIMIT 1 PER END``: a step leaves no event of the rules out, LONGEST
-takes for each start all that come within the timespan, and of windows with one end the first holds the others.
+``SELECT LONGEST * WHERE e{n,}[NOT e] … WITHIN d LIMIT 1 PER END``: a step leaves no event of the rules out,
+LONGEST takes for each start all that come within the timespan, and of windows with one end the first holds
+the others.
 """
 
 from __future__ import annotations

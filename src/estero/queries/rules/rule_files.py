@@ -32,8 +32,8 @@ class RuleText:
 def files_of_rules(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[Path]:
     """The files with rules among some files and directories, in order of their paths, each once.
 
-    Of a directory all files whose endings are in `SUFFIXES` count, also those below it. Raises `DataError` for
-    a directory without rules, and for a path where nothing is.
+    Of a directory all files whose endings are in `SUFFIXES` count, also those below it. Raises `DataError`
+    for a directory without rules, and for a path where nothing is.
     """
     given = [paths] if isinstance(paths, str | PathLike) else list(paths)
     return sorted({path for name in given for path in _files(Path(fspath(name)))})

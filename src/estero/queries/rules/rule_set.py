@@ -41,8 +41,8 @@ class RuleSet:
 
     The answer of each rule is that of its query alone; what rules have in common is done once. Rules that
     differ in the constants of their conditions only are recognized together, with the rule as a part of the
-    partition. `metadata` has for each rule from a file what its comment lines say, or its YAML. `refused` are the
-    rules in Sigma that cannot be run, by name, with the error that says why.
+    partition. `metadata` has for each rule from a file what its comment lines say, or its YAML. `refused` are
+    the rules in Sigma that cannot be run, by name, with the error that says why.
 
     `add`, `remove` and `replace` change the set for what is run later; a run, and what is read of it, keeps
     the rules that it began with. Sets may be used from several threads.
@@ -79,7 +79,8 @@ class RuleSet:
     def metadata(self) -> dict[str, dict[str, str]]:
         """What files say of their rules, by rule and word: comment lines at the top, ``-- title: …``.
 
-        Of rules in Sigma it is title, id, level, status, tags, the techniques of ATT&CK among these, and file.
+        Of rules in Sigma it is title, id, level, status, tags, the techniques of ATT&CK among these, and
+        file.
         """
         return {name: dict(self._texts[name].metadata) if name in self._texts else {} for name in self._rules}
 
@@ -323,14 +324,15 @@ class RuleSet:
 def rules(rules: Named | Paths, *, sigma: Mapping[str, object] | None = None) -> RuleSet:
     """A set of rules: a mapping of names to queries or their texts, or files ending in ``.ceql`` or ``.yml``.
 
-    Of a directory all of its files count, also those below it. The name of a file in CEQL is that of its rule,
-    and comment lines at its top, ``-- title: …``, are its `RuleSet.metadata`. Files ending in ``.yml`` or ``.yaml``
-    have rules in Sigma, by ``name``, else ``id``, else the stem of the file; `sigma` are arguments of
-    `estero.sigma` for them, ``{"fields": "ecs"}``. Those that cannot be run are in `RuleSet.refused`: what is wrong
-    with them, or a log source of which nothing says which events it has (``logsource=False`` asks all events).
+    Of a directory all of its files count, also those below it. The name of a file in CEQL is that of its
+    rule, and comment lines at its top, ``-- title: …``, are its `RuleSet.metadata`. Files ending in ``.yml``
+    or ``.yaml`` have rules in Sigma, by ``name``, else ``id``, else the stem of the file; `sigma` are
+    arguments of `estero.sigma` for them, ``{"fields": "ecs"}``. Those that cannot be run are in
+    `RuleSet.refused`: what is wrong with them, or a log source of which nothing says which events it has
+    (``logsource=False`` asks all events).
 
-    Raises `QueryError` with all errors of all rules in CEQL, each with its name and file, `DataError` for files
-    that cannot be read, and `MissingPackage` for rules in Sigma without pySigma.
+    Raises `QueryError` with all errors of all rules in CEQL, each with its name and file, `DataError` for
+    files that cannot be read, and `MissingPackage` for rules in Sigma without pySigma.
 
     >>> pair = rules({"ab": "SELECT * WHERE a ; b", "ba": "SELECT * WHERE b ; a"})
     >>> pair.names

@@ -16,7 +16,7 @@ SUFFIXES: Final = (".yml", ".yaml")
 
 @dataclass(frozen=True)
 class SigmaFiles:
-    """The rules of files by name, what is said of them, and the errors of those that cannot be run by name."""
+    """The rules of files, what is said of them, and the errors of those that cannot be run, by name."""
 
     rules: dict[str, Query] = field(default_factory=dict)
     texts: dict[str, RuleText] = field(default_factory=dict)
@@ -31,9 +31,9 @@ def is_sigma(file: Path) -> bool:
 def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None = None) -> SigmaFiles:
     """The rules of some files, in order of these; a file may have several documents.
 
-    `options` are arguments of `estero.sigma`; a rule whose log source nothing tells is refused unless they say
-    ``logsource=False``. The name of a rule is its ``name``, else its ``id``, else the stem of the file. Rules that
-    a correlation refers to are no rules of their own, unless it has ``generate: true``.
+    `options` are arguments of `estero.sigma`; a rule whose log source nothing tells is refused unless they
+    say ``logsource=False``. The name of a rule is its ``name``, else its ``id``, else the stem of the file.
+    Rules that a correlation refers to are no rules of their own, unless it has ``generate: true``.
 
     Raises `MissingPackage` without pySigma, and `DataError` for options that cannot be read.
     """
