@@ -204,7 +204,7 @@ class Query:
         workers = threads_to_use(threads)
         source = _opened(scan)
         plan = self.plan_for(source, scan.layout)
-        for note in self.notes_on(source):
+        for note in self.statement.notes_on(source.schema):
             warn(note)
         source.run_relations()
         told = None if progress is None else Progress(progress)
@@ -432,10 +432,6 @@ class Query:
         if self._remembered(asked) is None:  # else it fits, and to check that takes as long as all the rest
             raise_first(self._unfit(source, schema))
         return self._fitting_plan(asked)
-
-    def notes_on(self, source: Source) -> Sequence[str]:
-        """Sentences on what events lack, which makes conditions of this query false and is no error."""
-        return self.statement.notes_on(source.schema)
 
     def _unfit(self, source: Source, schema: Schema) -> list[QueryError]:
         """All errors of the query for these events; hints name the values that cause them."""

@@ -10,6 +10,7 @@ from estero.arguments import checked
 from estero.errors import QueryError, require, warn
 from estero.language.tree.names import some
 from estero.queries.query import Query
+from estero.queries.statement import raise_first
 
 if TYPE_CHECKING:
     from sigma.processing.pipeline import ProcessingPipeline
@@ -49,6 +50,7 @@ def sigma(
 
     options = SigmaOptions.of(fields, pipeline, placeholders, logsource)
     rules = rules_in_text(text, options)
+    raise_first([one.problem for one in rules if one.problem is not None])
     if len(rules) != 1:
         named = some([one.name or one.about.title for one in rules], word="and")
         raise QueryError(
@@ -57,8 +59,6 @@ def sigma(
             hint="estero.rules reads files with any number of them",
         )
     (only,) = rules
-    if only.problem is not None:
-        raise only.problem
     query = Query(only.statement())
     if only.unknown_source:
         warn(f"nothing says which events have the log source {only.unknown_source}: all of them are asked")

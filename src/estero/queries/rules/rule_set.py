@@ -202,7 +202,11 @@ class RuleSet:
 
     def _warn_of(self, source: Source) -> None:
         """Warns of the rules that name fields which events have not."""
-        notes = {name: said for name, rule in self._rules.items() if (said := rule.notes_on(source))}
+        notes = {
+            name: said
+            for name, rule in self._rules.items()
+            if (said := rule.statement.notes_on(source.schema))
+        }
         if notes:
             shown = some([f"{name}: {', '.join(said)}" for name, said in notes.items()], most=3, word="and")
             warn(f"{len(notes)} rule{'s' * (len(notes) > 1)} cannot hold in full: {shown}")
