@@ -30,7 +30,8 @@ def rules(tmp_path: Path) -> Path:
     (tmp_path / "deep" / "cleared.yml").write_text(rule(1102, "level: high\ntags: [attack.t1070.001]\n"))
     (tmp_path / "failed.yaml").write_text(
         f"{rule(4625, 'name: failed')}---\n"
-        "title: Two failures\nname: twice\ncorrelation: {type: event_count, rules: [failed], group-by: [User], "
+        "title: Two failures\nname: twice\ncorrelation: {type: event_count, rules: [failed], "
+        "group-by: [User], "
         "timespan: 5s, condition: {gte: 2}}\n"
         f"---\n{rule(1102, f'id: {ID}')}"
     )
@@ -107,7 +108,8 @@ def test_a_set_warns_once_of_fields_that_no_event_has(rules: Path) -> None:
 def test_a_rule_that_a_correlation_generates_is_a_rule_too(tmp_path: Path) -> None:
     (tmp_path / "a.yml").write_text(rule(1, "name: one"))
     (tmp_path / "b.yml").write_text(
-        "title: b\nname: many\ncorrelation: {type: event_count, rules: [one], timespan: 1s, condition: {gt: 1}, "
+        "title: b\nname: many\ncorrelation: {type: event_count, rules: [one], timespan: 1s, "
+        "condition: {gt: 1}, "
         "generate: true}"
     )
     assert set(estero.rules(tmp_path)) == {"one", "many"}
