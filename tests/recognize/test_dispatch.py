@@ -31,6 +31,8 @@ patterns = st.sampled_from(["a%", "%b", "%a%", "a_b", "%", "", "_", "A%B", "a\\%
 string_tests = st.one_of(
     st.builds(e.Comparison, signs, strings, texts.map(e.Literal)),
     st.builds(e.Comparison, st.sampled_from(["=", "!="]), lowered, texts.map(e.Literal)),
+    st.builds(e.Comparison, st.sampled_from(["=", "!="]), strings, strings),
+    st.builds(e.Comparison, st.sampled_from(["=", "!="]), lowered, lowered),
     st.builds(e.In, strings | lowered, st.lists(texts.map(e.Literal), min_size=1, max_size=3).map(tuple)),
     st.builds(e.Like, strings | lowered, patterns),
     st.builds(e.Ilike, strings, patterns),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -25,6 +25,7 @@ class KnownPatterns:
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         self._patterns = patterns
+        self._tests: dict[int, Callable[[str], bool]] = {}
         by_needle: dict[tuple[str, int], list[int]] = {}
         certain, self._without_needle = np.zeros(len(patterns), np.bool_), []
         for place, needle in enumerate(map(needle_of, patterns)):
@@ -65,8 +66,11 @@ class KnownPatterns:
         if not values.size:
             return []
         strings = texts.take(pa.array(values)).to_pylist()
-        own = self._patterns
-        return [own[place].matches(text) for text, place in zip(strings, patterns.tolist(), strict=True)]
+        places = patterns.tolist()
+        tests = self._tests
+        for place in set(places) - tests.keys():
+            tests[place] = self._patterns[place].test()
+        return [tests[place](text) for text, place in zip(strings, places, strict=True)]
 
     def _asked_one_by_one(self, texts: pa.Array) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         parts = []

@@ -6,7 +6,7 @@ looked for together (known_patterns.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
@@ -28,6 +28,7 @@ from estero.classify.vectors.conditions import (
     mask_of,
     rows_of,
 )
+from estero.classify.vectors.text_columns import ends_and_letters
 from estero.engine.substrings import AT_BEGIN, AT_END
 from estero.language.regex.dialects import for_re2
 from estero.language.tree import expressions as e
@@ -56,11 +57,13 @@ class Pattern(TextCondition):
     ignoring_case: bool = False
 
     def of_texts(self, texts: pa.Array) -> Mask:
-        return np.array([text is not None and self.matches(text) for text in texts.to_pylist()], np.bool_)
+        test = self.test()
+        return np.array([text is not None and test(text) for text in texts.to_pylist()], np.bool_)
 
-    def matches(self, text: str) -> bool:
-        """Whether a string is LIKE the pattern."""
-        return like_test(self.pattern)(in_lower_case(text) if self.ignoring_case else text)
+    def test(self) -> Callable[[str], bool]:
+        """The test whether a string is LIKE the pattern."""
+        test = like_test(self.pattern)
+        return (lambda text: test(in_lower_case(text))) if self.ignoring_case else test
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,22 @@ class Regex(TextCondition):
 
     def of_texts(self, texts: pa.Array) -> Mask:
         return mask_of(pc.match_substring_regex(texts, self.regex))
+
+
+@dataclass(frozen=True, slots=True)
+class SameText(Condition):
+    """The rows in which the strings of two columns are the same, or the same in lower case."""
+
+    columns: tuple[str, str]
+    ignoring_case: bool
+
+    def rows(self, columns: BatchColumns) -> Mask:
+        one, other = (columns.decoded(name) for name in self.columns)
+        if self.ignoring_case:
+            one, other = lower_texts(one), lower_texts(other)
+        if one.type != other.type:
+            one, other = one.cast(pa.large_string()), other.cast(pa.large_string())
+        return mask_of(pc.equal(one, other))
 
 
 class Needle(NamedTuple):
@@ -149,6 +168,12 @@ class PatternColumns(PlainColumns):
                 return self._like(operand, [before + as_pattern(text) + behind], is_true=is_true)
             case e.Comparison("=" | "!=" as sign, e.Call("lower") as operand, e.Literal(str() as text)):
                 return self._like(operand, [as_pattern(text)], is_true=is_true == (sign == "="))
+            case e.Comparison(
+                "=" | "!=" as sign, e.Attribute() | e.Call("lower") as one, e.Call("lower") as other
+            ):
+                return self._same(one, other, is_true=is_true == (sign == "="))
+            case e.Comparison("=" | "!=" as sign, e.Attribute() as one, e.Attribute() as other):
+                return self._same(one, other, is_true=is_true == (sign == "="))
             case e.In(e.Call("lower") as operand, members):
                 return self._like(operand, list(map(_exactly, members)), is_true=is_true)
             case e.Matches(operand, regex):
@@ -166,6 +191,15 @@ class PatternColumns(PlainColumns):
             elif not ignoring_case or in_lower_case(pattern) == pattern:
                 some.append(Pattern(name, pattern, ignoring_case))
         return _true_or_false(name, joined(some, some=True), is_true=is_true)
+
+    def _same(self, one: e.Node, other: e.Node, *, is_true: bool) -> Condition:
+        (first, lower), (second, also) = self._text(one), self._text(other)
+        if lower != also:
+            raise NotPlainError
+        if first is None or second is None:
+            return Constant(holds=False)
+        same = SameText((first, second), lower)
+        return same if is_true else joined([Known(first), Known(second), negated(same)], some=False)
 
     def _matches(self, operand: e.Node, regex: str, *, is_true: bool) -> Condition:
         name, ignoring_case = self._text(operand)
@@ -187,6 +221,15 @@ class PatternColumns(PlainColumns):
                     raise NotPlainError
                 return (None if column is None else name), ignoring_case
         raise NotPlainError
+
+
+def lower_texts(texts: pa.Array) -> pa.Array:
+    """The strings in lower case, letter by letter; NULLs stay."""
+    ends, letters = ends_and_letters(texts)
+    own = letters[ends[0] : ends[-1]]
+    if not own.size or own.max() < 128:
+        return pc.ascii_lower(texts)
+    return pa.array([text if text is None else in_lower_case(text) for text in texts.to_pylist()], texts.type)
 
 
 def negated(part: Condition) -> Condition:

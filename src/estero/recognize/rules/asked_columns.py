@@ -192,6 +192,12 @@ def asked_columns(conditions: Iterable[Condition]) -> list[tuple[AskedColumn, li
 
 
 def column_of(condition: Condition) -> str:
-    """The one column that a condition reads, which joins no others."""
-    column: str = getattr(condition, "column")  # noqa: B009 - a field of all such conditions
+    """The one column that a condition reads which is asked."""
+    (column,) = columns_of(condition)
     return column
+
+
+def columns_of(condition: Condition) -> tuple[str, ...]:
+    """The columns that a condition reads, which joins no others."""
+    several: tuple[str, ...] = getattr(condition, "columns", ())
+    return tuple(dict.fromkeys(several)) or (getattr(condition, "column"),)  # noqa: B009 - a field of all others

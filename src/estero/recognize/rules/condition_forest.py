@@ -21,7 +21,7 @@ from estero.classify.vectors.batch_columns import BatchColumns, Mask
 from estero.classify.vectors.conditions import Condition, Joined, rows_of
 from estero.classify.vectors.taking import taken
 from estero.classify.vectors.text_patterns import Negation, Regex
-from estero.recognize.rules.asked_columns import AskedValues, Rows, asked_columns, column_of, is_asked
+from estero.recognize.rules.asked_columns import AskedValues, Rows, asked_columns, columns_of, is_asked
 
 _OFTEN: Final = 8
 """From so many conditions on a part of them is evaluated for a whole batch."""
@@ -90,7 +90,7 @@ class Evaluated(Part):
     def holds(self, batch: AskedBatch, rows: Rows) -> Mask:
         mask = batch.columns.masks.get(self.condition)
         if mask is None and self.users < _OFTEN and 2 * rows.size < batch.size:
-            part = taken(batch.columns.batch.select([column_of(self.condition)]), rows)
+            part = taken(batch.columns.batch.select(list(columns_of(self.condition))), rows)
             return rows_of(self.condition, BatchColumns(part))
         return rows_of(self.condition, batch.columns)[rows]
 
