@@ -14,8 +14,6 @@ from fnmatch import translate
 from typing import Any, Final
 
 Event = Mapping[str, Any]
-Found = Callable[[str], Sequence[Any]]
-"""The values of a field that an event has, without NULLs."""
 
 _DASHES: Final = "-/\u2013\u2014\u2015"
 _LETTERS: Final = re.compile(r"\s*(\(|\)|[^\s()]+)")
@@ -51,12 +49,12 @@ def values_of(event: Event, name: str) -> list[Any]:
     inside += (
         [inner for inner in data.values() if isinstance(inner, Mapping)] if isinstance(data, Mapping) else []
     )
-    found = []
+    there = []
     for container in inside:
         if isinstance(container, Mapping):
             value = _at(container, name.split("."))
-            found += [] if value is None else [value]
-    return found
+            there += [] if value is None else [value]
+    return there
 
 
 def _at(event: Any, path: Sequence[str]) -> Any:

@@ -31,8 +31,8 @@ class Document:
     def error(self, message: str, *path: str | int, expected: str = "", hint: str = "") -> QueryError:
         """The error at the end of a path of keys and indices, or as far as it goes."""
         span = self.place(*path)
-        found = self.text[span.start : span.end]
-        return QueryError(message, text=self.text, span=span, found=found, expected=expected, hint=hint)
+        piece = self.text[span.start : span.end]
+        return QueryError(message, text=self.text, span=span, found=piece, expected=expected, hint=hint)
 
     def place(self, *path: str | int) -> Span:
         """The place of the key at the end of a path, or of the last one that is there."""

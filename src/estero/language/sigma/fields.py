@@ -105,14 +105,14 @@ class Fields:
         if schema is None:
             given = self._mapped.names.get(name, (name,))
             return tuple(Attributed(reduce(field_of, other.split(".")), None) for other in given)
-        found = self._of_names(self._mapped.names[name]) if name in self._mapped.names else ()
-        found = found or self._of_names((name,))[:1]
-        if not found:
-            inside = [f"{container}.{name}" for container in self._containers]
-            found = self._of_names((*inside, *NAMES.get(name, ())))
-        if not found and name in self._blanks:
-            found = self.of(self._blanks[name])
-        return found
+        attributes = self._of_names(self._mapped.names[name]) if name in self._mapped.names else ()
+        attributes = attributes or self._of_names((name,))[:1]
+        if not attributes:
+            contained = [f"{container}.{name}" for container in self._containers]
+            attributes = self._of_names((*contained, *NAMES.get(name, ())))
+        if not attributes and name in self._blanks:
+            attributes = self.of(self._blanks[name])
+        return attributes
 
     def _of_names(self, names: tuple[str, ...]) -> tuple[Attributed, ...]:
         schema = self._schema

@@ -76,12 +76,12 @@ class Lowering:
 
     def attributes(self, name: str) -> tuple[Attributed, ...]:
         """The attributes of a field that tests can read."""
-        found = self.fields.of(name)
-        if not found:
+        attributes = self.fields.of(name)
+        if not attributes:
             self.missing[name] = None
-        if any(one.listed or one.kind in (Kind.OPAQUE, Kind.TIMESTAMP, Kind.DURATION) for one in found):
+        if any(one.listed or one.kind in (Kind.OPAQUE, Kind.TIMESTAMP, Kind.DURATION) for one in attributes):
             self.unread[name] = None
-        return found
+        return attributes
 
     def _keyword(self, condition: s.Keyword) -> Lowered:
         def test(one: Attributed) -> e.Node:
