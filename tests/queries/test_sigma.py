@@ -254,3 +254,28 @@ def test_an_alias_is_one_field_of_all_rules() -> None:
     assert "PARTITION BY [user]" in str(estero.sigma(text, logsource=False))
     with pytest.raises(QueryError, match="the alias who has no field for the rule failed"):
         estero.sigma(text.replace("{failed: user}", "{other: user}"), logsource=False)
+
+
+def test_many_rules_over_nested_events_are_recognized_as_they_are_pushed() -> None:
+    fields = ("a", "b", "c", "d")
+    rules = estero.rules(
+        {
+            f"{field}{number}": estero.sigma(
+                rule(f"{{s: {{{field}: v{number}}}, condition: s}}"), logsource=False
+            )
+            for field in fields
+            for number in range(6)
+        }
+    )
+    events = [
+        {
+            "t": f"2026-01-01T00:00:{place:02}Z",
+            "Event": {"EventData": {field: f"V{place % 7}" for field in fields}},
+        }
+        for place in range(14)
+    ]
+    due = {(f"{field}{place % 7}", place) for field in fields for place in range(14) if place % 7 < 6}
+    assert {(found.rule, found.start) for found in rules.run(events, time="t")} == due
+    recognizer = rules.recognizer(events[:1], time="t")
+    pushed = [found for one in events for found in recognizer.push([one])]
+    assert {(found.rule, found.start) for found in pushed} == due
