@@ -30,6 +30,9 @@ TEXTS: Final = (
     "a\nb",
 )
 NUMBERS: Final = (0, 1, 10, 2.5, -3)
+WHOLE: Final = (0, 1, 10, -3)
+FRACTIONS: Final = (0.0, 1.0, 2.5)
+MIXED: Final = (0, 1, "1", 2.5, "x", True, "TRUE")
 VALUES: Final = (
     "x",
     "*",
@@ -159,11 +162,7 @@ def events(draw: st.DrawFn) -> list[dict[str, Any]]:
         "a": st.sampled_from(TEXTS),
         "b.c": st.sampled_from(TEXTS),
         "d": st.sampled_from(TEXTS),
-        "n": draw(
-            st.sampled_from(
-                (st.sampled_from((0, 1, 10, -3)), st.sampled_from((0.0, 1.0, 2.5)), st.sampled_from(TEXTS))
-            )
-        ),
+        "n": draw(st.sampled_from(tuple(map(st.sampled_from, (WHOLE, FRACTIONS, TEXTS, MIXED))))),
         "t": draw(st.sampled_from((st.booleans(), st.sampled_from(TEXTS)))),
     }
     shape = draw(st.sampled_from(("flat", "nested", "raw")))

@@ -30,6 +30,7 @@ from estero.events.files.paths import as_file, files_of
 from estero.events.files.readers import NAMING, NO_HIVE, rows_of
 from estero.events.reading_errors import reading
 from estero.events.scan import Scan, is_of_spark
+from estero.events.tables.dict_columns import table_of_dicts
 from estero.events.tables.lazy_tables import Dataset, LazyFrame
 from estero.events.tables.pandas_frames import hint_at_index, table_of_frame
 from estero.events.tables.relations import Relation
@@ -233,10 +234,8 @@ def _of_list(events: list[Any] | tuple[Any, ...]) -> Input:
 
 def _of_dicts(events: Sequence[Mapping[str, object]]) -> Input:
     """A row for each dict; a key that one does not have is NULL."""
-    names = dict.fromkeys(name for event in events for name in event)
     with reading():
-        table = pa.table({name: [event.get(name) for event in events] for name in names})
-        return replace(_of_table(table), of_dicts=True)
+        return replace(_of_table(table_of_dicts(events)), of_dicts=True)
 
 
 def _of_iterator(events: Iterator[object]) -> Input:

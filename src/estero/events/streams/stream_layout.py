@@ -115,7 +115,8 @@ def layout_of(scan: Scan, lateness: Lateness | None = None) -> StreamLayout:
     if not named:
         raise DataError("the mapping of types to their schemas is empty")
     schemas = {
-        str(name): extended(_schema_of(schema, scan.csv_options, columns.time), columns) for name, schema in named.items()
+        str(name): extended(_schema_of(schema, scan.csv_options, columns.time), columns)
+        for name, schema in named.items()
     }
     layout = StreamLayout(schemas, columns)
     source = layout.source()

@@ -237,8 +237,8 @@ def _number(attribute: e.Attribute, kind: Kind | None, value: float) -> Lowered:
         return e.Comparison("=", attribute, e.Literal(int(value))) if INT_MIN <= value <= INT_MAX else False
     if kind in (Kind.FLOAT, None):
         return e.Comparison("=", attribute, e.Literal(float(value)))
-    if kind is Kind.DECIMAL and whole:
-        return e.Comparison("=", attribute, e.Literal(int(value))) if INT_MIN <= value <= INT_MAX else False
+    if kind is Kind.DECIMAL and whole and INT_MIN <= value <= INT_MAX:
+        return e.Comparison("=", attribute, e.Literal(int(value)))
     if kind is Kind.DECIMAL:
         return e.Comparison("=", e.Cast(attribute, "STRING"), e.Literal(number_text(value)))
     return False
