@@ -214,6 +214,8 @@ class Query:
         workers = threads_to_use(threads)
         source = _opened(scan)
         plan = self.plan_for(source, scan.layout)
+        for note in self.statement.notes_on(source.schema):
+            warn(note)
         source.run_relations()
         told = None if progress is None else Progress(progress)
         known = None

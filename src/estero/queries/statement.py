@@ -75,6 +75,11 @@ class Statement(ABC):
         """Warns if the query is known to match nothing, whatever the stream."""
         return
 
+    def notes_on(self, schema: Schema) -> Sequence[str]:
+        """Sentences on what a schema lacks, which makes conditions false and is no error; none by default."""
+        del schema
+        return ()
+
     @abstractmethod
     def type_names(self) -> Sequence[tuple[str, ...]]:
         """The names of the types of events that the query reads, kind by kind."""

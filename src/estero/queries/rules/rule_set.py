@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
+from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from estero.arguments import checked, shown
-from estero.errors import QueryError
+from estero.errors import DataError, QueryError, warn
 from estero.events.scan import Scan
-from estero.language.tree.names import suggestion
+from estero.language.tree.names import some, suggestion
 from estero.queries.query import Query, on_spark
-from estero.queries.rules.rule_files import RuleText, rules_in_files
+from estero.queries.rules.rule_files import RuleText, files_of_rules, rules_in_files
+from estero.queries.rules.sigma_files import is_sigma, sigma_in_files
 from estero.queries.statement import raise_first
 from estero.system.collection import without_collection
 
@@ -39,23 +41,31 @@ class RuleSet:
 
     The answer of each rule is that of its query alone; what rules have in common is done once. Rules that
     differ in the constants of their conditions only are recognized together, with the rule as a part of the
-    partition. `metadata` has for each rule from a file what its comment lines say.
+    partition. `metadata` has for each rule from a file what its comment lines say, or its YAML. `refused` are
+    the rules in Sigma that cannot be run, by name, with the error that says why.
 
     `add`, `remove` and `replace` change the set for what is run later; a run, and what is read of it, keeps
     the rules that it began with. Sets may be used from several threads.
     """
 
-    def __init__(self, rules: Mapping[str, Query], texts: Mapping[str, RuleText] | None = None) -> None:
+    def __init__(
+        self,
+        rules: Mapping[str, Query],
+        texts: Mapping[str, RuleText] | None = None,
+        refused: Mapping[str, QueryError] | None = None,
+    ) -> None:
         self._rules: Mapping[str, Query] = MappingProxyType(dict(rules))
         self._texts: Mapping[str, RuleText] = dict(texts or {})
+        self._refused: Mapping[str, QueryError] = MappingProxyType(dict(refused or {}))
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"rules": dict(self._rules), "texts": dict(self._texts)}
+        return {"rules": dict(self._rules), "texts": dict(self._texts), "refused": dict(self._refused)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._rules = MappingProxyType(state["rules"])
         self._texts = state["texts"]
+        self._refused = MappingProxyType(state["refused"])
         self._lock = Lock()
 
     # ------------------------------------------------------------------------------------ its rules
@@ -67,8 +77,22 @@ class RuleSet:
 
     @property
     def metadata(self) -> dict[str, dict[str, str]]:
-        """What the comment lines at the top of files say, ``-- title: …``, by rule and word."""
+        """What files say of their rules, by rule and word: comment lines at the top, ``-- title: …``.
+
+        Of rules in Sigma it is title, id, level, status, tags, the techniques of ATT&CK among these, and
+        file.
+        """
         return {name: dict(self._texts[name].metadata) if name in self._texts else {} for name in self._rules}
+
+    @property
+    def refused(self) -> Mapping[str, QueryError]:
+        """The rules in Sigma that cannot be run, by name: their errors say why, and where."""
+        return self._refused
+
+    def file_of(self, name: str) -> Path | None:
+        """The file that a rule is from, if it is from one; KeyError for a name that the set does not have."""
+        text = self._texts.get(self._known(name))
+        return None if text is None else text.file
 
     def __getitem__(self, name: str) -> Query:
         """The query of a rule; KeyError for a name that the set does not have."""
@@ -131,7 +155,7 @@ class RuleSet:
             name: rule.bind({key: value for key, value in given.items() if key in rule.parameters})
             for name, rule in self._rules.items()
         }
-        return RuleSet(bound, self._texts)
+        return RuleSet(bound, self._texts, self._refused)
 
     # ------------------------------------------------------------------------------------ questions
 
@@ -169,11 +193,23 @@ class RuleSet:
         source = open_source(scan.events, scan.layout, scan.csv_options, declared=False)
         with without_collection():
             plans = {name: planned(name, rule, source, scan.layout) for name, rule in self._rules.items()}
+            self._warn_of(source)
         known = None
         if until is not None:
             known = _known_until(until, plans, source)
         told = None if progress is None else Progress(progress)
         return RuleAnswers(RuleSetRun(plans, source, until=known, progress=told))
+
+    def _warn_of(self, source: Source) -> None:
+        """Warns of the rules that name fields which events have not."""
+        notes = {
+            name: said
+            for name, rule in self._rules.items()
+            if (said := rule.statement.notes_on(source.schema))
+        }
+        if notes:
+            shown = some([f"{name}: {', '.join(said)}" for name, said in notes.items()], most=3, word="and")
+            warn(f"{len(notes)} rule{'s' * (len(notes) > 1)} cannot hold in full: {shown}")
 
     def recognizer(
         self,
@@ -289,26 +325,45 @@ class RuleSet:
 
 
 @checked
-def rules(rules: Named | Paths) -> RuleSet:
-    """A set of rules: a mapping of names to queries or their texts, or files ending in ``.ceql``.
+def rules(rules: Named | Paths, *, sigma: Mapping[str, object] | None = None) -> RuleSet:
+    """A set of rules: a mapping of names to queries or their texts, or files ending in ``.ceql`` or ``.yml``.
 
-    Of a directory all of its files count, also those below it; the name of a file is that of its rule, and
-    comment lines at its top, ``-- title: …``, are its `RuleSet.metadata`. Raises `QueryError` with all errors
-    of all rules, each with its name and file, and `DataError` for files that cannot be read.
+    Of a directory all of its files count, also those below it. The name of a file in CEQL is that of its
+    rule, and comment lines at its top, ``-- title: …``, are its `RuleSet.metadata`. Files ending in ``.yml``
+    or ``.yaml`` have rules in Sigma, by ``name``, else ``id``, else the stem of the file; `sigma` are
+    arguments of `estero.sigma` for them, ``{"fields": "ecs"}``. Those that cannot be run are in
+    `RuleSet.refused`: what is wrong with them, or a log source of which nothing says which events it has
+    (``logsource=False`` asks all events).
+
+    Raises `QueryError` with all errors of all rules in CEQL, each with its name and file, `DataError` for
+    files that cannot be read, and `MissingPackage` for rules in Sigma without pySigma.
 
     >>> pair = rules({"ab": "SELECT * WHERE a ; b", "ba": "SELECT * WHERE b ; a"})
     >>> pair.names
     ('ab', 'ba')
     """
     if isinstance(rules, Mapping):
-        texts: dict[str, RuleText] = {}
-        given: Mapping[str, Query | str] = rules
+        read, errors = read_rules(rules, {})
     else:
-        texts = rules_in_files(rules)
-        given = {name: rule.text for name, rule in texts.items()}
-    read, errors = read_rules(given, texts)
+        read, errors = read_files(rules, sigma)
     raise_first(errors)
     return read
+
+
+def read_files(paths: Paths, sigma: Mapping[str, object] | None = None) -> tuple[RuleSet, list[QueryError]]:
+    """The set of those rules of files that are right, and the errors of the others in CEQL."""
+    files = files_of_rules(paths)
+    with without_collection():
+        of_sigma = sigma_in_files([file for file in files if is_sigma(file)], sigma)
+    texts = rules_in_files(file for file in files if not is_sigma(file))
+    for name in texts.keys() & of_sigma.texts.keys():
+        raise DataError(
+            f"two files have the rule {name!r}: {texts[name].file} and {of_sigma.texts[name].file}",
+            hint="rename one of them",
+        )
+    read, errors = read_rules({name: rule.text for name, rule in texts.items()}, texts)
+    rules = {**{name: read[name] for name in read}, **of_sigma.rules}
+    return RuleSet(rules, {**texts, **of_sigma.texts}, of_sigma.refused), errors
 
 
 def read_rules(
