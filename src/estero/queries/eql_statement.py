@@ -99,7 +99,9 @@ class EqlStatement(Statement):
         event = layout.only_type if layout.type_column is None else EVENT
         flat = replace(layout, schema=_of_one_type(schema, event), type_column=None, only_type=event)
         try:
-            return _without(self._planned(lowering, flat), set(schema.column_kinds) - set(layout.schema.column_kinds))
+            return _without(
+                self._planned(lowering, flat), set(schema.column_kinds) - set(layout.schema.column_kinds)
+            )
         except QueryError as error:
             error.text = error.text or self.eql.text
             raise

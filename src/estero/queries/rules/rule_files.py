@@ -13,8 +13,8 @@ from typing import Final
 from estero.errors import DataError
 from estero.language.tree.names import listed
 
-SUFFIXES: Final = (".ceql", ".yml", ".yaml")
-"""The endings of files with rules: CEQL, and Sigma."""
+SUFFIXES: Final = (".ceql", ".yml", ".yaml", ".eql", ".toml")
+"""The endings of files with rules: CEQL, Sigma, and Elastic's."""
 _SAID: Final = re.compile(r"--\s*([A-Za-z_][\w-]*)\s*:\s*(.*?)\s*$")
 _MOST: Final = 1 << 20
 """The most bytes of a file with a rule."""

@@ -15,6 +15,7 @@ from estero.errors import DataError, QueryError, warn
 from estero.events.scan import Scan
 from estero.language.tree.names import some, suggestion
 from estero.queries.query import Query, on_spark
+from estero.queries.rules.eql_files import eql_in_files, is_eql
 from estero.queries.rules.rule_files import RuleText, files_of_rules, rules_in_files
 from estero.queries.rules.sigma_files import is_sigma, sigma_in_files
 from estero.queries.statement import raise_first
@@ -192,13 +193,30 @@ class RuleSet:
 
         source = open_source(scan.events, scan.layout, scan.csv_options, declared=False)
         with without_collection():
-            plans = {name: planned(name, rule, source, scan.layout) for name, rule in self._rules.items()}
+            plans = self._fitting(source, scan.layout)
             self._warn_of(source)
         known = None
         if until is not None:
             known = _known_until(until, plans, source)
         told = None if progress is None else Progress(progress)
         return RuleAnswers(RuleSetRun(plans, source, until=known, progress=told))
+
+    def _fitting(self, source: Source, layout: EventLayout) -> dict[str, Plan]:
+        """The plans of the rules; those of Elastic's files that do not fit the events are warned of."""
+        plans: dict[str, Plan] = {}
+        unfit: list[str] = []
+        for name, rule in self._rules.items():
+            try:
+                plans[name] = planned(name, rule, source, layout)
+            except QueryError as error:
+                text = self._texts.get(name)
+                if text is None or text.file is None or not is_eql(text.file):
+                    raise
+                unfit.append(f"{name}: {error.message}")
+        if unfit:
+            number = f"{len(unfit)} rule{'s do' if len(unfit) > 1 else ' does'}"
+            warn(f"{number} not fit these events, and the others run: {some(unfit, most=3, word='and')}")
+        return plans
 
     def _warn_of(self, source: Source) -> None:
         """Warns of the rules that name fields which events have not."""
@@ -326,7 +344,7 @@ class RuleSet:
 
 @checked
 def rules(rules: Named | Paths, *, sigma: Mapping[str, object] | None = None) -> RuleSet:
-    """A set of rules: a mapping of names to queries or their texts, or files ending in ``.ceql`` or ``.yml``.
+    """A set of rules: a mapping of names to queries or their texts, or files ending in ``.ceql``, ``.yml`` or ``.eql``.
 
     Of a directory all of its files count, also those below it. The name of a file in CEQL is that of its
     rule, and comment lines at its top, ``-- title: …``, are its `RuleSet.metadata`. Files ending in ``.yml``
@@ -334,6 +352,10 @@ def rules(rules: Named | Paths, *, sigma: Mapping[str, object] | None = None) ->
     arguments of `estero.sigma` for them, ``{"fields": "ecs"}``. Those that cannot be run are in
     `RuleSet.refused`: what is wrong with them, or a log source of which nothing says which events it has
     (``logsource=False`` asks all events).
+
+    Files ending in ``.eql`` have one rule in EQL, those in ``.toml`` one of Elastic's, with the stem of the file
+    as its name. Those that cannot be run are in `RuleSet.refused`, too; those that do not fit the events are left
+    out by `RuleSet.run`, with an `EsteroWarning`.
 
     Raises `QueryError` with all errors of all rules in CEQL, each with its name and file, `DataError` for
     files that cannot be read, and `MissingPackage` for rules in Sigma without pySigma.
@@ -355,15 +377,19 @@ def read_files(paths: Paths, sigma: Mapping[str, object] | None = None) -> tuple
     files = files_of_rules(paths)
     with without_collection():
         of_sigma = sigma_in_files([file for file in files if is_sigma(file)], sigma)
-    texts = rules_in_files(file for file in files if not is_sigma(file))
-    for name in texts.keys() & of_sigma.texts.keys():
-        raise DataError(
-            f"two files have the rule {name!r}: {texts[name].file} and {of_sigma.texts[name].file}",
-            hint="rename one of them",
-        )
+        of_elastic = eql_in_files(file for file in files if is_eql(file))
+    texts = rules_in_files(file for file in files if not is_sigma(file) and not is_eql(file))
     read, errors = read_rules({name: rule.text for name, rule in texts.items()}, texts)
-    rules = {**{name: read[name] for name in read}, **of_sigma.rules}
-    return RuleSet(rules, {**texts, **of_sigma.texts}, of_sigma.refused), errors
+    together = dict(texts)
+    for others in (of_sigma.texts, of_elastic.texts):
+        for name in together.keys() & others.keys():
+            raise DataError(
+                f"two files have the rule {name!r}: {together[name].file} and {others[name].file}",
+                hint="rename one of them",
+            )
+        together |= others
+    rules = {**{name: read[name] for name in read}, **of_sigma.rules, **of_elastic.rules}
+    return RuleSet(rules, together, {**of_sigma.refused, **of_elastic.refused}), errors
 
 
 def read_rules(
