@@ -187,7 +187,7 @@ def test_rules_in_eql_run_beside_others() -> None:
             "cmd": estero.eql('any where process.name : "cmd.exe"'),
             "sh": estero.eql('any where process.name : "SH"'),
             "tagged": estero.eql('file where tags == "c"'),
-            "pairs": "SELECT * WHERE Event AS x : Event AS y FILTER x.process.parent.pid = y.process.parent.pid",
+            "pairs": "SELECT * WHERE Event AS x : Event AS y FILTER x.process.name = y.process.name",
         }
     )
     found = [(ce.rule, ce.start) for ce in rules.run(table(), time="@timestamp")]

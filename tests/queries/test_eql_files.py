@@ -58,9 +58,7 @@ def test_rules_run_and_the_others_say_why_not(directory: Path) -> None:
         "none": "none.toml has no rule with a query",
         "broken": "broken.toml is not TOML: Expected ']' at the end of a table declaration (at end of document)",
     }
-    with pytest.warns(
-        estero.EsteroWarning, match="1 rule does not fit these events, and the others run: lost: no event"
-    ):
+    with pytest.warns(estero.EsteroWarning, match="1 rule does not fit these events, .*: lost: no event"):
         answers = rules.run(table(), time="@timestamp")
     assert [(ce.rule, ce.all_positions) for ce in answers] == [
         ("shell", (0,)),

@@ -1,8 +1,8 @@
 """Conditions in EQL as conditions of the house, for events of a schema.
 
 What a comparison means depends on the columns: a field may be a list, of which any element counts, a number
-equals a string that is its text, and a string beside a timestamp is an instant. What is unknown is NULL; ``not``,
-``!=`` and ``not in`` ask whether something holds, and turn that round.
+equals a string that is its text, and a string beside a timestamp is an instant. What is unknown is NULL;
+``not``, ``!=`` and ``not in`` ask whether something holds, and turn that round.
 """
 
 from __future__ import annotations

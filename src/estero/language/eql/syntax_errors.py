@@ -155,7 +155,7 @@ def _of_upper_case(token: Token, before: str, after: str) -> str:
 
 def _of_lineage(token: Token, before: str, after: str) -> str:
     del after
-    if token == "of" and re.search(r"\b(child|descendant|event)$", before.rstrip()):
+    if str(token) == "of" and re.search(r"\b(child|descendant|event)$", before.rstrip()):
         return "child of, descendant of and event of are not read: join the events in a sequence by their ids"
     return ""
 

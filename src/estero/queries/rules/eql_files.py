@@ -1,4 +1,4 @@
-"""Files with rules in EQL: plain texts, and Elastic's rules in TOML, of which some are in another language."""
+"""Files with rules in EQL: plain texts, and Elastic's rules in TOML."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def is_eql(file: Path) -> bool:
 def eql_in_files(files: Iterable[Path]) -> EqlFiles:
     """The rules of some files, in order of these, by the stems of the files.
 
-    A file ending in ``.eql`` is the text of a query. One in ``.toml`` has it in ``[rule] query``, and beside it
-    what is said of the rule: its ``name`` is the title, its ``severity`` the level, its ``tags`` and the techniques
-    of its ``threat`` the tags. What is no query in EQL, and a query with pipes, is refused.
+    A file ending in ``.eql`` is the text of a query. One in ``.toml`` has it in ``[rule] query``, and beside
+    it what is said of the rule: its ``name`` is the title, its ``severity`` the level, its ``tags`` and the
+    techniques of its ``threat`` the tags. What is no query in EQL, and a query with pipes, is refused.
     """
     read = EqlFiles()
     for file in files:

@@ -344,7 +344,7 @@ class RuleSet:
 
 @checked
 def rules(rules: Named | Paths, *, sigma: Mapping[str, object] | None = None) -> RuleSet:
-    """A set of rules: a mapping of names to queries or their texts, or files ending in ``.ceql``, ``.yml`` or ``.eql``.
+    """A set of rules: a mapping of names to queries or their texts, or files with rules.
 
     Of a directory all of its files count, also those below it. The name of a file in CEQL is that of its
     rule, and comment lines at its top, ``-- title: …``, are its `RuleSet.metadata`. Files ending in ``.yml``
@@ -353,9 +353,9 @@ def rules(rules: Named | Paths, *, sigma: Mapping[str, object] | None = None) ->
     `RuleSet.refused`: what is wrong with them, or a log source of which nothing says which events it has
     (``logsource=False`` asks all events).
 
-    Files ending in ``.eql`` have one rule in EQL, those in ``.toml`` one of Elastic's, with the stem of the file
-    as its name. Those that cannot be run are in `RuleSet.refused`, too; those that do not fit the events are left
-    out by `RuleSet.run`, with an `EsteroWarning`.
+    Files ending in ``.eql`` have one rule in EQL, those in ``.toml`` one of Elastic's, with the stem of the
+    file as its name. Those that cannot be run are in `RuleSet.refused`, too; those that do not fit the events
+    are left out by `RuleSet.run`, with an `EsteroWarning`.
 
     Raises `QueryError` with all errors of all rules in CEQL, each with its name and file, `DataError` for
     files that cannot be read, and `MissingPackage` for rules in Sigma without pySigma.
