@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 import estero
 from estero.answers.complex_event import ComplexEvent
 from estero.engine.runs.sequences.stage_runs import StageRuns
+from estero.plan.stages import KeyField
 from estero.recognize.rules import dispatch
 from estero.reference.event_sequences import Places, is_sample, sample_ends
 from laws.test_kernel_laws import interpreted
 from laws.test_thread_laws import divided
-from strategies.staged import COLUMNS, LETTERS, Row, Staged, rows, samples, staged, table_of
+from strategies.staged import COLUMNS, LETTERS, Drawn, Row, Staged, rows, samples, staged, table_of
 
 MOST = settings.default.max_examples if settings.default else 10
 ASKED = st.one_of(staged(), staged(), samples())
@@ -88,18 +89,38 @@ def test_pushes_of_any_size_find_the_same(
 
 
 @settings(max_examples=2 * MOST)
-@given(ASKED, rows(), SIZES)
-def test_a_restart_at_every_cut_changes_nothing(asked: Staged, events: list[Row], sizes: list[int]) -> None:
+@given(ASKED, rows(), SIZES, st.lists(st.booleans(), min_size=1, max_size=4))
+def test_a_restart_at_any_cut_changes_nothing(
+    asked: Staged, events: list[Row], sizes: list[int], restarts: list[bool]
+) -> None:
     query = asked.query
     recognizer = query.recognizer(COLUMNS, time="t", time_unit="s")
     found: list[ComplexEvent] = []
-    for batch in pushed(events, sizes):
+    for number, batch in enumerate(pushed(events, sizes)):
         found += recognizer.push(batch)
-        state = recognizer.snapshot()
-        recognizer = estero.restore(query, state)
-        assert recognizer.snapshot() == state, "a state is read and written without change"
+        if restarts[number % len(restarts)]:
+            state = recognizer.snapshot()
+            recognizer = estero.restore(query, state)
+            assert recognizer.snapshot() == state, "a state is read and written without change"
     found += recognizer.close()
     agree(found, asked, events)
+
+
+def test_a_restart_keeps_what_is_decided_and_waits_for_an_earlier_end() -> None:
+    """Of two keys the first that ends waits for longer, and the start of the other has left the window."""
+    key = (KeyField("k"),)
+    stages = (Drawn(("A",), key), Drawn(("B",), key), Drawn(("D",), key, missing=True))
+    asked = Staged(stages, span=10)
+    marks = [(1, "A", "x"), (5, "A", "y"), (6, "B", "y"), (7, "B", "x"), (12, "A", "x"), (13, "C", "x")]
+    marks += [(14, "A", "x"), (15, "A", "y")]
+    events: list[Row] = [
+        {"t": time, "c": letter, "k": key, "m": None, "l": None} for time, letter, key in marks
+    ]
+    recognizer = asked.query.recognizer(COLUMNS, time="t", time_unit="s")
+    found = [event for batch in pushed(events, [4, 2, 1, 1]) for event in recognizer.push(batch)]
+    recognizer = estero.restore(asked.query, recognizer.snapshot())
+    assert found == []
+    assert places(recognizer.advance(16)) == [(1, 2, None), (0, 3, None)]
 
 
 @settings(max_examples=2 * MOST)

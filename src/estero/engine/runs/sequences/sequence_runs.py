@@ -12,7 +12,9 @@ from estero.engine.cursor import Reported, reset, taken_needs
 from estero.engine.runs.sequences import run_sequences
 from estero.engine.runs.sequences.run_sequences import (
     DROPPED,
+    KEPT,
     PENDING,
+    WAITS,
     Pending,
     SequenceTables,
     advance_sequences,
@@ -142,7 +144,10 @@ class SequenceRuns(StageRuns):
         arena = grown(self.arena, rows=int(self.arena.size[0]))
         moved = self._moved(arena, oldest)
         first, last = self._pending_rows
-        limit = self.pending.limit[first:last]
+        state, limit = self.pending.state[first:last], self.pending.limit[first:last]
+        waits_on = (state == WAITS) & (limit >= oldest)
+        state = np.where((state == WAITS) & ~waits_on, KEPT, state)
+        limit = np.where(waits_on, limit, NONE)
         marked = self._marked(oldest)
         nodes = arena.event[: arena.size[0]]
         events = np.unique(np.concatenate((nodes, marked.entries[:, START], limit[limit != NONE])))
@@ -151,8 +156,7 @@ class SequenceRuns(StageRuns):
         arrays["marks"] = index_rows(marked, oldest, np.zeros(1, np.int32), events)
         if self.decides_later:
             pending = new(Pending, last - first)
-            for name in ("state", "key"):
-                getattr(pending, name)[:] = getattr(self.pending, name)[first:last]
+            pending.state[:], pending.key[:] = state, self.pending.key[first:last]
             pending.root[:] = moved[self.pending.root[first:last]]
             pending.limit[:], pending.next[:], pending.size[0] = limit, NONE, last - first
             arrays |= written(pending, "pending", events)
