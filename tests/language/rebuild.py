@@ -216,6 +216,9 @@ def query(tree: q.QueryTree) -> QueryBuilder:
         built = built.partition_by(*(tuple(map(_name, each.alternatives)) for each in tree.partition_by))
     if tree.window is not None:
         built = _windowed(built, tree.window)
+    if tree.ranking is not None:
+        by = expression(tree.ranking.by)
+        built = built.order_by(by, descending=not tree.ranking.ascending)
     return built if tree.limit is None else _limited(built, tree.limit, tree.per)
 
 
