@@ -39,6 +39,9 @@ FILES = {
 }
 
 
+BROKEN = "broken.toml is not TOML: Expected ']' at the end of a table declaration (at end of document)"
+
+
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     for name, text in FILES.items():
@@ -56,7 +59,7 @@ def test_rules_run_and_the_others_say_why_not(directory: Path) -> None:
         "piped": "tail takes a part of a whole answer, and here is none",
         "other": "other.toml has a rule in kuery, not in EQL",
         "none": "none.toml has no rule with a query",
-        "broken": "broken.toml is not TOML: Expected ']' at the end of a table declaration (at end of document)",
+        "broken": BROKEN,
     }
     with pytest.warns(estero.EsteroWarning, match="1 rule does not fit these events, .*: lost: no event"):
         answers = rules.run(table(), time="@timestamp")
