@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from estero.queries.query import Query
     from estero.queries.rules.rule_set import RuleSet, rules
     from estero.queries.selected import select
+    from estero.queries.sigma import sigma
     from estero.queries.sql import SqlResult, sql
     from estero.queries.texts import check, conjunctive, eql, query, restore
     from estero.recognize.continuous import ContinuousRecognizer
@@ -98,6 +99,7 @@ __all__ = [
     "rules",
     "scan",
     "select",
+    "sigma",
     "sql",
     "var",
 ]
@@ -143,6 +145,7 @@ _HOMES = {
     "rules": "estero.queries.rules.rule_set",
     "scan": "estero.events.scan",
     "select": "estero.queries.selected",
+    "sigma": "estero.queries.sigma",
     "sql": "estero.queries.sql",
     "var": "estero.language.builder.conditions",
 }

@@ -54,7 +54,7 @@ _ELEMENTS: dict[str, Expression] = {}
 """What stands for the elements of lists, by name."""
 
 
-def expression(node: e.Node) -> Expression:
+def expression(node: e.Node) -> Expression:  # noqa: C901, PLR0911, PLR0912  (one case per kind of value)
     """The expression, a condition as its truth value."""
     match node:
         case e.Literal(value):
@@ -92,7 +92,7 @@ def _inside(column: Expression, name: str) -> Expression:
     return reduce(operator.getitem, steps_of(name), column)
 
 
-def condition(node: e.Node) -> Condition:
+def condition(node: e.Node) -> Condition:  # noqa: C901, PLR0911, PLR0912  (one case per kind of condition)
     """The condition, as it stands: ``X.a > 5`` is not ``X[a > 5]``."""
     match node:
         case e.Comparison(sign, left, right):
@@ -229,6 +229,9 @@ def query(tree: q.QueryTree) -> QueryBuilder:
         built = built.partition_by(*(tuple(map(_name, each.alternatives)) for each in tree.partition_by))
     if tree.window is not None:
         built = _windowed(built, tree.window)
+    if tree.ranking is not None:
+        by = expression(tree.ranking.by)
+        built = built.order_by(by, descending=not tree.ranking.ascending)
     return built if tree.limit is None else _limited(built, tree.limit, tree.per)
 
 

@@ -27,8 +27,8 @@ PRINTED = {
     "any where ?`a-b`.c.`in` == null // no": "any where ?`a-b`.c.`in` == null",
     '"two words" where true|head 3|tail 2': '"two words" where true | head 3 | tail 2',
     "sequence with maxspan=120s by k [a where x] until[b where y]": None,
-    "sequence by k with maxspan=120s [a where x] by l with runs=3 ![any where true] by m until [b where y] by n": (
-        "sequence by k with maxspan=2m [a where x] by l with runs=3 ![any where true] by m until [b where y] by n"
+    "sequence by k with maxspan=120s [a where x] by l with runs=3 ![c where y] by m until [b where z] by n": (
+        "sequence by k with maxspan=2m [a where x] by l with runs=3 ![c where y] by m until [b where z] by n"
     ),
     "sample by k, ?l [a where true] [b where true]": "sample by k, ?l [a where true] [b where true]",
 }
@@ -155,7 +155,8 @@ def _texts(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> Iterator[s
             for last in range(first + 1, 9):
                 if not any(groups[first:last]):
                     before, behind = groups[:first], groups[last:]
-                    yield f"{':'.join(f'{group:x}' for group in before)}::{':'.join(f'{group:04x}' for group in behind)}"
+                    shown = (f"{group:x}" for group in before), (f"{group:04x}" for group in behind)
+                    yield "::".join(map(":".join, shown))
 
 
 @pytest.mark.parametrize("block", ["10.0.0.0/33", "10.0.0", "x", "", "::1/129"])

@@ -23,6 +23,10 @@ QUERIES = {
     "span_window": ("SELECT * WHERE a WITHIN 2 HOURS 30 MINUTES", "SELECT * WHERE a WITHIN 2 HOURS 30"),
     "open_window": ("SELECT * WHERE a WITHIN $length", "SELECT * WHERE a WITHIN $length 5"),
     "attribute_window": ("SELECT * WHERE a WITHIN 5 [ts]", "SELECT * WHERE a WITHIN [ts]"),
+    "order_clause": (
+        "SELECT * WHERE a ORDER BY count(a) DESC LIMIT 3",
+        "SELECT * WHERE a ORDER BY count(a) DOWN LIMIT 3",
+    ),
     "consume_clause": ("SELECT * WHERE a CONSUME BY ANY", "SELECT * WHERE a CONSUME BY MOST"),
     "limit_clause": ("SELECT * WHERE a LIMIT 1", "SELECT * WHERE a LIMIT one"),
     "per": ("SELECT * WHERE a LIMIT 1 PER 1 HOUR", "SELECT * WHERE a LIMIT 1 PER HOUR"),

@@ -88,7 +88,7 @@ def test_the_category_may_be_in_a_list_or_in_the_column_of_types() -> None:
     assert [ce.start for ce in query.run(typed, type="kind")] == [1]
     assert [ce.start for ce in estero.eql('any where kind : "FILE"').run(typed, type="kind")] == [0]
     mapped = {"file": pa.table({"n": [2]}), "process": pa.table({"n": [2, 3]})}
-    assert [ce["1"] for ce in query.run(mapped)] == [[{"n": 2}]]
+    assert [ce["1"] for ce in query.run(mapped)] == [[{"n": 2, "position": 1}]]
 
 
 def test_a_sequence_has_a_label_for_each_stage() -> None:
@@ -187,7 +187,7 @@ def test_rules_in_eql_run_beside_others() -> None:
             "cmd": estero.eql('any where process.name : "cmd.exe"'),
             "sh": estero.eql('any where process.name : "SH"'),
             "tagged": estero.eql('file where tags == "c"'),
-            "pairs": "SELECT * WHERE Event AS x : Event AS y FILTER x.process.parent.pid = y.process.parent.pid",
+            "pairs": "SELECT * WHERE Event AS x : Event AS y FILTER x.process.name = y.process.name",
         }
     )
     found = [(ce.rule, ce.start) for ce in rules.run(table(), time="@timestamp")]

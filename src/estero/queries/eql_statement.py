@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
@@ -99,7 +99,9 @@ class EqlStatement(Statement):
         event = layout.only_type if layout.type_column is None else EVENT
         flat = replace(layout, schema=_of_one_type(schema, event), type_column=None, only_type=event)
         try:
-            return self._planned(lowering, flat)
+            return _without(
+                self._planned(lowering, flat), set(schema.column_kinds) - set(layout.schema.column_kinds)
+            )
         except QueryError as error:
             error.text = error.text or self.eql.text
             raise
@@ -127,6 +129,17 @@ def _items(eql: EqlTree) -> Iterator[EventQuery | Item]:
     until = getattr(query, "until", None)
     if until is not None:
         yield until
+
+
+def _without(plan: Plan, hidden: Collection[str]) -> Plan:
+    """The plan that does not show some attributes."""
+    if not hidden:
+        return plan
+    shown = (
+        replace(one, attributes=tuple(name for name in one.attributes if name not in hidden))
+        for one in plan.shown
+    )
+    return replace(plan, shown=tuple(shown))
 
 
 def _kind_of(lowering: Lowering, attribute: e.Attribute) -> Kind:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from estero.errors import QueryError
+from estero.errors import NOWHERE, QueryError
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import Schema
 from estero.plan.plan import Layout, Plan
@@ -46,7 +46,16 @@ class Statement(ABC):
         """All errors of the query for events of a schema; without one, those for any events."""
 
     def plan(self, layout: Layout) -> Plan:
-        """The plan of a query that fits."""
+        """The plan of a query that fits; `QueryError` for one with ORDER BY, which is of all events."""
+        if self.tree.ranking is not None:
+            raise QueryError(
+                "ORDER BY is of an answer to all events, which run() gives in this process",
+                text=self.tree.text,
+                span=self.tree.places.get("ORDER BY", NOWHERE),
+                found="ORDER BY",
+                expected="a query without ORDER BY",
+                hint="leave ORDER BY and its LIMIT out: complex events come as they end",
+            )
         plan = self._plan(layout)
         return plan.with_distinct_marks() if self.distinct else plan
 
@@ -65,6 +74,11 @@ class Statement(ABC):
     def warn_if_never(self) -> None:
         """Warns if the query is known to match nothing, whatever the stream."""
         return
+
+    def notes_on(self, schema: Schema) -> Sequence[str]:
+        """Sentences on what a schema lacks, which makes conditions false and is no error; none by default."""
+        del schema
+        return ()
 
     @abstractmethod
     def type_names(self) -> Sequence[tuple[str, ...]]:

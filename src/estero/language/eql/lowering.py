@@ -1,8 +1,8 @@
 """Conditions in EQL as conditions of the house, for events of a schema.
 
 What a comparison means depends on the columns: a field may be a list, of which any element counts, a number
-equals a string that is its text, and a string beside a timestamp is an instant. What is unknown is NULL; ``not``,
-``!=`` and ``not in`` ask whether something holds, and turn that round.
+equals a string that is its text, and a string beside a timestamp is an instant. What is unknown is NULL;
+``not``, ``!=`` and ``not in`` ask whether something holds, and turn that round.
 """
 
 from __future__ import annotations
@@ -75,11 +75,16 @@ class Lowering:
             )
         attribute = e.Attribute(self.category, span=span)
         nested = self.nested(self.category)
-        return self._each_element(
-            [attribute] if nested.element else [],
-            lambda: e.Comparison("=", self._element_or(attribute), e.Literal(category, span=span), span=span),
-            span,
-        )
+        if nested.kind is Kind.NULL and self._schema is not None:
+            return unknown(span)
+        wanted = Typed.of_constant(category, span)
+
+        def tested() -> e.Node:
+            value = self._elements.get(attribute.name, attribute)
+            kind = None if isinstance(value, e.Literal) else Kind.STRING
+            return self._comparing.compared("==", Typed(value, kind), wanted, span)
+
+        return self._each_element([attribute] if nested.element else [], tested, span)
 
     # ---------------------------------------------------------------------------------------- conditions
 
@@ -195,9 +200,6 @@ class Lowering:
             if attribute and attribute.name not in self._elements and self.nested(attribute.name).element:
                 lists.setdefault(attribute.name, attribute)
         return list(lists.values())
-
-    def _element_or(self, attribute: e.Attribute) -> e.Node:
-        return self._elements.get(attribute.name, attribute)
 
     # --------------------------------------------------------------------------------------------- values
 

@@ -22,7 +22,10 @@ _GROUPS: Final = (
     (_VALUE | {"NOT", "_LPAR", "MINUS", "PLUS", "_QUESTION"}, "a condition"),
     (_VALUE | {"_LPAR", "MINUS", "PLUS", "_QUESTION"}, "a value"),
     (_VALUE - {"NAME", "CASELESS_NAME"} | {"MINUS"}, "a constant"),
-    (frozenset({"_SEQUENCE", "_SAMPLE", "ANY", "NAME", "STRING"}), "a category and where, or sequence or sample"),
+    (
+        frozenset({"_SEQUENCE", "_SAMPLE", "ANY", "NAME", "STRING"}),
+        "a category and where, or sequence or sample",
+    ),
     (frozenset({"ANY", "NAME", "STRING", "RAW"}), "a category, or any"),
     (frozenset({"NAME", "_QUESTION"}), "a field"),
     (frozenset({"LSQUARE", "MISSING"}), "[…]"),
@@ -152,14 +155,14 @@ def _of_upper_case(token: Token, before: str, after: str) -> str:
 
 def _of_lineage(token: Token, before: str, after: str) -> str:
     del after
-    if token == "of" and re.search(r"\b(child|descendant|event)$", before):
+    if str(token) == "of" and re.search(r"\b(child|descendant|event)$", before.rstrip()):
         return "child of, descendant of and event of are not read: join the events in a sequence by their ids"
     return ""
 
 
 def _of_join(token: Token, before: str, after: str) -> str:
     del token, after
-    is_join = re.fullmatch(r"\s*join", before) is not None
+    is_join = re.fullmatch(r"\s*join\s*", before) is not None
     return "join is not read: sample by k […] […] takes events in any order" if is_join else ""
 
 
@@ -208,5 +211,5 @@ def _of_reserved(token: Token, before: str, after: str) -> str:
 
 _HINTS: Final[tuple[_Hint, ...]] = (
     *(_of_equals, _of_upper_case, _of_lineage, _of_join, _of_elements, _of_not, _of_strings),
-    *(_of_chains, _of_where, _of_reserved),
+    *(_of_where, _of_chains, _of_reserved),
 )

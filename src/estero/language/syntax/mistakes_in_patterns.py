@@ -27,10 +27,6 @@ _SEQUENCE: Final = "a sequence is written a ; b (b later), or a : b (b at the ve
 _IN_CONDITIONS: Final = frozenset({"REGEXP", "RLIKE", "MATCHES", "GLOB", "SIMILAR", "EXISTS", "CONTAINS"})
 _FOREIGN: Final[Mapping[str, tuple[str, str]]] = {
     "GROUP": ("GROUP BY", "PARTITION BY k treats the events of each k separately"),
-    "ORDER": (
-        "ORDER BY",
-        'events are ordered where they are given: time="…" and order=[…], --time and --order',
-    ),
     "HAVING": ("HAVING", "all conditions go in FILTER: FILTER count(b) >= 3"),
     "WHEN": ("WHEN", "conditions go in FILTER: FILTER a[price > 5]"),
     "IF": ("IF", "conditions go in FILTER: FILTER a[price > 5]"),
