@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     from estero.queries.query import Query
     from estero.queries.rules.rule_set import RuleSet, rules
     from estero.queries.selected import select
+    from estero.queries.sigma import sigma
     from estero.queries.sql import SqlResult, sql
-    from estero.queries.texts import check, conjunctive, query, restore
+    from estero.queries.texts import check, conjunctive, eql, query, restore
     from estero.recognize.continuous import ContinuousRecognizer
     from estero.studio.widget import explore
 
@@ -80,6 +81,7 @@ __all__ = [
     "count",
     "decreasing",
     "difference",
+    "eql",
     "equivalent",
     "event",
     "explore",
@@ -97,6 +99,7 @@ __all__ = [
     "rules",
     "scan",
     "select",
+    "sigma",
     "sql",
     "var",
 ]
@@ -124,6 +127,7 @@ _HOMES = {
     "count": "estero.language.builder.functions",
     "decreasing": "estero.language.builder.functions",
     "difference": "estero.queries.equivalence",
+    "eql": "estero.queries.texts",
     "equivalent": "estero.queries.equivalence",
     "event": "estero.language.builder.queries",
     "explore": "estero.studio.widget",
@@ -141,6 +145,7 @@ _HOMES = {
     "rules": "estero.queries.rules.rule_set",
     "scan": "estero.events.scan",
     "select": "estero.queries.selected",
+    "sigma": "estero.queries.sigma",
     "sql": "estero.queries.sql",
     "var": "estero.language.builder.conditions",
 }

@@ -133,14 +133,17 @@ _PACKAGES: Final = {
     "spark": ("pyspark", "pandas"),
     "plot": ("matplotlib",),
     "studio": ("anywidget", "starlette", "uvicorn"),
+    "sigma": ("pySigma",),
 }
 """The packages of each extra (pyproject.toml) that are looked for before they are used."""
+_MODULES: Final = {"pySigma": "sigma.collection"}
+"""What packages are imported as, where that is another name; that of pySigma is a part of a namespace."""
 
 
-def require(extra: Literal["spark", "plot", "studio"], purpose: str) -> None:
+def require(extra: Literal["spark", "plot", "studio", "sigma"], purpose: str) -> None:
     """Raises `MissingPackage` where a package of an extra is not installed; `purpose` begins its sentence."""
     for package in _PACKAGES[extra]:
-        if find_spec(package) is None:
+        if find_spec(_MODULES.get(package, package)) is None:
             raise MissingPackage(
                 f"{purpose} needs {package}, which is not installed: pip install 'estero[{extra}]'"
             )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain, combinations, product
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -129,6 +130,32 @@ def test_functions_of_strings(evaluate: Evaluate) -> None:
     assert_same(evaluate, nodes, rows)
 
 
+def test_places_of_strings_in_strings(evaluate: Evaluate) -> None:
+    rows = pa.table(
+        {"s": [*TEXTS, "abab", "aXa", "a.a\\E", None], "r": [None, *reversed(TEXTS), "ab", "a", ".a"]}
+    )
+    parts = [Literal(text) for text in ("", "a", "ab", "é", "-", "\\E", ".", "\n", "\U0001d11e")]
+    nodes: list[Node] = [
+        Call(name, (S, part)) for name in ("position", "last_position") for part in (*parts, R)
+    ]
+    assert_same(evaluate, nodes, rows)
+
+
+def test_digits_to_a_base(evaluate: Evaluate) -> None:
+    digits = ["0", "-0", "+1f", "-1F", "zz", "", "-", "1 ", "0x1", "1_0", "١", "000000000000000000000000001"]
+    edges = [np.base_repr(edge, base) for edge in (MAX, MAX + 1) for base in (2, 10, 16, 36)]
+    rows = pa.table({"s": [*digits, *edges, *(f"-{edge}" for edge in edges), "1" * 70, None]})
+    assert_same(evaluate, [Call("parse_integer", (S, Literal(base))) for base in (2, 8, 10, 16, 36)], rows)
+
+
+def test_whole_quotients_go_towards_zero(evaluate: Evaluate) -> None:
+    numbers = [0, 1, -1, 2, -3, 7, -7, 2**53 + 1, MAX, MIN, None]
+    both = [(one, other) for one in numbers for other in numbers if (one, other) != (MIN, -1)]
+    rows = pa.table({"i": [one for one, _ in both], "j": [other for _, other in both]})
+    nodes: list[Node] = [Call("div", (I, J)), Call("div", (I, Literal(3))), Call("div", (Literal(-7), J))]
+    assert_same(evaluate, nodes, rows)
+
+
 def test_every_letter_changes_its_case_in_one_way(evaluate: Evaluate) -> None:
     letters = [chr(each) for each in range(1, 0x1F000) if not 0xD800 <= each < 0xE000]
     newer = {chr(each) for each in NEWER_LETTERS}
@@ -247,6 +274,7 @@ CONSTANTS: dict[tuple[str, int], Value] = {
     ("split_part", 1): "b",
     ("split_part", 2): 1,
     ("date_trunc", 0): "day",
+    ("parse_integer", 1): 16,
 }
 """What stands where a function takes a constant, which NULL is not."""
 

@@ -30,6 +30,14 @@ QUERIES = (
     "SELECT SHORTEST * WHERE A AS a ; B AS b FILTER a.v < b.v WITHIN 20 SECONDS LIMIT 2 PER 10 SECONDS",
     "SELECT * WHERE NOT(C) FOR 2 SECONDS ; A+ ; NOT(B FILTER B[v > 4]) FOR 9 SECONDS PARTITION BY [k]",
 )
+IN_EQL = (
+    (
+        "sequence by k with maxspan=20s ![C where v > 6] [A where true] ![C where v < 2] [B where true] "
+        "![C where v < 4]"
+    ),
+    "sequence by ?k with maxspan=9s [A where true] [B where true] [C where true] until [B where v == 3]",
+    "sample by k [A where v > 3] [B where v > 7] [C where v > 7]",
+)
 RULES = {
     "keyed": QUERIES[0],
     "keyed too": "SELECT * WHERE A AS a ; B AS b FILTER b[v > 3] PARTITION BY [k] WITHIN 30 SECONDS",
@@ -111,7 +119,7 @@ def wrong(state: bytes, chance: random.Random) -> bytes:
 def main() -> None:
     chance = random.Random(int(sys.argv[1]))
     came: set[str] = set()
-    everything: list[Asked] = [*map(estero.query, QUERIES), estero.rules(RULES)]
+    everything: list[Asked] = [*map(estero.query, QUERIES), *map(estero.eql, IN_EQL), estero.rules(RULES)]
     for asked in everything:
         state = begun(asked)
         for _ in range(EACH):

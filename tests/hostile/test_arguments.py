@@ -109,6 +109,7 @@ def _sequence() -> Any:
 
 STEPS = [("s", "A", {"a"}, "t"), ("t", "B", {"b"}, "f")]
 LAYOUT = {"type": "type", "time": None, "order": (), "time_unit": None, "types": ()}
+SIGMA = "{title: a, logsource: {category: b}, detection: {s: {c: d}, condition: s}}"
 FILE = Path(tempfile.gettempdir()) / "never.csv"
 
 CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
@@ -151,6 +152,7 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "count": (lambda: estero.count, (var("a"),), {"distinct": False}),
     "decreasing": (lambda: estero.decreasing, (var("a").k,), {}),
     "difference": (lambda: estero.difference, (TEXT, TEXT), {}),
+    "eql": (lambda: estero.eql, ("any where k > 1",), {}),
     "equivalent": (lambda: estero.equivalent, (TEXT, TEXT), {}),
     "event": (lambda: estero.event, ("A",), {"stream": None}),
     "holds": (lambda: estero.holds, ("increasing", var("a").k), {}),
@@ -164,7 +166,8 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "query": (lambda: estero.query, (TEXT,), {}),
     "Query": (lambda: estero.Query, (TEXT,), {}),
     "restore": (lambda: estero.restore, (TEXT, b"none"), {"key": None, "partials": False}),
-    "rules": (lambda: estero.rules, ({"a": TEXT},), {}),
+    "rules": (lambda: estero.rules, ({"a": TEXT},), {"sigma": None}),
+    "rules.file_of": (lambda: _rules().file_of, ("rule",), {}),
     "rules.run": (lambda: _rules().run, (STREAM,), {**LAYOUT, "csv_options": None}),
     "rules.recognizer": (lambda: _rules().recognizer, (STREAM.schema,), {**LAYOUT, "lateness": None}),
     "rules.check": (lambda: _rules().check, (STREAM,), LAYOUT),
@@ -186,6 +189,11 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "recognizer.push": (lambda: _rules_recognizer().push, (STREAM,), {}),
     "recognizer.on_match": (lambda: _rules_recognizer().on_match, (print,), {}),
     "restore rules": (lambda: estero.restore, (estero.rules({"ab": TEXT}), b"none"), {"key": None}),
+    "sigma": (
+        lambda: estero.sigma,
+        (SIGMA,),
+        {"fields": None, "pipeline": None, "placeholders": None, "logsource": False},
+    ),
     "scan": (lambda: estero.scan, (STREAM,), LAYOUT),
     "select": (lambda: estero.select, (event("A"),), {}),
     "var": (lambda: estero.var, ("a",), {}),

@@ -50,7 +50,11 @@ _COMPUTE = {
 }
 
 
-def expression(node: e.Node) -> Expression:
+_ELEMENTS: dict[str, Expression] = {}
+"""What stands for the elements of lists, by name."""
+
+
+def expression(node: e.Node) -> Expression:  # noqa: C901, PLR0911, PLR0912  (one case per kind of value)
     """The expression, a condition as its truth value."""
     match node:
         case e.Literal(value):
@@ -72,6 +76,8 @@ def expression(node: e.Node) -> Expression:
             return case(*cases, otherwise=None if default is None else expression(default))
         case e.Cast(operand, name):
             return cast(expression(operand), name)
+        case e.Element(name):
+            return _ELEMENTS[name]
         case e.Previous(operand):
             return prev(expression(operand))
         case e.Aggregate(function, variable, None):
@@ -86,7 +92,7 @@ def _inside(column: Expression, name: str) -> Expression:
     return reduce(operator.getitem, steps_of(name), column)
 
 
-def condition(node: e.Node) -> Condition:
+def condition(node: e.Node) -> Condition:  # noqa: C901, PLR0911, PLR0912  (one case per kind of condition)
     """The condition, as it stands: ``X.a > 5`` is not ``X[a > 5]``."""
     match node:
         case e.Comparison(sign, left, right):
@@ -104,6 +110,13 @@ def condition(node: e.Node) -> Condition:
             return outside(expression(operand).matches(regex))
         case e.IsNull(operand):
             return outside(expression(operand).is_null())
+        case e.SomeElement(operand, name, tested):
+
+            def satisfied(element: Expression) -> Condition:
+                _ELEMENTS[name] = element
+                return condition(tested)
+
+            return outside(expression(operand).some(satisfied, name=name))
         case e.Not(part):
             return ~condition(part)
         case e.And(parts):

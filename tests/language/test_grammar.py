@@ -70,6 +70,7 @@ PATTERNS = {
     "group": ("(a)", "(a"),
 }
 CONDITIONS = {
+    "some_element": ("some(x.tags AS t, t LIKE 'a%')", "some(x.tags AS t t LIKE 'a%')"),
     "or": ("x OR y OR z", "x OR"),
     "and": ("x AND y", "AND x"),
     "not": ("NOT x = 1", "x NOT"),

@@ -91,6 +91,16 @@ def _of_one_event_only(condition: e.Node) -> e.Node:
     return e.substituted(condition, change)
 
 
+def _some_element(whole: e.Attribute, condition: e.Node) -> e.SomeElement:
+    """A test of elements whose name is nowhere else in it."""
+    if any(isinstance(part, e.EventFilter) for part in condition.walk()):
+        condition = e.Literal(True)  # a filter has no place in the condition on an element
+    taken = {part.name for part in condition.walk() if isinstance(part, e.Attribute)}
+    name = next(name for name in ("t", "u", "v", "w", "element") if name not in taken)
+    of_element = e.Or((condition, e.Comparison("=", e.Element(name), e.Literal(1))))
+    return e.SomeElement(whole, name, of_element)
+
+
 def _larger_conditions(parts: st.SearchStrategy[e.Node]) -> st.SearchStrategy[e.Node]:
     several = st.lists(parts, min_size=2, max_size=3).map(tuple)
     members = st.lists(constants | st.builds(e.Range, constants, constants), min_size=1, max_size=3).map(
@@ -104,6 +114,7 @@ def _larger_conditions(parts: st.SearchStrategy[e.Node]) -> st.SearchStrategy[e.
         st.builds(e.Ilike, parts, st.text("aB%_\\'", max_size=4)),
         st.builds(e.Matches, parts, st.text("a.*'\\", max_size=4)),
         st.builds(e.IsNull, parts),
+        st.builds(_some_element, attributes, parts),
     )
     return st.one_of(
         tests,

@@ -140,6 +140,13 @@ print(f"{total:.1f} MB:", ", ".join(f"{name} {size:.1f}" for size, name in besid
 NO_PLOT = "a picture needs matplotlib, which is not installed: pip install 'estero[plot]'"
 FOUND = "45 complex events in found.csv"
 NO_STUDIO = "the studio needs anywidget, which is not installed: pip install 'estero[studio]'"
+NO_SIGMA = "a rule in Sigma needs pySigma, which is not installed: pip install 'estero[sigma]'"
+SIGMA = """
+import estero
+rule = "{title: a, logsource: {category: b}, detection: {s: {c|contains: D}, condition: s}}"
+query = estero.sigma(rule, logsource=False)
+assert [found.start for found in query.run([{"c": "x"}, {"c": "xdx"}])] == [1], query
+"""
 NO_SPARK = "Estero on Spark needs pyspark, which is not installed: pip install 'estero[spark]'"
 
 
@@ -250,6 +257,7 @@ def main() -> None:
             "from estero.plots import plot_answer": NO_PLOT,
             f"{answer}.plot()": NO_PLOT,
             "import estero; estero.explore([])": NO_STUDIO,
+            "import estero; estero.sigma('title: a')": NO_SIGMA,
             f"{answer}.to_pandas()": "to_pandas() needs pandas: pip install pandas",
         }
         base.runs(WITHOUT.format(actions=missing))
@@ -292,10 +300,11 @@ def main() -> None:
         everything.runs(PLOT)
         everything.runs(POLARS)
         everything.runs(STUDIO)
+        everything.runs(SIGMA)
         everything.runs(SPARK, settings=without_java | {"PATH": f"{everything.place / 'bin'}:/usr/bin:/bin"})
         print(
             "estero[all]: the first example runs, its picture is drawn, Polars has it, the studio opens, "
-            "and the same on Spark"
+            "a rule in Sigma runs, and the same on Spark"
         )
 
 

@@ -14,6 +14,7 @@ from estero.answers.report import (
     PARTIAL_KEY,
     STEPS,
     SUPPRESSED_KEY,
+    is_stage,
     label_of,
     measure_of,
 )
@@ -21,7 +22,10 @@ from estero.answers.report import (
 
 @dataclass(frozen=True, slots=True)
 class AnswerColumns:
-    """Where the columns of an answer are: labels and partition columns by name, in order."""
+    """Where the columns of an answer are: labels and partition columns by name, in order.
+
+    `stages` are the columns of the labels that are stages, in order.
+    """
 
     labels: Mapping[str, int]
     partition: Mapping[str, int]
@@ -32,6 +36,7 @@ class AnswerColumns:
     expired_time: int | None = None
     complete: int | None = None
     measures: Mapping[str, int] = field(default_factory=dict)
+    stages: tuple[int, ...] = ()
 
     @staticmethod
     def of(schema: pa.Schema) -> AnswerColumns:
@@ -58,4 +63,5 @@ class AnswerColumns:
             expired,
             complete,
             measures,
+            tuple(i for i, field in enumerate(schema) if is_stage(field)),
         )

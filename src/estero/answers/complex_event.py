@@ -95,6 +95,17 @@ class ComplexEvent:
         return {label: tuple(positions_in(marked.values).to_pylist()) for label, marked in lists.items()}
 
     @property
+    def all_positions(self) -> tuple[int | None, ...]:
+        """The positions of all its events under the selected labels, in order.
+
+        In a sequence by stages they are those of the stages, None where an event must be missing.
+        """
+        if not self._layout.stages:
+            return tuple(sorted({place for places in self.positions.values() for place in places}))
+        marked = (self._batch.column(column)[self._row].values for column in self._layout.stages)
+        return tuple(positions_in(events)[0].as_py() if len(events) else None for events in marked)
+
+    @property
     def measures(self) -> dict[str, Any]:
         """The values of the expressions that SELECT names, by name."""
         return {name: self._value(column) for name, column in self._layout.measures.items()}

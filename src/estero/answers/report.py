@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from estero.engine.walk.matches import Matches
 
 LABEL_KEY = b"estero:label"
+STAGE_KEY = b"estero:stage"
+"""In the metadata of the column of a label that has one event, or none where that must be missing."""
 SUPPRESSED_KEY = b"estero:suppressed"
 """In the metadata of the column that says how many were left out before a complex event."""
 DECIDED_KEY = b"estero:decided"
@@ -244,7 +246,7 @@ def _schema(
     for labelled in shown:
         event = _event_type(labelled, events, positions=positions)
         column = pa.list_(pa.field("item", event, nullable=False))
-        metadata = {LABEL_KEY: labelled.label.encode()}
+        metadata = {LABEL_KEY: labelled.label.encode()} | ({STAGE_KEY: b""} if labelled.stage else {})
         fields.append(pa.field(next(names), column, nullable=False, metadata=metadata))
     return pa.schema(fields)
 
@@ -319,6 +321,11 @@ def label_of(field: pa.Field) -> str | None:
     """The label that a column of an answer shows, or None for the other columns."""
     label: bytes | None = (field.metadata or {}).get(LABEL_KEY)
     return None if label is None else label.decode()
+
+
+def is_stage(field: pa.Field) -> bool:
+    """Whether a column shows the event of a stage, or none."""
+    return STAGE_KEY in (field.metadata or {})
 
 
 def measure_of(field: pa.Field) -> str | None:

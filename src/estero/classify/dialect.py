@@ -212,6 +212,14 @@ class Dialect(ABC):
         return call("split_part", value, delimiter, place)
 
     @abstractmethod
+    def last_position(self, value: SQL, part: SQL) -> SQL:
+        """The place, from 1, at which a part last begins in a string; 0 if it is not there."""
+
+    @abstractmethod
+    def number_of(self, digits: SQL, base: int) -> SQL:
+        """The number of digits and small letters to a base, of more than 64 bits; 0 of none."""
+
+    @abstractmethod
     def power(self, base: SQL, exponent: SQL) -> SQL:
         """A power of floats, as IEEE 754 has it."""
 

@@ -143,6 +143,29 @@ class DuckDB(Dialect):
         known = exp.and_(*map(is_not_null, (value, delimiter, place)))
         return either(known, call("coalesce", part, text("")), exp.Null())
 
+    def last_position(self, value: SQL, part: SQL) -> SQL:
+        before = exp.DPipe(this=text("(?s)^(.*)"), expression=call("regexp_escape", part.copy()), safe=False)
+        prefix = call("regexp_extract", value.copy(), before, number(1))
+        place = exp.Add(this=call("length", prefix), expression=number(1))
+        is_absent = exp.Not(this=call("contains", value.copy(), part.copy()))
+        return cast(either(is_absent, number(0), place), "BIGINT")
+
+    def number_of(self, digits: SQL, base: int) -> SQL:
+        letter, so_far = exp.column("digit"), exp.column("so_far")
+        of_letter = exp.Sub(
+            this=call("instr", text("0123456789abcdefghijklmnopqrstuvwxyz"), letter), expression=number(1)
+        )
+        step = exp.Add(
+            this=exp.Mul(this=so_far, expression=number(base)), expression=cast(of_letter, "HUGEINT")
+        )
+        letters = call(
+            "list_transform",
+            call("string_split", digits, text("")),
+            exp.Lambda(this=letter.copy(), expressions=[letter.this.copy()], colon=True),
+        )
+        added = exp.Lambda(this=step, expressions=[so_far.this.copy(), letter.this.copy()], colon=True)
+        return call("list_reduce", letters, added, cast(number(0), "HUGEINT"))
+
     def power(self, base: SQL, exponent: SQL) -> SQL:
         return call("pow", base, exponent)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -12,7 +13,7 @@ from estero.classify.durations import computed
 from estero.classify.functions import called, chosen, converted
 from estero.classify.naming import with_names
 from estero.classify.operations import UNKNOWN, Operations, Typed
-from estero.classify.sql_trees import SQL, is_not_null
+from estero.classify.sql_trees import SQL, call, is_not_null
 from estero.errors import QueryError
 from estero.language.tree import expressions as e
 from estero.language.tree.schema import Kind
@@ -42,6 +43,7 @@ class ExpressionWriter:
         self._columns = columns
         self._dialect = dialect
         self._operations = Operations(dialect)
+        self._elements: dict[str, Typed] = {}
 
     def condition(self, node: e.Node) -> SQL:
         """A predicate over one event as a boolean SQL expression; unknown is NULL."""
@@ -79,6 +81,10 @@ class ExpressionWriter:
                 return self._operations.literal(value)
             case e.Attribute(name, None):
                 return self._attribute(name)
+            case e.Element(name):
+                return self._elements[name]
+            case e.SomeElement():
+                return Typed(self._some(node), Kind.BOOL)
             case e.Negative(e.Literal(int() | float() as number)) if not isinstance(number, bool):
                 return self._operations.literal(-number)
             case e.Negative(operand):
@@ -96,6 +102,28 @@ class ExpressionWriter:
                 return Typed(self.condition(node), Kind.BOOL)
             case _:
                 raise QueryError(f"{type(node).__name__} is not an expression over one event", span=node.span)
+
+    def _some(self, node: e.SomeElement) -> SQL:
+        whole = self.value(node.operand)
+        if whole.element is None:
+            return UNKNOWN.copy()
+        item = exp.column(f"item{len(self._elements)}")
+        element = replace(whole.element, stands=item)
+        outer = self._elements
+        if element.kind is Kind.NULL:
+            one = self._operations.literal(None)
+        else:
+            one = Typed(
+                self._dialect.as_read("item", element),
+                element.kind,
+                tick=element.tick,
+                element=element.element,
+                scale=element.scale,
+            )
+        self._elements = {**outer, node.element: one}
+        condition = call("coalesce", self.condition(node.condition), exp.false())
+        self._elements = outer
+        return self._dialect.any_element(whole.sql.copy(), item, condition)
 
     def _text_test(self, node: e.Like | e.Matches) -> SQL:
         value = self.value(node.operand)

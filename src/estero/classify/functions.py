@@ -25,6 +25,7 @@ from estero.classify.sql_trees import (
     text,
     total,
 )
+from estero.engine.int64 import GREATEST, LEAST
 from estero.language.tree.expressions import CastType, ComparisonOperator
 from estero.language.tree.functions import CASTS
 from estero.language.tree.schema import NUMBERS, Kind
@@ -282,6 +283,21 @@ def _power(operations: Operations, arguments: Sequence[Typed]) -> Typed:
     return Typed(operations.dialect.power(base, exponent), Kind.FLOAT, operations.all_known(*arguments))
 
 
+def _div(operations: Operations, arguments: Sequence[Typed]) -> Typed:
+    """The quotient of integers; that of the least one by -1 is beyond 64 bits, as its negative is."""
+    left, right = arguments
+    zero, minus_one = (operations.dialect.integer(value) for value in (0, -1))
+    quotient = exp.IntDiv(this=bound(operations.wide(left)), expression=bound(operations.wide(right)))
+    guarded = (
+        exp.Case()
+        .when(compared("=", right.sql, zero), exp.Null())
+        .when(compared("=", right.sql, minus_one), operations.negative(left).sql)
+        .else_(quotient)
+    )
+    known = (*operations.all_known(*arguments), compared("!=", right.sql, zero))
+    return Typed(cast(guarded, "BIGINT"), Kind.INT, known)
+
+
 # ------------------------------------------------------------------------------------------ strings
 
 
@@ -340,6 +356,25 @@ def _clipped(value: Typed, least: int) -> SQL:
     return call("least", call("greatest", wide, number(least)), number(_LONGEST))
 
 
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def _parse_integer(operations: Operations, arguments: Sequence[Typed]) -> Typed:
+    """The number of digits to a base: a sum that cannot overflow, because longer ones are NULL before."""
+    value, base = arguments
+    to = int(base.literal)  # type: ignore[arg-type]
+    most = next(digits for digits in range(64, 0, -1) if to ** (digits - 1) <= -LEAST)
+    digits = f"[{_DIGITS[:to]}]"
+    shown = operations.dialect.lower(value.sql.copy())
+    is_one = operations.dialect.matches(shown, rf"\A[+-]?0*{digits}{{1,{most}}}\z")
+    bare = call("regexp_replace", shown.copy(), text("^[+-]?0*"), text(""))
+    total_of_digits = operations.dialect.number_of(bare, to)
+    negative_one = call(operations.dialect.starts_with, shown.copy(), text("-"))
+    signed = either(negative_one, exp.Neg(this=exp.paren(total_of_digits.copy())), total_of_digits)
+    fits = exp.Between(this=exp.paren(signed.copy()), low=number(str(LEAST)), high=number(str(GREATEST)))
+    return Typed(either(is_one, either(fits, cast(signed, "BIGINT"))), Kind.INT)
+
+
 # -------------------------------------------------------------------------------------------- times
 
 
@@ -386,6 +421,10 @@ _FUNCTIONS: Final[Mapping[str, Writer]] = {
     "contains": _of_strings(Kind.BOOL, lambda _, *both: call("contains", *both)),
     "replace": _of_strings(Kind.STRING, lambda _, *three: call("replace", *three)),
     "concat": _concat,
+    "div": _div,
+    "position": _of_strings(Kind.INT, lambda _, *both: cast(call("instr", *both), "BIGINT")),
+    "last_position": _of_strings(Kind.INT, lambda dialect, *both: dialect.last_position(*both)),
+    "parse_integer": _parse_integer,
     "split_part": _of_strings(Kind.STRING, lambda dialect, *three: dialect.split_part(*three)),
     **{
         part: _part_of_time(part)

@@ -30,6 +30,8 @@ _NULLS: Final = (
     np.array([0xD6E8FEB86659FD93, 0xCA5A826395121157], np.uint64),
 )
 """The stand-ins for NULL on the left and right side of a comparison that NULL makes true."""
+NULL_HALVES: Final = _NULLS[0]
+"""The stand-in for NULL as a part of a key that may be NULL."""
 
 
 def join_keys(
@@ -69,6 +71,17 @@ def join_keys(
     return keys, known
 
 
+def halves_of(part: KeyPart, classified: pa.RecordBatch) -> tuple[Bits, Bits, Known]:
+    """Both halves of the value of a part of a key, and a mask of the known ones."""
+    return _part(part, classified, {})
+
+
+def hashed(halves: Sequence[Bits]) -> tuple[Bits, Bits]:
+    """Both halves of the key that is made of the halves of several values."""
+    first, second = (_hash(halves, seed) for seed in _SEEDS)
+    return first, second
+
+
 def _exact(parts: Sequence[tuple[Bits, Bits]]) -> tuple[Bits, ...]:
     """The two halves of an exact key: both of one value, or the first of each of two."""
     if len(parts) == 1:
@@ -81,11 +94,18 @@ def _part(
 ) -> tuple[Bits, Bits, Known]:
     """Both halves of the key of a value, and a mask of the known values."""
     if part not in parts:
-        low, high, known = _value(part.values[0], classified)
-        for numbers in part.values[1:]:
+        nothing = np.zeros(classified.num_rows, np.uint64)
+        low, high, known = nothing, nothing, nothing != 0
+        for number, numbers in enumerate(part.values):
             other_low, other_high, other_known = _value(numbers, classified)
+            if number == 0:
+                low, high, known = other_low, other_high, other_known
+                continue
             low, high = np.where(known, low, other_low), np.where(known, high, other_high)
             known = known | other_known
+        if part.null:
+            low, high = np.where(known, low, NULL_HALVES[0]), np.where(known, high, NULL_HALVES[1])
+            known = np.ones_like(known)
         parts[part] = low, high, known
     return parts[part]
 

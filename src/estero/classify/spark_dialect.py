@@ -219,6 +219,32 @@ class Spark(Dialect):
     def trimmed(self, value: SQL) -> SQL:
         return call("btrim", value, text(" "))
 
+    def last_position(self, value: SQL, part: SQL) -> SQL:
+        behind = call("length", call("substring_index", value.copy(), part.copy(), number(-1)))
+        before = exp.Sub(this=call("length", value.copy()), expression=behind)
+        begin = exp.Sub(this=before, expression=call("length", part.copy()))
+        at_end = exp.Add(this=call("length", value.copy()), expression=number(1))
+        is_empty = compared("=", part, text(""))
+        is_absent = exp.Not(this=call("contains", value.copy(), part.copy()))
+        there = either(is_absent, number(0), exp.Add(this=begin, expression=number(1)))
+        return cast(either(is_empty, at_end, there), "BIGINT")
+
+    def number_of(self, digits: SQL, base: int) -> SQL:
+        letter, so_far = exp.column("digit"), exp.column("so_far")
+        of_letter = exp.Sub(
+            this=call("instr", text("0123456789abcdefghijklmnopqrstuvwxyz"), letter), expression=number(1)
+        )
+        step = exp.Add(this=exp.Mul(this=so_far, expression=number(base)), expression=of_letter)
+        added = exp.Lambda(
+            this=cast(step, "DECIMAL(38,0)"), expressions=[so_far.this.copy(), letter.this.copy()]
+        )
+        letters = call(
+            "filter",
+            call("split", digits, text("")),
+            exp.Lambda(this=compared("!=", letter, text("")), expressions=[letter.this.copy()]),
+        )
+        return call("aggregate", letters, cast(number(0), "DECIMAL(38,0)"), added)
+
     def power(self, base: SQL, exponent: SQL) -> SQL:
         # Java has NaN where IEEE 754 has 1.
         one = self.floating(1.0)

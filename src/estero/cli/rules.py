@@ -60,15 +60,14 @@ def run_rules(
 
 def check_rules(path: Path, stream: Stream | None) -> None:
     """Says what is wrong with the rules of a directory, a line each, as ``file:line:column: message``."""
-    from estero.queries.rules.rule_files import rules_in_files
-    from estero.queries.rules.rule_set import read_rules
+    from estero.queries.rules.rule_set import read_files
 
-    texts = rules_in_files(path)
-    rules, errors = read_rules({name: rule.text for name, rule in texts.items()}, texts)
+    rules, errors = read_files(path)
+    errors += rules.refused.values()
     if stream is not None:
         for name, wrong in rules.check(stream.scan).items():
             for error in wrong:
-                error.rule = str(texts[name].file)
+                error.rule = str(rules.file_of(name))
             errors += wrong
     for error in errors:
         line, column = error.line_and_column

@@ -16,6 +16,7 @@ _NO_ORDINALS = np.empty(0, np.int64)
 _NO_KEYS, _NO_VALUES = np.empty((0, 0, 2), np.uint64), np.empty((0, 0), np.int64)
 _NONE_KNOWN = np.empty((0, 0), np.bool_)
 
+NO_SPREAD: NDArray[np.int64] = np.empty((0, 2), np.int64)
 NO_PARTITION: NDArray[np.uint64] = np.empty((0, 2), np.uint64)
 
 
@@ -34,6 +35,8 @@ class EventBatch(NamedTuple):
     valid     bool   [n, V]     which values are not NULL
     partition uint64 [n, 2]     key of the event's partition
     ordinal   int64  [n]        place in the stream of the partition
+    spread    int64  [n, 2]     where events have several keys: those of event i are rows spread[i, 0] …
+                                spread[i, 1] - 1 of `keys` and `known`, which have more rows than events
     ========= ====== ========== ===================================================================
     """
 
@@ -45,6 +48,15 @@ class EventBatch(NamedTuple):
     valid: NDArray[np.bool_] = _NONE_KNOWN
     partition: NDArray[np.uint64] = NO_PARTITION
     ordinal: NDArray[np.int64] = _NO_ORDINALS
+    spread: NDArray[np.int64] = NO_SPREAD
+
+    def part(self, here: slice) -> EventBatch:
+        """The events in a slice; keys that are spread stay as they are."""
+        if self.spread.shape[0] == 0:
+            return EventBatch._make(column[here] for column in self)
+        every = self._replace(keys=_NO_KEYS, known=_NONE_KNOWN)
+        sliced = EventBatch._make(column[here] for column in every)
+        return sliced._replace(keys=self.keys, known=self.known)
 
 
 class OneEvent(NamedTuple):

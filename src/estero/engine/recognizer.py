@@ -181,7 +181,7 @@ class Recognizer(Generic[R_co]):
         for first in range(0, count, at_once):
             here = slice(first, first + at_once)
             loaded = starts[here].size
-            self.runs.load(EventBatch._make(column[here] for column in batch), starts[here], self._seen)
+            self.runs.load(batch.part(here), starts[here], self._seen)
             if first == 0:
                 self._stamps.extend(together, starts)
             yield from self._advanced(loaded)

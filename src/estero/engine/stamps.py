@@ -63,8 +63,8 @@ class Stamps:
         return self.oldest
 
     def of(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The stamps of events that are reached."""
-        return self._kept[events - self._first]
+        """The stamps of events that are reached; others that something still names have the earliest."""
+        return self._kept[np.maximum(events - self._first, 0)]
 
     def expire(self, stamp: int) -> None:
         """No event before `stamp` comes any more: what is too long before that is out of reach."""

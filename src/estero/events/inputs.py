@@ -30,6 +30,7 @@ from estero.events.files.paths import as_file, files_of
 from estero.events.files.readers import NAMING, NO_HIVE, rows_of
 from estero.events.reading_errors import reading
 from estero.events.scan import Scan, is_of_spark
+from estero.events.tables.dict_columns import table_of_dicts
 from estero.events.tables.lazy_tables import Dataset, LazyFrame
 from estero.events.tables.pandas_frames import hint_at_index, table_of_frame
 from estero.events.tables.relations import Relation
@@ -61,9 +62,9 @@ class Input:
     but those that it is given. `file` names the path in errors, where there is one, `files` are those that it
     stands for, `layout` is that of text files, and `written` are the columns of files as the first one says.
     `hint` is said where a column is missing. `nothing` are the columns of a table without a row as they came.
-    `of_pandas`: the table was a frame of pandas. `partitions` are the columns that directories of files name,
-    `type_name` is the type of all events, where a mapping gives it. `made` are columns that the query adds.
-    `plain` reads the files of a query without DuckDB.
+    `of_pandas`: the table was a frame of pandas; `of_dicts`: a list of dicts. `partitions` are the columns
+    that directories of files name, `type_name` is the type of all events, where a mapping gives it. `made`
+    are columns that the query adds. `plain` reads the files of a query without DuckDB.
     """
 
     query: str | None = None
@@ -78,6 +79,7 @@ class Input:
     layout: TextLayout | None = None
     written: pa.Schema | None = None
     of_pandas: bool = False
+    of_dicts: bool = False
     partitions: Partitions | None = None
     type_name: str | None = None
     made: tuple[str, ...] = ()
@@ -232,9 +234,8 @@ def _of_list(events: list[Any] | tuple[Any, ...]) -> Input:
 
 def _of_dicts(events: Sequence[Mapping[str, object]]) -> Input:
     """A row for each dict; a key that one does not have is NULL."""
-    names = dict.fromkeys(name for event in events for name in event)
     with reading():
-        return _of_table(pa.table({name: [event.get(name) for event in events] for name in names}))
+        return replace(_of_table(table_of_dicts(events)), of_dicts=True)
 
 
 def _of_iterator(events: Iterator[object]) -> Input:

@@ -35,6 +35,7 @@ from estero.events.tables.relations import Numbered, OneOf, Relation
 from estero.events.tables.shown_types import is_text, occurs
 from estero.events.tables.table_columns import TableColumn
 from estero.events.tables.whole_batches import whole_table
+from estero.events.tables.written_times import with_written_times
 from estero.language.tree.schema import EventLayout, Kind, Schema
 from estero.plan.plan import Classification, Layout
 from estero.plan.reach import Reach
@@ -485,6 +486,7 @@ def open_source(
     for name, table in named.items():
         inputs |= open_inputs(table, csv_options, of_type=str(name) if mapped else None)
     inputs = {name: with_nested_columns(source, columns, _schema_of_files) for name, source in inputs.items()}
+    inputs = {name: with_written_times(source, columns.time) for name, source in inputs.items()}
     if not declared:
         inputs = {name: source.without_types(columns.type, columns.time) for name, source in inputs.items()}
     return Source(inputs, columns, mapped=mapped)

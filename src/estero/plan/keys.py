@@ -11,10 +11,14 @@ from estero.language.tree.expressions import ComparisonOperator
 class KeyPart:
     """One value of a join key: of numbers `values` of the classification those that are not NULL.
 
-    Each has one value column, or two for strings (their two hashes); an event has at most one of them.
+    Each has one value column, or two for strings (their two hashes); an event has at most one of them. With
+    `null` an event without any has a value all the same, which equals that of all such events. `listed` names
+    an attribute that is a list, of which each element is a value; there are no value columns then.
     """
 
     values: tuple[tuple[int, ...], ...]
+    null: bool = False
+    listed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,6 +281,15 @@ class Plan(ABC):
         """Whether complex events are given when the window of their start has passed, not at their end."""
         return isinstance(self.served_by, PerStart)
 
+    @property
+    def takes_candidates(self) -> bool:
+        """Whether an event takes what others would go on from, be it part of a complex event or not."""
+        return False
+
+    def refuse_levels(self) -> None:
+        """Raises `QueryError` where partial matches and funnels are not told of the query."""
+        return
+
     def _lists(self, *listed: Listed) -> bool:
         return isinstance(self.served_by, PerStart) and self.served_by.listed in listed
 

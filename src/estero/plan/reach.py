@@ -55,4 +55,5 @@ def _kinds(plan: Plan, need: Need) -> str:
 
 def _asks_others(plan: Plan) -> bool:
     """Whether the answer depends on events outside of all complex events, or on how many there are."""
-    return bool(plan.deadlines) or plan.classification.keep_all or plan.from_first
+    counts = plan.classification.keep_all or plan.from_first
+    return bool(plan.deadlines) or counts or plan.takes_candidates

@@ -169,6 +169,7 @@ class Query:
         partials: bool = False,
         progress: Callable[[int, int | None], None] | None = None,
         threads: int | None = None,
+        size: int | None = None,
     ) -> Answer:
         """The complex events of this query, lazily, evaluated in this process.
 
@@ -185,19 +186,23 @@ class Query:
         many there are (None where that is not known before). Where the query can be divided (`explain` says
         so) and events are many, `threads` of this process recognize them: as many as ``ESTERO_THREADS`` says,
         or as there are cores for it, unless they are given. The answer is the same, in the same order.
+        The first `size` complex events are the answer, if it is given; of partial matches there is none.
 
         Raises `QueryError` if the query does not fit the events, and `DataError` if they cannot be read.
         """
         scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
         if distinct is not None:
             asked = self.with_distinct(distinct)
-            return asked.run(scan, until=until, partials=partials, progress=progress, threads=threads)
+            return asked.run(
+                scan, until=until, partials=partials, progress=progress, threads=threads, size=size
+            )
         if self.tree.ranking is not None and not scan.is_of_spark:
             if partials:
                 raise ValueError("ORDER BY is of complex events: leave partials=True out")
-            return self._best(self._unranked().run(scan, until=until, progress=progress, threads=threads))
+            best = self._best(self._unranked().run(scan, until=until, progress=progress, threads=threads))
+            return best if size is None else best.limit(size)
         if scan.is_of_spark:
-            for name, given in {"progress": progress, "threads": threads}.items():
+            for name, given in {"progress": progress, "threads": threads, "size": size}.items():
                 if given is not None:
                     raise ValueError(f"{name} is for events in this process: leave it out for Spark")
             matches: Answer = on_spark().recognize(scan, self, until=until, partials=partials)
@@ -209,6 +214,8 @@ class Query:
         workers = threads_to_use(threads)
         source = _opened(scan)
         plan = self.plan_for(source, scan.layout)
+        for note in self.statement.notes_on(source.schema):
+            warn(note)
         source.run_relations()
         told = None if progress is None else Progress(progress)
         known = None
@@ -219,7 +226,11 @@ class Query:
             known = known_until(until, plan, time_type(source), partials=True)
         run = InProcessRun(plan, source, until=known, progress=told, threads=workers)
         if not partials:
-            return Answer(run)
+            answer = self.statement.taken(Answer(run))
+            return answer if size is None else answer.limit(size)
+        self.statement.refuse_pipes()
+        if size is not None:
+            raise ValueError("size is for complex events alone: with partials, limit what comes out")
         from estero.recognize.with_partials import WithPartialsRun
 
         return Answer(WithPartialsRun(run, run.partials()))
@@ -340,9 +351,11 @@ class Query:
 
         with nullcontext() if state is None else sound_content():
             source = layout.source()
+        self.statement.refuse_pipes()
         plan = self.plan_for(source, layout.columns)
         plan.refuse_endless()
         plan.refuse_distinct()
+        plan.refuse_levels()
         laid_out = replace(source.layout, schema=plan.classification.schema)
         return PartialsRecognizer(plan_of_one_stream(plan.tree, laid_out), layout, source, state=state)
 
@@ -355,6 +368,7 @@ class Query:
 
         with nullcontext() if state is None else sound_content():
             source = layout.source()
+        self.statement.refuse_pipes()
         plan = self.plan_for(source, layout.columns)
         plan.refuse_endless()
         return ContinuousRecognizer(plan, layout, source, state=state, threads=threads)
@@ -431,6 +445,7 @@ class Query:
 
     def plan(self, layout: Layout) -> Plan:
         """The plan for events of a layout; raises `QueryError` if the query does not fit them."""
+        self.statement.refuse_pipes()
         raise_first(self.statement.errors(layout.schema, layout.type_column))
         return self._fitting_plan(layout)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from estero.errors import NOWHERE, QueryError
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import Schema
 from estero.plan.plan import Layout, Plan
 from estero.queries.parameters import bound
+
+if TYPE_CHECKING:
+    from estero.answers.answer import Answer
 
 
 @dataclass(frozen=True)
@@ -60,9 +63,22 @@ class Statement(ABC):
     def _plan(self, layout: Layout) -> Plan:
         """The plan of the query without `distinct`."""
 
+    def taken(self, answer: Answer) -> Answer:
+        """What the query takes of the complex events that its plan finds: all of them, without pipes."""
+        return answer
+
+    def refuse_pipes(self) -> None:
+        """Raises `QueryError` where the query takes a part of its answer, and nobody is there to do so."""
+        return
+
     def warn_if_never(self) -> None:
         """Warns if the query is known to match nothing, whatever the stream."""
         return
+
+    def notes_on(self, schema: Schema) -> Sequence[str]:
+        """Sentences on what a schema lacks, which makes conditions false and is no error; none by default."""
+        del schema
+        return ()
 
     @abstractmethod
     def type_names(self) -> Sequence[tuple[str, ...]]:

@@ -63,6 +63,28 @@ def conjunctive(query: str | ConjunctiveTree) -> Query:
     return Query(conjunctive_statement(str(query)))
 
 
+@checked
+def eql(text: str) -> Query:
+    """The query of a text in EQL, Elastic's Event Query Language, with the meaning that it has there.
+
+    ``process where process.name : "cmd.exe"`` asks for single events, ``sequence by user.name with maxspan=5m
+    [a where …] [b where …]`` and ``sample by host.name […] […]`` for several. Fields with dots are columns
+    of that name, or fields of structs; a comparison with a list asks whether any element satisfies it. The
+    category is ``event.category``, or the column that is named as the `type` of the events. The labels of
+    answers are the numbers of the stages, from 1; `ComplexEvent.all_positions` are the positions by stage.
+    ``| head n`` and ``| tail n`` take a part of the answer, which only `Query.run` in this process has.
+
+    Raises `QueryError`, with the place in the text, for what is wrong whatever the events are; planning
+    raises it for fields that no event has, and for values that cannot be compared. Source: docs/eql.md.
+
+    >>> print(eql('process where process.name:"cmd.exe" and not user.name in ("root","admin")|head 5'))
+    process where process.name : "cmd.exe" and user.name not in ("root", "admin") | head 5
+    """
+    from estero.queries.eql_statement import eql_statement
+
+    return Query(eql_statement(text))
+
+
 @overload
 def restore(query: RuleSet, state: bytes, *, key: bytes | None = ...) -> RuleSetRecognizer: ...
 

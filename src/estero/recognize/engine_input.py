@@ -10,6 +10,7 @@ from estero.answers.event_store import Single
 from estero.classify.column_names import BITS, KEYS, ORDINAL, TIME, VALUES, numbered
 from estero.classify.compared import as_integer, as_integers
 from estero.classify.join_keys import join_keys
+from estero.classify.list_keys import has_lists, spread_keys
 from estero.engine.batch import NO_PARTITION, EventBatch, OneEvent
 from estero.plan.plan import Opened, Plan
 from estero.recognize.batch_columns import numbers_of, side_by_side
@@ -24,6 +25,7 @@ class EngineInput:
         self._values = numbered(VALUES, events.names) if opened.compared else []
         self._in_positions = plan.by_position
         self._ordinals = ORDINAL in events.names
+        self._has_lists = has_lists(opened.keys)
 
     def stamps(self, classified: pa.RecordBatch, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """The unit of windows: the positions of the events, or their times."""
@@ -42,7 +44,10 @@ class EngineInput:
             partition=NO_PARTITION if partition is None else partition,
             ordinal=numbers_of(classified, ORDINAL) if self._ordinals else positions,
         )
-        if opened.keys:
+        if self._has_lists:
+            keys, known, spread = spread_keys(opened.keys, classified)
+            batch = batch._replace(keys=keys, known=known, spread=spread)
+        elif opened.keys:
             keys, known = join_keys(opened.keys, classified, partition)
             batch = batch._replace(keys=keys, known=known)
         values = [as_integers(classified.column(name)) for name in self._values]

@@ -25,6 +25,7 @@ class InProcessRun(SourceRun):
         from estero.plan.levels import levels_plan  # loads the rules of planning
         from estero.recognize.funnels import funnel_table
 
+        self.plan.refuse_levels()
         levels = levels_plan(self.plan.tree, self._layout(), chosen=chosen)
         return funnel_table(
             levels,
@@ -40,6 +41,7 @@ class InProcessRun(SourceRun):
         from estero.plan.levels import partials_plan  # loads the rules of planning
         from estero.recognize.partials import PartialsRun
 
+        self.plan.refuse_levels()
         plan = partials_plan(self.plan.tree, self._layout(), chosen=chosen)
         return PartialsRun(plan, self.source, self.until, self.threads)
 
@@ -47,6 +49,7 @@ class InProcessRun(SourceRun):
         """Why there are not more complex events."""
         from estero.recognize.why_not import why_not  # loads the rules of planning
 
+        self.plan.refuse_levels()
         return why_not(self, sample, seconds)
 
     def _layout(self) -> Layout:

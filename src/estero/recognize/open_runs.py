@@ -14,9 +14,13 @@ from estero.automata.cea import CEA
 from estero.classify.column_names import POSITION, TIME
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.store.checks import Arrays
+from estero.engine.store.hash_index import TAG
 from estero.plan.plan import Opened, Plan
+from estero.plan.stages import StagedPlan
 from estero.plan.steps import labels_of_steps, step_behind, steps_of_states
 from estero.recognize.batch_columns import numbers_of
+
+_LOWER = np.uint64((1 << 32) - 1)
 
 
 class OpenRuns(NamedTuple):
@@ -33,13 +37,16 @@ class OpenRuns(NamedTuple):
 def open_runs(plan: Plan, opened: Opened, snapshot: Snapshot, store: EventStore) -> OpenRuns:
     """What a snapshot of the runs of a plan holds; `store` has its events."""
     oldest = None
-    if snapshot.events.size:
-        first = store.take(snapshot.events[:1], [POSITION, TIME])
+    marked = snapshot.events[np.unique(snapshot.arrays.get("arena.event", np.arange(snapshot.events.size)))]
+    if marked.size:
+        first = store.take(marked[:1], [POSITION, TIME])
         oldest = int(numbers_of(first, POSITION)[0]), int(numbers_of(first, TIME)[0])
     return OpenRuns(_steps(plan, opened, snapshot), oldest)
 
 
 def _steps(plan: Plan, opened: Opened, snapshot: Snapshot) -> dict[int, int]:
+    if isinstance(plan, StagedPlan):
+        return dict(Counter(_stages(snapshot.arrays)))
     steps, machine, automaton = labels_of_steps(plan.tree.pattern), plan.machine, opened.automaton
     if automaton is None or not isinstance(machine, CEA):
         done = [step_behind(labels, steps, 1) for labels in opened.label_sets]
@@ -53,6 +60,17 @@ def _steps(plan: Plan, opened: Opened, snapshot: Snapshot) -> dict[int, int]:
         if size and going_on:
             runs[max(of_state[place] for place in going_on)] += size
     return dict(runs)
+
+
+def _stages(arrays: Arrays) -> list[int]:
+    """The number of events of each candidate of a sequence, result that is pending, or sample."""
+    if "matchings.matched" in arrays:
+        matched = arrays["matchings.matched"]
+        return [int(number) for number in matched[matched > 0]]
+    kinds = arrays["arena.kind"]
+    candidates = kinds[(arrays["index"][:, TAG] & _LOWER).astype(np.int64)]
+    pending = kinds[arrays.get("pending.root", np.empty(0, np.int32))]
+    return [int(stage) + 1 for stage in np.concatenate((candidates, pending))]
 
 
 def _marks_that_wait(arrays: Arrays) -> NDArray[np.int32]:

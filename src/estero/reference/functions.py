@@ -11,7 +11,7 @@ from functools import partial
 
 from estero.errors import DataError, QueryError
 from estero.language.tree.expressions import CastType
-from estero.language.tree.literals import Value
+from estero.language.tree.literals import INT_MAX, INT_MIN, Value
 
 _SECOND = timedelta(seconds=1)
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
@@ -207,6 +207,30 @@ def _split_part(value: Value, delimiter: Value, place: Value) -> str:
     return parts.get(int(as_number(place)), "")
 
 
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def _div(dividend: Value, divisor: Value) -> Value:
+    """The integer quotient towards 0; NULL by 0."""
+    one, other = int(as_number(dividend)), int(as_number(divisor))
+    if other == 0:
+        return None
+    return fit(abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1))
+
+
+def _parse_integer(value: Value, base: Value) -> Value:
+    """The integer of a sign, if there is one, and digits; NULL for anything else, and beyond 64 bits."""
+    text, known = _lower(value), _DIGITS[: int(as_number(base))]
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits or not set(digits) <= set(known):
+        return None
+    number = 0
+    for digit in digits:
+        number = number * int(as_number(base)) + known.index(digit)
+    number = -number if text.startswith("-") else number
+    return number if INT_MIN <= number <= INT_MAX else None
+
+
 # --------------------------------------------------------------------------------------------- times
 
 
@@ -259,6 +283,10 @@ _FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "replace": _replace,
     "concat": lambda *texts: "".join(map(_text, texts)),
     "split_part": _split_part,
+    "div": _div,
+    "position": lambda text, part: _text(text).find(_text(part)) + 1,
+    "last_position": lambda text, part: _text(text).rfind(_text(part)) + 1,
+    "parse_integer": _parse_integer,
     **{part: _part_of_time(part) for part in ("year", "month", "day", "hour", "minute", "second")},
     "quarter": lambda moment: (_moment(moment).month + 2) // 3,
     "week": lambda moment: _moment(moment).isocalendar().week,

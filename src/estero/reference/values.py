@@ -106,6 +106,8 @@ def evaluate(node: e.Node, lookup: Lookup) -> Value:
             return _called(name, [evaluate(argument, lookup) for argument in arguments])
         case e.Case():
             return _case(node, lookup)
+        case e.SomeElement(operand, name, condition):
+            return _some(_any(lookup(operand)), name, condition, lookup)
         case e.Cast(operand, wanted):
             return converted(evaluate(operand, lookup), wanted)
         case _:
@@ -180,6 +182,25 @@ def _truth(node: e.Node, lookup: Lookup) -> bool | None:
             return not_true(as_truth(evaluate(part, lookup)))
         case _:
             raise QueryError(f"{type(node).__name__} has no value", span=node.span)
+
+
+def _some(whole: Any, name: str, condition: e.Node, lookup: Lookup) -> bool | None:
+    """Whether an element, which a name stands for, satisfies a condition; unknown without a list."""
+    if not isinstance(whole, list | tuple):
+        return None
+    tested = (of_element(condition, name, e.Literal(item)) for item in whole)
+    return True in [as_truth(evaluate(one, lookup)) for one in tested]
+
+
+def of_element(condition: e.Node, name: str, element: e.Node) -> e.Node:
+    """The condition on an element that `name` stands for; inner lists may use the name again."""
+
+    def change(part: e.Node) -> e.Node | None:
+        if isinstance(part, e.SomeElement) and part.element == name:
+            return part
+        return element if part == e.Element(name) else None
+
+    return e.substituted(condition, change)
 
 
 # ------------------------------------------------------------------------------- three-valued logic

@@ -456,6 +456,7 @@ def _laid_out(df: DataFrame, columns: EventLayout, only_type: str) -> tuple[Data
 def _partials_plan(plan: Plan, layout: Layout) -> PartialsPlan:
     """The plan for the partial matches of a planned query, by its keys or those that its events share."""
     plan.refuse_distinct()
+    plan.refuse_levels()
     from estero.plan.levels import partials_plan
     from estero.plan.shared_by_levels import with_shared_key
 

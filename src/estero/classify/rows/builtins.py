@@ -288,6 +288,25 @@ def _substring(text: str, start: int, length: int | None = None) -> str:
     return text[first:] if length is None else text[first : max(start + length - 1, first)]
 
 
+def _div(dividend: int, divisor: int) -> int | None:
+    if divisor == 0:
+        return None
+    quotient = abs(dividend) // abs(divisor)
+    return fit(-quotient if (dividend < 0) != (divisor < 0) else quotient)
+
+
+def _parsed(text: str, base: int) -> int | None:
+    text = in_lower_case(text)
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits or not set(digits) <= set(_DIGITS[:base]):
+        return None
+    number = int(text, base)
+    return number if LEAST <= number <= GREATEST else None
+
+
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
 # -------------------------------------------------------------------------------------------- times
 
 
@@ -346,7 +365,7 @@ _PARTS: Final[Mapping[str, Maker]] = {
     "day_of_week": _of_time(datetime.isoweekday),
     "date_trunc": _date_trunc,
 }
-BEYOND_PYTHON: Final = frozenset({"abs", "power", *_PARTS})
+BEYOND_PYTHON: Final = frozenset({"abs", "div", "power", *_PARTS})
 """Functions with values that are an error or are left to SQL."""
 _FUNCTIONS: Final[Mapping[str, Maker]] = {
     **_PARTS,
@@ -369,6 +388,10 @@ _FUNCTIONS: Final[Mapping[str, Maker]] = {
     "contains": _of_values(Kind.BOOL, lambda text, part: part in text),
     "replace": _of_values(Kind.STRING, lambda text, old, new: text.replace(old, new) if old else text),
     "concat": _of_values(Kind.STRING, lambda *texts: "".join(texts)),
+    "div": _of_values(Kind.INT, _div),
+    "position": _of_values(Kind.INT, lambda text, part: text.find(part) + 1),
+    "last_position": _of_values(Kind.INT, lambda text, part: text.rfind(part) + 1),
+    "parse_integer": _of_values(Kind.INT, _parsed),
     "split_part": _of_values(
         Kind.STRING, lambda text, delimiter, place: dict(enumerate(text.split(delimiter), 1)).get(place, "")
     ),

@@ -43,6 +43,7 @@ _CONDITIONS = (
     e.Ilike,
     e.Matches,
     e.IsNull,
+    e.SomeElement,
     e.And,
     e.Or,
     e.Not,
@@ -90,6 +91,8 @@ class FunctionWriter:
                 return self.condition(node.as_like)
             case e.Matches(operand, regex):
                 return self._matches(self.value(operand), regex)
+            case e.SomeElement():
+                raise NotInPythonError("the elements of lists are tested in SQL")
             case e.IsNull(operand):
                 function = self.value(operand).function
                 return lambda row: function(row) is None

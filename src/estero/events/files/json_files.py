@@ -157,7 +157,9 @@ def _type_of(classes: Text) -> str:
     held = classes & ~Text.NULL
     if held & Text.STRING:
         strings = Text.STRING | Text.DATE | Text.TIME | Text.ZONED | Text.NANO | Text.OTHER
-        return "JSON" if held & ~strings else type_of(held & ~Text.STRING) or "VARCHAR"
+        if held & ~strings:
+            return "JSON" if held & Text.NESTED else "VARCHAR"  # as leaves of objects are
+        return type_of(held & ~Text.STRING) or "VARCHAR"
     kind = type_of(held) or '"NULL"'
     return "JSON" if kind == "VARCHAR" else kind
 

@@ -309,16 +309,24 @@ def odd_text(connection: Connection, layout: TextLayout, name: str) -> OddText |
     text = quoted(name)
     is_json = layout.form == "json"
     classes = classes_of_json(text, f"{text} ->> '$'") if is_json else classes_of(number_text(column))
-    first = _first_class(connection, classes, column, layout.parts)
+    parts = [_as_json(part, name) for part in layout.parts] if is_json else layout.parts
+    first = _first_class(connection, classes, column, parts)
     promised = type_of(first)
     if promised in (None, "VARCHAR"):
         return None
     for allowed in (*(kind for kind in _ALIKE if first & kind), allowed_by(str(promised))):
         odd = f"({classes}) & {~(allowed | _ALWAYS) & 0xFFFF:d} <> 0"
-        example = _first_text(connection, odd, column, layout.parts)
+        example = _first_text(connection, odd, column, parts)
         if example is not None:
             return example
     return None
+
+
+def _as_json(part: Part, name: str) -> Part:
+    """The part with a column of strings as JSON has them: in quotes, which numbers among them do not have."""
+    read = f"{literal(name)}: "
+    options = part.options.replace(read + literal("VARCHAR"), read + literal("JSON"))
+    return replace(part, options=options)
 
 
 def _with(column: TextColumn, parts: Sequence[Part]) -> list[Part]:

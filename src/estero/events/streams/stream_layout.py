@@ -19,6 +19,7 @@ from estero.events.reading_errors import reading
 from estero.events.scan import Scan
 from estero.events.sources import Source, open_source
 from estero.events.tables.nested_columns import extended
+from estero.events.tables.written_times import with_written_times
 from estero.language.tree.durations import TimeUnit
 from estero.language.tree.schema import UNITS_OF_TIME, EventLayout, Kind
 
@@ -114,7 +115,8 @@ def layout_of(scan: Scan, lateness: Lateness | None = None) -> StreamLayout:
     if not named:
         raise DataError("the mapping of types to their schemas is empty")
     schemas = {
-        str(name): extended(_schema_of(schema, scan.csv_options), columns) for name, schema in named.items()
+        str(name): extended(_schema_of(schema, scan.csv_options, columns.time), columns)
+        for name, schema in named.items()
     }
     layout = StreamLayout(schemas, columns)
     source = layout.source()
@@ -161,10 +163,10 @@ def _nanoseconds(text: object) -> int:
     return sum(int(part[1]) * unit.value for part, unit in zip(parts, units, strict=True) if unit)
 
 
-def _schema_of(events: object, csv_options: Mapping[str, object] | None) -> pa.Schema:
+def _schema_of(events: object, csv_options: Mapping[str, object] | None, time: str | None) -> pa.Schema:
     if isinstance(events, pa.Schema):
         return events
-    opened: Input = open_input(events, csv_options)
+    opened: Input = with_written_times(open_input(events, csv_options), time)
     if opened.schema is not None:
         return opened.schema
     with connect() as connection, reading(opened.file):

@@ -8,6 +8,7 @@ predicates for ``var("a")[…]``.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar, NoReturn, TypeAlias, overload
@@ -297,6 +298,19 @@ class Expression:
         """Tests for a string with a match of the regular expression."""
         return _condition(e.Matches(self.tree, _text(regex)))
 
+    def some(
+        self, condition: Callable[[Expression], Condition | Expression], *, name: str = "item"
+    ) -> Condition:
+        """Tests for an element of this list that satisfies a condition.
+
+        >>> print(var("a").tags.some(lambda tag: tag.like("x%")))
+        a[some(tags AS item, item LIKE 'x%')]
+        """
+        if not isinstance(self.tree, e.Attribute):
+            raise TypeError(f"{self} is not an attribute, so it has no elements")
+        tested = _joined(condition(Expression(e.Element(name))), "some")
+        return _condition(e.SomeElement(self.tree, name, e.substituted(tested.tree, _outside)))
+
     def is_null(self) -> Condition:
         """Tests that the value is missing."""
         return _condition(e.IsNull(self.tree))
@@ -472,6 +486,11 @@ def _text(text: str | Expression) -> str:
     if parameter is None:
         raise TypeError(f"{text} is not a string or a parameter")
     return OpenText.of(parameter.name, NOWHERE)
+
+
+def _outside(part: e.Node) -> e.Node | None:
+    """``X.a`` for each ``a`` in ``X[…]``."""
+    return e.with_variable(part.predicate, part.variable) if isinstance(part, e.EventFilter) else None
 
 
 def _member(member: Value | range | e.Range | Expression) -> e.Literal | e.Range:

@@ -100,6 +100,7 @@ class KindChecker:
     def __init__(self, look_up: Lookup, problems: Problems) -> None:
         self._look_up = look_up
         self._problems = problems
+        self._elements: dict[str, Kind | None] = {}
 
     def kind(self, node: e.Node) -> Kind | None:
         """The kind of an expression; None if it is of every kind or unknown."""
@@ -125,6 +126,11 @@ class KindChecker:
                 kind, takes = CASTS[wanted]
                 self._takes(f"CAST AS {wanted}", operand, takes)
                 return kind
+            case e.Element(name):
+                return self._elements.get(name)
+            case e.SomeElement():
+                self._some(node)
+                return Kind.BOOL
             case e.EventFilter() | e.Aggregate() | e.SetPredicate() | e.Previous():
                 self._refuse_filter(node)
                 return None
@@ -421,6 +427,24 @@ class KindChecker:
             self.kind(value)
             return True
         return False
+
+    def _some(self, node: e.SomeElement) -> None:
+        """Notes what is wrong with a test of elements."""
+        kind = self._look_up(node.operand)
+        element: Kind | None = None
+        if kind is Kind.OPAQUE:
+            element = self._look_up(replace(node.operand, name=element_of(node.operand.name, 1)))
+        elif kind not in (None, Kind.NULL):
+            self._problems.add(
+                f"some takes a list, and {self._named(node.operand)} is {kind.value}",
+                node.operand.span,
+                expected="an attribute that is a list",
+                hint=f"one value is tested by the condition alone: {_USES[kind]}",
+            )
+        before = dict(self._elements)
+        self._elements[node.element] = None if element is Kind.NULL else element
+        self.truth(node.condition)
+        self._elements = before
 
     def _case(self, node: e.Case) -> Kind | None:
         for when in node.whens:

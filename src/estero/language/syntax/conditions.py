@@ -241,6 +241,34 @@ def _cast(children: Children, span: Span) -> e.Node:
     return e.Cast(node_of(operand), cast_type, span=span)
 
 
+def _some_element(children: Children, span: Span) -> e.SomeElement:
+    word, operand, element, condition = children
+    if word.lower() != "some":
+        raise refused(
+            word,
+            f"AS and a condition have no meaning in {word}(…)",
+            "some(X.tags AS t, a condition on t)",
+            "some asks whether an element of a list satisfies a condition",
+        )
+    whole, name = node_of(operand), name_of(element)
+    if not isinstance(whole, e.Attribute):
+        raise QueryError(
+            "some takes a list",
+            span=whole.span,
+            found=str(whole)[:60],
+            expected="an attribute that is a list, as in some(X.tags AS t, t LIKE 'a%')",
+        )
+
+    def at_hand(part: e.Node) -> e.Node | None:
+        if isinstance(part, e.SomeElement) and part.element == name:
+            return part
+        return e.Element(name, span=part.span) if part == e.Attribute(name) else None
+
+    tested = node_of(condition)
+    depth_of(tested)
+    return e.SomeElement(whole, name, e.substituted(tested, at_hand), span=span)
+
+
 PRODUCTIONS: Final[Mapping[str, Production]] = {
     **nodes_of(e),
     "call": _call,
@@ -256,6 +284,7 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "group": lambda children, _: node_of(children[0]),
     "negative": _negative,
     "negative_constant": constant,
+    "some_element": _some_element,
     "typed_literal": typed_literal,
 }
 """The productions without a node class of their own, or that need more than its fields."""

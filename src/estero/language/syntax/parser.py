@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from estero.errors import QueryError, Span
-from estero.language.syntax.productions import node_of
+from estero.language.syntax.productions import Production, node_of
 from estero.language.syntax.queries import CONJUNCTIVE, PRODUCTIONS
 from estero.language.syntax.syntax_errors import syntax_error
 from estero.language.tree.conjunctive import ConjunctiveTree
@@ -94,9 +96,9 @@ def _parse(text: str, start: str) -> Any:
     from lark.exceptions import UnexpectedInput
 
     try:
-        _check_characters(text)
+        check_characters(text)
         tree = parser(start).parse(text, start=start)
-        built = tree if isinstance(tree, str) else _built(tree)
+        built = tree if isinstance(tree, str) else built_bottom_up(tree, _PRODUCTIONS)
         _check_depth(built)
     except UnexpectedInput as problem:
         raise syntax_error(problem, text, start, parser(start)) from None
@@ -106,20 +108,23 @@ def _parse(text: str, start: str) -> Any:
     return built
 
 
-def _check_characters(text: str) -> None:
+def check_characters(text: str) -> None:
     """Raises `QueryError` for half of a surrogate pair, which no engine, file or terminal takes."""
-    for place, character in enumerate(text):
-        if "\ud800" <= character <= "\udfff":
-            raise QueryError(
-                f"{character!r} is half of a surrogate pair, which is not a character",
-                span=Span(place, place + 1),
-                found=repr(character),
-                expected="a character",
-                hint="it comes from text that was cut or decoded wrongly; leave it out",
-            )
+    half = _HALF_OF_A_PAIR.search(text)
+    if half is not None:
+        raise QueryError(
+            f"{half[0]!r} is half of a surrogate pair, which is not a character",
+            span=Span(*half.span()),
+            found=repr(half[0]),
+            expected="a character",
+            hint="it comes from text that was cut or decoded wrongly; leave it out",
+        )
 
 
-def _built(tree: Tree[Token]) -> Any:
+_HALF_OF_A_PAIR: Final = re.compile("[\ud800-\udfff]")
+
+
+def built_bottom_up(tree: Tree[Token], productions: Mapping[str, Production]) -> Any:
     """The syntax tree of a parse tree, built bottom-up without recursion, so that no chain is too long.
 
     Raises `QueryError`, without its text, for constructs that only the grammar allows.
@@ -135,7 +140,7 @@ def _built(tree: Tree[Token]) -> Any:
             continue
         children = [child if isinstance(child, str) else results.pop(id(child)) for child in node.children]
         span = Span(node.meta.start_pos, node.meta.end_pos)
-        results[id(node)] = _PRODUCTIONS[str(node.data)](children, span)
+        results[id(node)] = productions[str(node.data)](children, span)
     return results[id(tree)]
 
 

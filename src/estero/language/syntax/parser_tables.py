@@ -26,6 +26,7 @@ GRAMMARS: Final[dict[str, tuple[str, ...]]] = {
     "ceql": ("query", "pattern", "condition"),
     "conjunctive": ("conjunctive_query",),
     "row_pattern": ("row_pattern",),
+    "eql": ("query",),
 }
 """The start rules of each grammar."""
 
@@ -35,7 +36,7 @@ def lark_of(grammar: str) -> Lark:
     tables = _tables(grammar)
     if tables is None:
         return _made(grammar)
-    tables["data"]["options"].update(_NOT_KEPT, postlex=CaseWords())
+    tables["data"]["options"].update(_NOT_KEPT, postlex=_postlex(grammar))
     return Lark.load(tables)
 
 
@@ -75,8 +76,13 @@ def _made(grammar: str) -> Lark:
         lexer="basic",
         start=list(GRAMMARS[grammar]),
         propagate_positions=True,
-        postlex=CaseWords(),
+        postlex=_postlex(grammar),
     )
+
+
+def _postlex(grammar: str) -> CaseWords | None:
+    """The step between lexer and parser; EQL has no words that are keywords in context only."""
+    return None if grammar == "eql" else CaseWords()
 
 
 def _version(grammar: str) -> str:

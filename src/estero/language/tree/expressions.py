@@ -284,6 +284,25 @@ class IsNull(Node, level=_COMPARISON, form="{operand:+} IS {not}NULL"):
 
 
 @dataclass(frozen=True, slots=True)
+class Element(Node, form="{name}"):
+    """The element at hand, inside of a `SomeElement` with its name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SomeElement(Node, form="some({operand} AS {element}, {condition})"):
+    """``some(X.tags AS t, t LIKE 'a%')``: whether an element of a list satisfies a condition.
+
+    One of which that is unknown does not; the test is unknown where there is no list.
+    """
+
+    operand: Attribute
+    element: str
+    condition: Node
+
+
+@dataclass(frozen=True, slots=True)
 class And(Node, level=_AND, form="{parts:+ AND }"):
     """All of two or more parts, by three-valued logic."""
 

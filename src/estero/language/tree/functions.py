@@ -82,6 +82,7 @@ _UNIT: Final = Constant(
 )
 _DIGITS: Final = Constant(f"a whole number from 0 to {MOST_DIGITS}", _is_count(0, MOST_DIGITS))
 _DELIMITER: Final = Constant("a string that is not empty", _is_text)
+_BASE: Final = Constant("a whole number from 2 to 36", _is_count(2, 36))
 _ORDINAL: Final = Constant("a whole number from 1 to 2147483647", _is_count(1, 2**31 - 1))
 
 
@@ -93,8 +94,8 @@ def _of_string(gives: Kind, meaning: str, name: str) -> Function:
     return Function((_STRING,), gives, meaning, f"{name}(s)")
 
 
-def _of_strings(meaning: str, name: str) -> Function:
-    return Function((_STRING, _STRING), Kind.BOOL, meaning, f"{name}(s, 'ab')")
+def _of_strings(meaning: str, name: str, gives: Kind = Kind.BOOL) -> Function:
+    return Function((_STRING, _STRING), gives, meaning, f"{name}(s, 'ab')")
 
 
 def _of_time(meaning: str, name: str) -> Function:
@@ -136,6 +137,12 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
         repeated=True,
         alike=True,
     ),
+    "div": Function(
+        (_INT, _INT),
+        Kind.INT,
+        "the whole number of times that the second argument is in the first, towards 0; NULL by 0",
+        "div(x, 2)",
+    ),
     "length": _of_string(Kind.INT, "the number of code points of a string", "length"),
     "lower": _of_string(Kind.STRING, "each letter in lower case; letters of Unicode 13", "lower"),
     "upper": _of_string(
@@ -169,6 +176,23 @@ SCALAR_FUNCTIONS: Final[Mapping[str, Function]] = {
         "the part of a string at a place, from 1 on, where a delimiter divides it; empty beyond the last",
         "split_part(s, '-', 1)",
         constants={1: _DELIMITER, 2: _ORDINAL},
+    ),
+    "position": _of_strings(
+        "the place at which the second string first begins in the first, from 1; 0 if it is not there",
+        "position",
+        Kind.INT,
+    ),
+    "last_position": _of_strings(
+        "the place at which the second string last begins in the first, from 1; 0 if it is not there",
+        "last_position",
+        Kind.INT,
+    ),
+    "parse_integer": Function(
+        (_STRING, _INT),
+        Kind.INT,
+        "the integer that the digits of a string are to a base; NULL if they are none, or beyond 64 bits",
+        "parse_integer(s, 16)",
+        constants={1: _BASE},
     ),
     "coalesce": Function(
         (_CHOSEN,), None, "the first argument that is not NULL", "coalesce(a, b)", repeated=True, alike=True

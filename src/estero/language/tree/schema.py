@@ -157,16 +157,21 @@ class Schema:
     time_unit: TimeUnit | None = None
     untyped: bool = field(default=False, compare=False, repr=False)
     nested: Mapping[str, Nested] = field(default_factory=dict, compare=False, repr=False)
+    _kinds: dict[str, Kind] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """The kinds of columns, once they are asked for: rules ask for each field."""
 
     @property
-    def column_kinds(self) -> dict[str, Kind]:
+    def column_kinds(self) -> Mapping[str, Kind]:
         """The kind of the column of each attribute; floats for integers and floats."""
+        if self._kinds:
+            return self._kinds
         kinds: dict[str, Kind] = {}
         for name, kind in (
             item for attributes in (*self.types.values(), self.shared or {}) for item in attributes.items()
         ):
             if kinds.get(name, Kind.NULL) is Kind.NULL or kind is Kind.FLOAT:
                 kinds[name] = kind
+        self._kinds.update(kinds)  # at once, since several threads may ask
         return kinds
 
     def inside(self, path: str) -> Nested | None:

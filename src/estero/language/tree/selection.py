@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from estero.language.tree.expressions import Aggregate, Arithmetic, Attribute, Call, Node, substituted
+from estero.language.tree.expressions import (
+    Aggregate,
+    Arithmetic,
+    Attribute,
+    Call,
+    Node,
+    SomeElement,
+    substituted,
+)
 from estero.language.tree.nodes import SyntaxNode, walked
 from estero.language.tree.paths import element_of, is_path
 from estero.language.tree.pattern import (
@@ -36,10 +44,14 @@ FIXED: Final = ("start", "end", START_TIME, END_TIME, DECIDED_TIME, "suppressed"
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One label of the answer and the attributes that its events show, in the order they show them."""
+    """One label of the answer and the attributes that its events show, in the order they show them.
+
+    A label that is a `stage` has one event, or none where that must be missing.
+    """
 
     label: str
     attributes: tuple[str, ...]
+    stage: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +147,11 @@ def shown_labels(tree: QueryTree, schema: Schema) -> tuple[Shown, ...]:
 
 def paths_read(tree: QueryTree) -> tuple[str, ...]:
     """The distinct fields and elements in a query."""
-    parts: tuple[SyntaxNode, ...] = (tree.pattern, *(tree.select or ()), *tree.partition_by)
+    return paths_in((tree.pattern, *(tree.select or ()), *tree.partition_by))
+
+
+def paths_in(parts: Iterable[SyntaxNode]) -> tuple[str, ...]:
+    """The distinct fields and elements in parts of queries."""
     nodes = (node for part in parts for node in walked(part, SyntaxNode.below))
     return _once(name for node in nodes for name in _names_in(node) if is_path(name))
 
@@ -149,6 +165,8 @@ def _names_in(node: SyntaxNode) -> tuple[str, ...]:
             return names or ()
         case Call("contains", (Attribute(name), *_)):
             return (element_of(name, 1),)  # its kind is that of all elements
+        case SomeElement(Attribute(name)):
+            return (element_of(name, 1),)
         case _:
             return ()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
@@ -11,8 +11,10 @@ from types import MappingProxyType
 from typing import Final
 
 from estero.errors import DataError
+from estero.language.tree.names import listed
 
-SUFFIX: Final = ".ceql"
+SUFFIXES: Final = (".ceql", ".yml", ".yaml", ".eql", ".toml")
+"""The endings of files with rules: CEQL, Sigma, and Elastic's."""
 _SAID: Final = re.compile(r"--\s*([A-Za-z_][\w-]*)\s*:\s*(.*?)\s*$")
 _MOST: Final = 1 << 20
 """The most bytes of a file with a rule."""
@@ -27,40 +29,48 @@ class RuleText:
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def rules_in_files(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) -> dict[str, RuleText]:
-    """The texts of all rules of some files and directories, by name, in order of the names.
+def files_of_rules(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[Path]:
+    """The files with rules among some files and directories, in order of their paths, each once.
 
-    Of a directory all files ending in ``.ceql`` count, also those below it. Raises `DataError` for a path
-    without rules, a file that is not UTF-8 or larger than a megabyte, and two files of one name.
+    Of a directory all files whose endings are in `SUFFIXES` count, also those below it. Raises `DataError`
+    for a directory without rules, and for a path where nothing is.
     """
     given = [paths] if isinstance(paths, str | PathLike) else list(paths)
+    return sorted({path for name in given for path in _files(Path(fspath(name)))})
+
+
+def rules_in_files(files: Iterable[Path]) -> dict[str, RuleText]:
+    """The texts of the rules in CEQL of some files, by name, in order of the files.
+
+    Raises `DataError` for a file that is not UTF-8 or larger than a megabyte, and for two files of one name.
+    """
     rules: dict[str, RuleText] = {}
-    for file in sorted(path for name in given for path in _files(Path(fspath(name)))):
+    for file in files:
         if file.stem in rules:
             raise DataError(
                 f"two files have the rule {file.stem!r}: {rules[file.stem].file} and {file}",
                 hint="rename one of them: the name of a file is that of its rule",
             )
-        rules[file.stem] = rule_in_file(file)
+        text = text_of_file(file)
+        rules[file.stem] = RuleText(text, file, dict(_metadata(text)))
     return rules
 
 
-def rule_in_file(file: Path) -> RuleText:
-    """The rule of one file; raises `DataError` for what is no text, and OSError where it cannot be read."""
+def text_of_file(file: Path) -> str:
+    """The text of one file; raises `DataError` for what is no text, and OSError where it cannot be read."""
     if file.stat().st_size > _MOST:
         raise DataError(f"{file} is larger than a megabyte, which no rule is")
     try:
-        text = file.read_bytes().decode("utf-8-sig")
+        return file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{file} is not UTF-8: {error.reason} at byte {error.start}") from error
-    return RuleText(text, file, dict(_metadata(text)))
 
 
 def _files(path: Path) -> Iterator[Path]:
     if path.is_dir():
-        files = [file for file in path.rglob(f"*{SUFFIX}") if file.is_file()]
+        files = [file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file()]
         if not files:
-            raise DataError(f"there are no rules in {path}: their files end in {SUFFIX}")
+            raise DataError(f"there are no rules in {path}: their files end in {listed(SUFFIXES)}")
         yield from files
     elif path.is_file():
         yield path

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
+from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from estero.arguments import checked, shown
-from estero.errors import QueryError
+from estero.errors import DataError, QueryError, warn
 from estero.events.scan import Scan
-from estero.language.tree.names import suggestion
+from estero.language.tree.names import some, suggestion
 from estero.queries.query import Query, on_spark
-from estero.queries.rules.rule_files import RuleText, rules_in_files
+from estero.queries.rules.eql_files import eql_in_files, is_eql
+from estero.queries.rules.rule_files import RuleText, files_of_rules, rules_in_files
+from estero.queries.rules.sigma_files import is_sigma, sigma_in_files
 from estero.queries.statement import raise_first
 from estero.system.collection import without_collection
 
@@ -39,23 +42,31 @@ class RuleSet:
 
     The answer of each rule is that of its query alone; what rules have in common is done once. Rules that
     differ in the constants of their conditions only are recognized together, with the rule as a part of the
-    partition. `metadata` has for each rule from a file what its comment lines say.
+    partition. `metadata` has for each rule from a file what its comment lines say, or its YAML. `refused` are
+    the rules in Sigma that cannot be run, by name, with the error that says why.
 
     `add`, `remove` and `replace` change the set for what is run later; a run, and what is read of it, keeps
     the rules that it began with. Sets may be used from several threads.
     """
 
-    def __init__(self, rules: Mapping[str, Query], texts: Mapping[str, RuleText] | None = None) -> None:
+    def __init__(
+        self,
+        rules: Mapping[str, Query],
+        texts: Mapping[str, RuleText] | None = None,
+        refused: Mapping[str, QueryError] | None = None,
+    ) -> None:
         self._rules: Mapping[str, Query] = MappingProxyType(dict(rules))
         self._texts: Mapping[str, RuleText] = dict(texts or {})
+        self._refused: Mapping[str, QueryError] = MappingProxyType(dict(refused or {}))
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"rules": dict(self._rules), "texts": dict(self._texts)}
+        return {"rules": dict(self._rules), "texts": dict(self._texts), "refused": dict(self._refused)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._rules = MappingProxyType(state["rules"])
         self._texts = state["texts"]
+        self._refused = MappingProxyType(state["refused"])
         self._lock = Lock()
 
     # ------------------------------------------------------------------------------------ its rules
@@ -67,8 +78,22 @@ class RuleSet:
 
     @property
     def metadata(self) -> dict[str, dict[str, str]]:
-        """What the comment lines at the top of files say, ``-- title: …``, by rule and word."""
+        """What files say of their rules, by rule and word: comment lines at the top, ``-- title: …``.
+
+        Of rules in Sigma it is title, id, level, status, tags, the techniques of ATT&CK among these, and
+        file.
+        """
         return {name: dict(self._texts[name].metadata) if name in self._texts else {} for name in self._rules}
+
+    @property
+    def refused(self) -> Mapping[str, QueryError]:
+        """The rules in Sigma that cannot be run, by name: their errors say why, and where."""
+        return self._refused
+
+    def file_of(self, name: str) -> Path | None:
+        """The file that a rule is from, if it is from one; KeyError for a name that the set does not have."""
+        text = self._texts.get(self._known(name))
+        return None if text is None else text.file
 
     def __getitem__(self, name: str) -> Query:
         """The query of a rule; KeyError for a name that the set does not have."""
@@ -131,7 +156,7 @@ class RuleSet:
             name: rule.bind({key: value for key, value in given.items() if key in rule.parameters})
             for name, rule in self._rules.items()
         }
-        return RuleSet(bound, self._texts)
+        return RuleSet(bound, self._texts, self._refused)
 
     # ------------------------------------------------------------------------------------ questions
 
@@ -168,12 +193,41 @@ class RuleSet:
 
         source = open_source(scan.events, scan.layout, scan.csv_options, declared=False)
         with without_collection():
-            plans = {name: planned(name, rule, source, scan.layout) for name, rule in self._rules.items()}
+            plans = self._fitting(source, scan.layout)
+            self._warn_of(source)
         known = None
         if until is not None:
             known = _known_until(until, plans, source)
         told = None if progress is None else Progress(progress)
         return RuleAnswers(RuleSetRun(plans, source, until=known, progress=told))
+
+    def _fitting(self, source: Source, layout: EventLayout) -> dict[str, Plan]:
+        """The plans of the rules; those of Elastic's files that do not fit the events are warned of."""
+        plans: dict[str, Plan] = {}
+        unfit: list[str] = []
+        for name, rule in self._rules.items():
+            try:
+                plans[name] = planned(name, rule, source, layout)
+            except QueryError as error:
+                text = self._texts.get(name)
+                if text is None or text.file is None or not is_eql(text.file):
+                    raise
+                unfit.append(f"{name}: {error.message}")
+        if unfit:
+            number = f"{len(unfit)} rule{'s do' if len(unfit) > 1 else ' does'}"
+            warn(f"{number} not fit these events, and the others run: {some(unfit, most=3, word='and')}")
+        return plans
+
+    def _warn_of(self, source: Source) -> None:
+        """Warns of the rules that name fields which events have not."""
+        notes = {
+            name: said
+            for name, rule in self._rules.items()
+            if (said := rule.statement.notes_on(source.schema))
+        }
+        if notes:
+            shown = some([f"{name}: {', '.join(said)}" for name, said in notes.items()], most=3, word="and")
+            warn(f"{len(notes)} rule{'s' * (len(notes) > 1)} cannot hold in full: {shown}")
 
     def recognizer(
         self,
@@ -289,26 +343,53 @@ class RuleSet:
 
 
 @checked
-def rules(rules: Named | Paths) -> RuleSet:
-    """A set of rules: a mapping of names to queries or their texts, or files ending in ``.ceql``.
+def rules(rules: Named | Paths, *, sigma: Mapping[str, object] | None = None) -> RuleSet:
+    """A set of rules: a mapping of names to queries or their texts, or files with rules.
 
-    Of a directory all of its files count, also those below it; the name of a file is that of its rule, and
-    comment lines at its top, ``-- title: …``, are its `RuleSet.metadata`. Raises `QueryError` with all errors
-    of all rules, each with its name and file, and `DataError` for files that cannot be read.
+    Of a directory all of its files count, also those below it. The name of a file in CEQL is that of its
+    rule, and comment lines at its top, ``-- title: …``, are its `RuleSet.metadata`. Files ending in ``.yml``
+    or ``.yaml`` have rules in Sigma, by ``name``, else ``id``, else the stem of the file; `sigma` are
+    arguments of `estero.sigma` for them, ``{"fields": "ecs"}``. Those that cannot be run are in
+    `RuleSet.refused`: what is wrong with them, or a log source of which nothing says which events it has
+    (``logsource=False`` asks all events).
+
+    Files ending in ``.eql`` have one rule in EQL, those in ``.toml`` one of Elastic's, with the stem of the
+    file as its name. Those that cannot be run are in `RuleSet.refused`, too; those that do not fit the events
+    are left out by `RuleSet.run`, with an `EsteroWarning`.
+
+    Raises `QueryError` with all errors of all rules in CEQL, each with its name and file, `DataError` for
+    files that cannot be read, and `MissingPackage` for rules in Sigma without pySigma.
 
     >>> pair = rules({"ab": "SELECT * WHERE a ; b", "ba": "SELECT * WHERE b ; a"})
     >>> pair.names
     ('ab', 'ba')
     """
     if isinstance(rules, Mapping):
-        texts: dict[str, RuleText] = {}
-        given: Mapping[str, Query | str] = rules
+        read, errors = read_rules(rules, {})
     else:
-        texts = rules_in_files(rules)
-        given = {name: rule.text for name, rule in texts.items()}
-    read, errors = read_rules(given, texts)
+        read, errors = read_files(rules, sigma)
     raise_first(errors)
     return read
+
+
+def read_files(paths: Paths, sigma: Mapping[str, object] | None = None) -> tuple[RuleSet, list[QueryError]]:
+    """The set of those rules of files that are right, and the errors of the others in CEQL."""
+    files = files_of_rules(paths)
+    with without_collection():
+        of_sigma = sigma_in_files([file for file in files if is_sigma(file)], sigma)
+        of_elastic = eql_in_files(file for file in files if is_eql(file))
+    texts = rules_in_files(file for file in files if not is_sigma(file) and not is_eql(file))
+    read, errors = read_rules({name: rule.text for name, rule in texts.items()}, texts)
+    together = dict(texts)
+    for others in (of_sigma.texts, of_elastic.texts):
+        for name in together.keys() & others.keys():
+            raise DataError(
+                f"two files have the rule {name!r}: {together[name].file} and {others[name].file}",
+                hint="rename one of them",
+            )
+        together |= others
+    rules = {**{name: read[name] for name in read}, **of_sigma.rules, **of_elastic.rules}
+    return RuleSet(rules, together, {**of_sigma.refused, **of_elastic.refused}), errors
 
 
 def read_rules(
@@ -344,6 +425,7 @@ def read_rule(name: str, query: Query | str, file: RuleText | None = None) -> Qu
 def planned(name: str, query: Query, source: Source, layout: EventLayout) -> Plan:
     """The plan of a rule for a source of events; raises `QueryError`, which names the rule."""
     with _naming(name):
+        query.statement.refuse_pipes()
         return query.plan_for(source, layout)
 
 

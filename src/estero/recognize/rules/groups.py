@@ -16,6 +16,7 @@ from estero.language.tree.query import Consume, Strategy
 from estero.plan.automaton import AutomatonPlan
 from estero.plan.identity import digest
 from estero.plan.plan import Plan
+from estero.plan.stages import StagedPlan
 
 RULE: Final = "__rule"
 """The column of classified events with the place of their rule in its group, int64."""
@@ -74,11 +75,13 @@ def groups_of(plans: Mapping[str, Plan], *, may_grow: bool = False) -> list[Rule
 def shape_of(plan: Plan) -> Shape | None:
     """The shape of a plan.
 
-    None for plans that look at other events than their own (contiguity, deadlines, CONSUME), and those whose
-    complex events are chosen, or compared with one another, when they are listed.
+    None for sequences with keys that are lists, for plans that look at other events than their own
+    (contiguity, deadlines, CONSUME), and those whose complex events are chosen, or compared with one another,
+    when they are listed.
     """
     if (
-        not isinstance(plan, AutomatonPlan)
+        not isinstance(plan, AutomatonPlan | StagedPlan)
+        or (isinstance(plan, StagedPlan) and plan.reads_lists)
         or plan.counts_places
         or plan.classification.keep_all
         or plan.deadlines
@@ -97,11 +100,14 @@ def shape_of(plan: Plan) -> Shape | None:
         EventPredicate(predicate.types if typed else (str(bit),))
         for bit, predicate in enumerate(known.predicates)
     )
-    automaton = replace(plan.automaton, predicates=numbered[: len(plan.automaton.predicates)])
     asked = replace(known, predicates=numbered, keys=known.keys or ((RULE,),))
-    shape = replace(plan, automaton=automaton, classification=asked, refused=())
+    shape: Plan = replace(plan, classification=asked, refused=())
+    if isinstance(plan, AutomatonPlan):
+        automaton = replace(plan.automaton, predicates=numbered[: len(plan.automaton.predicates)])
+        shape = replace(plan, automaton=automaton, classification=asked, refused=())
     own = [getattr(shape, name) for name in shape.evaluated]
     key = (
+        type(plan).__name__,
         *own,
         *(known.keys, known.values, known.payload, known.order, known.type_column, len(numbered)),
         *(plan.strategy, plan.limit, plan.shown_keys, plan.shown, plan.measures, plan.window),

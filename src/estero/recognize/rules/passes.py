@@ -60,10 +60,11 @@ def passes_of(plans: Mapping[str, Plan], columns: EventColumns | None = None) ->
     Rules share one where they partition by the same keys, and compare the same values of several events.
     With `columns` conditions on events that have these are dispatched where that serves many rules.
     """
-    alike: dict[tuple[object, object], dict[str, Plan]] = {}
+    alike: dict[tuple[object, ...], dict[str, Plan]] = {}
     for name, plan in plans.items():
         known = plan.classification
-        alike.setdefault((known.keys, known.values), {})[name] = plan
+        key = (known.keys, known.values, known.type_column, known.only_type)
+        alike.setdefault(key, {})[name] = plan
     return [reading for own in alike.values() for reading in dispatched_passes(own, columns)]
 
 

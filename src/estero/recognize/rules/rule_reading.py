@@ -15,6 +15,7 @@ from estero.classify.column_names import bits_name
 from estero.events.sources import Source
 from estero.events.streams.batch_classifier import Incoming
 from estero.events.streams.stream_layout import StreamLayout
+from estero.language.tree.paths import is_path
 from estero.plan.plan import Classification, Plan
 from estero.plan.together import together
 from estero.recognize.batch_columns import numbers_of
@@ -34,7 +35,7 @@ GroupSets = list[tuple[GroupRecognition, EndedSets]]
 def reading_of(plan: Plan) -> object:
     """What plans have in common that share a reading."""
     known = plan.classification
-    return known.keys, known.values, _decides_by_time(plan)
+    return known.keys, known.values, known.type_column, known.only_type, _decides_by_time(plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,9 @@ class RuleReading:
         if not predicates or not self._dispatch.has_bits_for(predicates):
             return {}
         types = tuple(EventPredicate((name,)) for name in type_names(predicates))
-        looked_at = replace(self._nothing, predicates=types, payload=tuple(condition_columns(predicates)))
+        columns = tuple(condition_columns(predicates))
+        schema = self._nothing.schema.reading(filter(is_path, columns))
+        looked_at = replace(self._nothing, schema=schema, predicates=types, payload=columns)
         events = self._source.classified_schema(looked_at)
         plain = plain_conditions(predicates, self._source.column_types, events)
         dispatched = {

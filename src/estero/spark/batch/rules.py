@@ -141,7 +141,16 @@ def passes_of(plans: Mapping[str, Plan]) -> Iterator[tuple[dict[str, Plan], Divi
         asked = plan.classification
         by_place = division.cut and plan.window is not None and plan.window.in_positions
         shared = tuple(sorted(plan.shared.items()))
-        key = (asked.keys, asked.values, asked.keep_all, shared, division, by_place)
+        key = (
+            asked.keys,
+            asked.values,
+            asked.type_column,
+            asked.only_type,
+            asked.keep_all,
+            shared,
+            division,
+            by_place,
+        )
         own = replace(plan, classification=replace(asked, keep_all=False)) if division.ordinals else plan
         alike.setdefault(key, ({}, division))[0][name] = own
     yield from alike.values()

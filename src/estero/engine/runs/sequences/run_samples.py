@@ -1,0 +1,190 @@
+"""Samples: of each key one event for each condition, all different, in whatever order they come (EQL).
+
+For each key it is known which events satisfy as many conditions as possible, one each: a matching. An event
+that comes makes it greater by an augmenting path, or never will: what can be matched is a matroid. So each
+key holds an event for each condition at most.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.engine.cursor import DONE, FULL, GROW, Reported, cursor_of, report
+from estero.engine.kernels import Grid, inlined, kernel, pool, step
+from estero.engine.runs.sequences.run_sequences import SequenceEvents, satisfies
+from estero.engine.store.arena import NONE, Arena
+from estero.engine.store.hash_index import FREE, HashIndex, claim, find, heap_of, put
+from estero.engine.store.schema import EVENTS, counters, data, ref
+from estero.engine.store.tecs import output
+
+Cursor: Any = cursor_of("need_nodes", "need_entries", "need_matchings")
+
+MOST_CONDITIONS = 63
+"""The conditions that an event satisfies are the bits of a number."""
+
+COMPLETE = -1
+"""In place of the number of matched conditions: there is a sample of the key."""
+
+
+@pool
+class SampleTables(NamedTuple):
+    """c conditions: the predicate and the key column of each, bit, key int64[c]; the scratch of one search.
+
+    parent int64[c]: the condition from which one was reached, NONE from the event at hand; queue int64[c].
+    """
+
+    bit: NDArray[np.int64]
+    key: NDArray[np.int64]
+    parent: NDArray[np.int64]
+    queue: NDArray[np.int64]
+
+
+@pool
+class Matchings(NamedTuple):
+    """For each key its matching; size[0] are in use.
+
+    event int64[rows, c]: that of each condition, or NONE; satisfied int64[rows, c]: the conditions that this
+    event satisfies, as bits; matched int64[rows]: how many conditions have an event, or COMPLETE.
+    """
+
+    event: Grid[np.int64] = ref(EVENTS, NONE, axes=("conditions",))
+    satisfied: Grid[np.int64] = data(axes=("conditions",))
+    matched: NDArray[np.int64] = data()
+    size: NDArray[np.int64] = counters()
+
+
+@inlined
+def satisfied_with(tables, events, place, one, two):  # type: ignore[no-untyped-def]
+    """The conditions, as bits, that the event at `place` satisfies with a key."""
+    satisfied = np.int64(0)
+    for condition in range(tables.bit.size):
+        if satisfies(events, place, tables.bit[condition]):
+            column = tables.key[condition]
+            for row in range(events.row[place, 0], events.row[place, 1]):
+                is_same = events.keys[row, column, 0] == one and events.keys[row, column, 1] == two
+                if events.known[row, column] and is_same:
+                    satisfied |= np.int64(1) << condition
+    return satisfied
+
+
+@step
+def matching_of(index, matchings, one, two):  # type: ignore[no-untyped-def]
+    """The row of a key, made if there is none."""
+    entry = find(index, 0, one, two)
+    if entry != FREE:
+        return heap_of(index, entry)
+    row = matchings.size[0]
+    for condition in range(matchings.event.shape[1]):
+        matchings.event[row, condition] = NONE
+        matchings.satisfied[row, condition] = 0
+    matchings.matched[row] = 0
+    matchings.size[0] = row + 1
+    put(index, claim(index, 0, one, two, np.int64(0)), 0, row, np.int64(0))
+    return row
+
+
+@step
+def augmented(tables, matchings, row, event, satisfied):  # type: ignore[no-untyped-def]
+    """Whether one more condition has an event now, as there is another `event` that satisfies some."""
+    conditions = tables.bit.size
+    seen = satisfied
+    first = np.int64(0)
+    last = np.int64(0)
+    for condition in range(conditions):
+        if (satisfied >> condition) & 1 != 0:
+            tables.parent[condition] = NONE
+            tables.queue[last] = condition
+            last += 1
+    while first < last:
+        here = tables.queue[first]
+        first += 1
+        if matchings.event[row, here] == NONE:
+            give(tables, matchings, row, here, event, satisfied)
+            return True
+        for condition in range(conditions):
+            if ((matchings.satisfied[row, here] & ~seen) >> condition) & 1 != 0:
+                seen |= np.int64(1) << condition
+                tables.parent[condition] = here
+                tables.queue[last] = condition
+                last += 1
+    return False
+
+
+@step
+def give(tables, matchings, row, free, event, satisfied):  # type: ignore[no-untyped-def]
+    """Gives a free condition the event of that from which it was reached, and so on to the event at hand."""
+    here = free
+    while tables.parent[here] != NONE:
+        before = tables.parent[here]
+        matchings.event[row, here] = matchings.event[row, before]
+        matchings.satisfied[row, here] = matchings.satisfied[row, before]
+        here = before
+    matchings.event[row, here] = event
+    matchings.satisfied[row, here] = satisfied
+    matchings.matched[row] += 1
+
+
+@step
+def complete(arena, matchings, row, reported, event):  # type: ignore[no-untyped-def]
+    """Reports the sample of a key, its events in order."""
+    matchings.matched[row] = COMPLETE
+    rest = np.int64(NONE)
+    before = np.int64(NONE)
+    for _ in range(matchings.event.shape[1]):
+        following = np.int64(NONE)
+        for condition in range(matchings.event.shape[1]):
+            here = matchings.event[row, condition]
+            if here > before and (following == NONE or here < matchings.event[row, following]):
+                following = np.int64(condition)
+        before = matchings.event[row, following]
+        rest = np.int64(output(arena, following, before, rest))
+    report(reported, event, rest, arena.start[rest])
+
+
+@kernel(SampleTables, Arena, HashIndex, Matchings, SequenceEvents, Reported, Cursor)
+def advance_samples(tables, arena, index, matchings, events, reported, cursor):  # type: ignore[no-untyped-def]
+    """Reads events from cursor.at on, until DONE, GROW or FULL.
+
+    With each of its keys at each condition an event makes one matching and one sample at most. Invariant: at
+    the top each key has a greatest matching of the events before cursor.at, or its sample is reported.
+    """
+    conditions = tables.bit.size
+    while cursor.at < cursor.last:
+        place = cursor.at
+        rows = events.row[place, 1] - events.row[place, 0]
+        most = rows * conditions
+        if (
+            arena.size[0] + most * conditions > arena.kind.size
+            or 2 * (index.used[0] + most) > index.words.shape[0]
+            or matchings.size[0] + most > matchings.matched.size
+        ):
+            cursor.need_nodes = most * conditions
+            cursor.need_entries = most
+            cursor.need_matchings = most
+            return GROW
+        if reported.size[0] + most > reported.event.size:
+            return FULL
+        event = cursor.first + place
+        for condition in range(conditions):
+            if not satisfies(events, place, tables.bit[condition]):
+                continue
+            column = tables.key[condition]
+            for key_row in range(events.row[place, 0], events.row[place, 1]):
+                if not events.known[key_row, column]:
+                    continue
+                one = events.keys[key_row, column, 0]
+                two = events.keys[key_row, column, 1]
+                satisfied = satisfied_with(tables, events, place, one, two)
+                if satisfied & ((np.int64(1) << condition) - 1) != 0:
+                    continue  # the key was read at an earlier condition
+                row = matching_of(index, matchings, one, two)
+                if matchings.matched[row] == COMPLETE:
+                    continue
+                grows = augmented(tables, matchings, row, event, satisfied)
+                if grows and matchings.matched[row] == conditions:
+                    complete(arena, matchings, row, reported, event)
+        cursor.at = place + 1
+    return DONE

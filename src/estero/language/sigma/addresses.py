@@ -1,0 +1,108 @@
+"""Networks as regular expressions: the texts of the addresses in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Final
+
+_OCTET: Final = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_GROUP: Final = "[0-9a-f]{1,4}"
+_GROUPS: Final = 8
+
+
+@lru_cache(maxsize=1024)
+def regex_of_network(network: str) -> str:
+    r"""The expression for the texts of the addresses in a network, whole, whatever the case of their letters.
+
+    Addresses of IPv6 have up to eight groups, ``::`` in the place of some, a dotted end, and a zone.
+
+    >>> regex_of_network("10.1.0.0/16") == rf"^10\.1\.{_OCTET}\.{_OCTET}$"
+    True
+    """
+    known = ip_network(network)
+    if isinstance(known, IPv4Network):
+        octets = (
+            _octet(value, known.prefixlen - 8 * place)
+            for place, value in enumerate(known.network_address.packed)
+        )
+        return "^" + r"\.".join(octets) + "$"
+    return f"(?i)^(?:{'|'.join(_texts(known))})(?:%[^%]+)?$"
+
+
+def _octet(value: int, bits: int) -> str:
+    """The texts of the bytes that have the first `bits` bits of one."""
+    if bits <= 0:
+        return _OCTET
+    if bits >= 8:
+        return str(value)
+    return "(?:" + "|".join(map(str, range(value, value + (1 << (8 - bits))))) + ")"
+
+
+def _texts(network: IPv6Network) -> Iterator[str]:
+    """The forms of an address: without ``::``, and with it between any two numbers of groups."""
+    packed = network.network_address.packed
+    values = [int.from_bytes(packed[place : place + 2], "big") for place in range(0, 16, 2)]
+    bits = [min(max(network.prefixlen - 16 * place, 0), 16) for place in range(_GROUPS)]
+    asked = [_group(value, known) for value, known in zip(values, bits, strict=True)]
+    dotted = _dotted(packed[12:], [min(max(network.prefixlen - 8 * place, 0), 8) for place in range(12, 16)])
+    yield from _ended(asked, dotted)
+    for before in range(_GROUPS):
+        for after in range(_GROUPS - before):
+            hidden = range(before, _GROUPS - after)
+            if any(values[place] for place in hidden):
+                continue
+            front = ":".join(asked[:before])
+            for back in _ended(asked[_GROUPS - after :], dotted) if after else ("",):
+                yield f"{front}::{back}"
+
+
+def _ended(groups: Sequence[str], dotted: str) -> Iterator[str]:
+    """The groups, and with the last two of them written as an address of IPv4."""
+    yield ":".join(groups)
+    if len(groups) >= 2:
+        yield ":".join([*groups[:-2], dotted])
+
+
+def _dotted(packed: bytes, bits: Sequence[int]) -> str:
+    return r"\.".join(_octet(value, known) for value, known in zip(packed, bits, strict=True))
+
+
+def _group(value: int, bits: int) -> str:
+    """The texts of the groups that have the first `bits` bits of one: zeros in front may be left out."""
+    if bits == 0:
+        return _GROUP
+    low, high = value, value + (1 << (16 - bits)) - 1
+    return "(?:" + "|".join(_between(low, high)) + ")"
+
+
+def _between(low: int, high: int) -> Iterator[str]:
+    """Expressions for the numbers from `low` to `high`, in up to four hexadecimal digits."""
+    for digits in range(1, 5):
+        least, most = max(low, 16 ** (digits - 1) if digits > 1 else 0), min(high, 16**digits - 1)
+        if least <= most:
+            zeros = "" if digits == 4 else f"0{{0,{4 - digits}}}"
+            yield zeros + _digits(least, most, digits)
+
+
+def _digits(low: int, high: int, digits: int) -> str:
+    """An expression for the numbers from `low` to `high`, written with so many digits."""
+    if digits == 0:
+        return ""
+    unit = 16 ** (digits - 1)
+    first, last = low // unit, high // unit
+    if first == last:
+        return f"{first:x}" + _digits(low - first * unit, high - first * unit, digits - 1)
+    forms = []
+    if low % unit:
+        forms.append(f"{first:x}" + _digits(low % unit, unit - 1, digits - 1))
+        first += 1
+    end = last
+    if high % unit != unit - 1:
+        forms.append(f"{last:x}" + _digits(0, high % unit, digits - 1))
+        end -= 1
+    if first <= end:
+        rest = "" if digits == 1 else f"[0-9a-f]{{{digits - 1}}}"
+        forms.append(f"[{''.join(f'{digit:x}' for digit in range(first, end + 1))}]{rest}")
+    return forms[0] if len(forms) == 1 else f"(?:{'|'.join(forms)})"

@@ -1,0 +1,143 @@
+"""Documents with correlations: rules about several events of other rules within a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, cast
+
+from sigma.correlations import SigmaCorrelationCondition, SigmaCorrelationRule
+from sigma.exceptions import SigmaError
+
+from estero.language.sigma import tree as s
+from estero.language.sigma.documents import Document
+from estero.language.sigma.read import FAILURES, about
+
+_TYPES: Final = ("event_count", "value_count", "temporal", "temporal_ordered")
+_WORDS: Final = {"LT": "less than", "LTE": "at most", "EQ": "exactly", "NEQ": "anything but"}
+_SIGNS: Final = {"LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "EQ": "=", "NEQ": "!="}
+
+
+def references_of(document: Document) -> tuple[str, ...]:
+    """The names or ids of the rules that a correlation is about, in order."""
+    correlation = document.content["correlation"]
+    rules = correlation.get("rules") if isinstance(correlation, dict) else None
+    return (rules,) if isinstance(rules, str) else tuple(map(str, rules)) if isinstance(rules, list) else ()
+
+
+def correlation_of(document: Document, rules: Sequence[s.Detection]) -> s.Correlation:
+    """The correlation of a document; raises `QueryError`, with the place in the text, for what is wrong."""
+    if not isinstance(document.content["correlation"], dict):
+        raise document.error(
+            "a correlation is a mapping", "correlation", expected="type, rules, timespan, condition"
+        )
+    try:
+        read = SigmaCorrelationRule.from_dict(dict(document.content))
+    except FAILURES as error:
+        message = str(error) if isinstance(error, SigmaError) else f"this is no valid correlation: {error}"
+        raise document.error(message, "correlation", *_place(message)) from error
+    return correlation_of_rule(read, references_of(document), rules, document.error)
+
+
+def correlation_of_rule(
+    read: SigmaCorrelationRule,
+    references: Sequence[str],
+    rules: Sequence[s.Detection],
+    error: Callable[..., Exception],
+) -> s.Correlation:
+    """The correlation that pySigma has read; raises what `error` makes of a message and a path of keys."""
+    kind = read.type.name.lower()
+    if kind not in _TYPES:
+        raise error(
+            f"correlations of the type {kind} are not taken",
+            "correlation",
+            "type",
+            expected=", ".join(_TYPES),
+        )
+    if not isinstance(read.condition, SigmaCorrelationCondition):
+        raise error(
+            "a condition with and, or, not is not taken",
+            "correlation",
+            "condition",
+            hint="list the rules, and leave the condition out where all of them must match",
+        )
+    if not references:
+        raise error("a correlation has rules", "correlation", hint="rules: [name of a rule]")
+    _refuse_operators(read, kind, len(references), error)
+    fieldref = read.condition.fieldref
+    counted = () if fieldref is None else (fieldref,) if isinstance(fieldref, str) else tuple(fieldref)
+    return s.Correlation(
+        about(read),
+        cast("s.CorrelationType", kind),
+        tuple(rules),
+        read.timespan.seconds,
+        tuple(_keys(read, references, field, error) for field in read.group_by or ()),
+        cast("s.CountOperator", _SIGNS[read.condition.op.name]),
+        read.condition.count,
+        counted,
+        read.generate,
+    )
+
+
+def _refuse_operators(
+    read: SigmaCorrelationRule, kind: str, rules: int, error: Callable[..., Exception]
+) -> None:
+    """Raises an error for counts that further events can make wrong, and for those that are always right."""
+    condition = read.condition
+    if not isinstance(condition, SigmaCorrelationCondition):
+        raise TypeError("a condition of words")
+    count = condition.count + (condition.op.name == "GT")
+    if condition.op.name not in ("GT", "GTE"):
+        raise error(
+            f"a count that is {_WORDS[condition.op.name]} a number is not taken",
+            "correlation",
+            "condition",
+            expected="gte or gt",
+            hint="windows are all events within the timespan, and hold at least so many",
+        )
+    if count < 1:
+        raise error("a window has one event at least", "correlation", "condition", expected="a number from 1")
+    if kind == "temporal_ordered" and count != rules:
+        raise error(
+            "rules in order are all met",
+            "correlation",
+            "condition",
+            expected=f"gte: {rules}, or no condition",
+        )
+    if kind == "temporal" and count > rules:
+        raise error(f"there are {rules} rules, not {count}", "correlation", "condition")
+
+
+def _keys(
+    read: SigmaCorrelationRule, references: Sequence[str], field: str, error: Callable[..., Exception]
+) -> tuple[str, ...]:
+    """The field that a key of ``group-by`` is in the events of each rule."""
+    alias = read.aliases.aliases.get(field)
+    if alias is None:
+        return (field,) * len(references)
+    named = {reference.reference: name for reference, name in alias.mapping.items()}
+    for name in references:
+        if not isinstance(named.get(name), str):
+            raise error(
+                f"the alias {field} has no field for the rule {name}", "correlation", "aliases", field
+            )
+    if len({named[name] for name in references}) > 1:
+        raise error(
+            f"the alias {field} is another field in each rule, and groups are those of one column",
+            "correlation",
+            "aliases",
+            field,
+            hint="make one column of them before, or one field of both with fields=",
+        )
+    return tuple(named[name] for name in references)
+
+
+def _place(message: str) -> tuple[str, ...]:
+    words = {
+        "type": "type",
+        "Timespan": "timespan",
+        "timespan": "timespan",
+        "condition": "condition",
+        "group-by": "group-by",
+        "alias": "aliases",
+    }
+    return next(((key,) for word, key in words.items() if word in message), ())

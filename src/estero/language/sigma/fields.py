@@ -1,0 +1,162 @@
+"""Where events have the fields of Sigma rules: columns, structs of raw exports, or names that users give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Final
+
+from estero.language.sigma.tree import Condition, LogSource
+from estero.language.tree.field_names import attribute_of
+from estero.language.tree.paths import field_of
+from estero.language.tree.schema import Kind, Nested, Schema
+
+CONTAINERS: Final = (
+    "Event.EventData",
+    "Event.UserData",
+    "Event.UserData.*",
+    "Event.System",
+    "EventData",
+    "UserData",
+    "UserData.*",
+    "System",
+    "winlog.event_data",
+    "winlog.user_data",
+    "winlog",
+)
+"""The structs in which events of Windows have their fields; ``.*`` is any struct inside of one."""
+
+NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "EventID": ("winlog.event_id", "event_id", "event.code"),
+    "Channel": ("winlog.channel", "channel"),
+    "Computer": ("winlog.computer_name", "computer_name"),
+    "Provider_Name": (
+        "Event.System.Provider.#attributes.Name",
+        "Event.System.Provider.@Name",
+        "Event.System.Provider.Name",
+        "System.Provider.#attributes.Name",
+        "System.Provider.@Name",
+        "System.Provider.Name",
+        "winlog.provider_name",
+        "ProviderName",
+        "SourceName",
+    ),
+}
+"""Other names of fields that every event of Windows has."""
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """What is said of fields: other names by name, and the log sources that `sources` tell by conditions.
+
+    The names of a mapping come first; where it has a field, nothing else is looked for.
+    """
+
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sources: tuple[tuple[LogSource, Condition], ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((tuple(sorted(self.names.items())), self.sources))
+
+
+@dataclass(frozen=True, slots=True)
+class Attributed:
+    """An attribute of events with values of a field, and their kind; `listed` where it is a list of these."""
+
+    name: str
+    kind: Kind | None
+    listed: bool = False
+
+
+class Fields:
+    """The fields of events of a schema; without one every field is an attribute of an unknown kind."""
+
+    def __init__(self, schema: Schema | None, mapped: Mapped) -> None:
+        self._schema = schema
+        self._mapped = mapped
+        self._known: dict[str, tuple[Attributed, ...]] = {}
+        self._blanks: dict[str, str] = {}
+        self._containers: tuple[str, ...] = ()
+        self.texts: tuple[Attributed, ...] = (Attributed("*", Kind.STRING),)
+        if schema is not None:
+            self._containers = tuple(_containers(schema))
+            leaves = [(name, nested) for top, inner in _tops(schema) for name, nested in _leaves(top, inner)]
+            self.texts = tuple(
+                Attributed(name, Kind.STRING) for name, nested in leaves if nested.kind is Kind.STRING
+            )
+            for name, _ in leaves:
+                last = name.rpartition("\0.")[2]
+                if " " in last:
+                    self._blanks.setdefault(last.replace(" ", ""), last)
+
+    def of(self, name: str) -> tuple[Attributed, ...]:
+        """The attributes that have a field, none if no event has it.
+
+        A column of that name is alone, else one of the names that a mapping gives; else there is one for
+        each container that has it: an event has its fields in one of these.
+        """
+        if name not in self._known:
+            self._known[name] = self._looked_up(name)
+        return self._known[name]
+
+    def _looked_up(self, name: str) -> tuple[Attributed, ...]:
+        schema = self._schema
+        if schema is None:
+            given = self._mapped.names.get(name, (name,))
+            return tuple(Attributed(reduce(field_of, other.split(".")), None) for other in given)
+        attributes = self._of_names(self._mapped.names[name]) if name in self._mapped.names else ()
+        attributes = attributes or self._of_names((name,))[:1]
+        if not attributes:
+            contained = [f"{container}.{name}" for container in self._containers]
+            attributes = self._of_names((*contained, *NAMES.get(name, ())))
+        if not attributes and name in self._blanks:
+            attributes = self.of(self._blanks[name])
+        return attributes
+
+    def _of_names(self, names: tuple[str, ...]) -> tuple[Attributed, ...]:
+        schema = self._schema
+        if schema is None:
+            return ()
+        paths = dict.fromkeys(path for name in names if (path := attribute_of(name, schema)) is not None)
+        return tuple(_attributed(path, schema) for path in paths)
+
+
+def _attributed(path: str, schema: Schema) -> Attributed:
+    nested = schema.inside(path)
+    if nested is None:
+        return Attributed(path, schema.column_kinds.get(path, Kind.NULL))
+    if nested.element is not None:
+        return Attributed(path, nested.element.kind, listed=True)
+    return Attributed(path, nested.kind)
+
+
+def _tops(schema: Schema) -> Iterator[tuple[str, Nested]]:
+    for name, kind in schema.column_kinds.items():
+        if name != schema.time:
+            yield name, schema.nested.get(name) or Nested(kind)
+
+
+def _leaves(name: str, nested: Nested) -> Iterator[tuple[str, Nested]]:
+    """The attributes inside of a column that are no structs."""
+    if nested.fields is None:
+        yield name, nested
+        return
+    for step, inner in nested.fields.items():
+        yield from _leaves(field_of(name, step), inner)
+
+
+def _containers(schema: Schema) -> Iterator[str]:
+    """The names of the containers that events of this schema have."""
+    for container in CONTAINERS:
+        name, star, _ = container.partition(".*")
+        path = attribute_of(name, schema)
+        if path is None:
+            continue
+        if not star:
+            yield name
+            continue
+        nested = schema.inside(path)
+        for step, inner in (nested.fields or {}).items() if nested is not None else ():
+            if inner.fields is not None:
+                yield f"{name}.{step}"

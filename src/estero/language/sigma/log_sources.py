@@ -1,0 +1,105 @@
+"""The events that a log source stands for: their channel, and the numbers of their kinds.
+
+The numbers are those of Sysmon's documentation and of PowerShell's logs, the channels those that pySigma
+knows, and the few beside these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sigma.pipelines.common import windows_logsource_mapping
+
+from estero.language.sigma.fields import Mapped
+from estero.language.sigma.tree import Condition, Every, LogSource, Number, Some, Text
+from estero.language.sigma.values import escaped
+
+_SYSMON: Final[Mapping[str, tuple[int, ...]]] = {
+    "process_creation": (1,),
+    "file_change": (2,),
+    "network_connection": (3,),
+    "sysmon_status": (4, 16),
+    "process_termination": (5,),
+    "driver_load": (6,),
+    "image_load": (7,),
+    "create_remote_thread": (8,),
+    "raw_access_thread": (9,),
+    "process_access": (10,),
+    "file_event": (11,),
+    "registry_add": (12,),
+    "registry_delete": (12,),
+    "registry_set": (13,),
+    "registry_rename": (14,),
+    "registry_event": (12, 13, 14),
+    "create_stream_hash": (15,),
+    "pipe_created": (17, 18),
+    "wmi_event": (19, 20, 21),
+    "dns_query": (22,),
+    "file_delete": (23,),
+    "clipboard_capture": (24,),
+    "process_tampering": (25,),
+    "file_delete_detected": (26,),
+    "file_block_executable": (27,),
+    "file_block_shredding": (28,),
+    "file_executable_detected": (29,),
+    "sysmon_error": (255,),
+}
+_POWERSHELL: Final[Mapping[str, tuple[str, int]]] = {
+    "ps_module": ("powershell", 4103),
+    "ps_script": ("powershell", 4104),
+    "ps_classic_start": ("powershell-classic", 400),
+    "ps_classic_provider_start": ("powershell-classic", 600),
+    "ps_classic_script": ("powershell-classic", 800),
+}
+_SYSMON_LINUX: Final = (
+    "process_creation",
+    "network_connection",
+    "file_event",
+    "process_termination",
+    "raw_access_thread",
+)
+_CHANNELS: Final[Mapping[str, tuple[str, ...]]] = {
+    **{
+        service: (channels,) if isinstance(channels, str) else tuple(channels)
+        for service, channels in windows_logsource_mapping.items()
+    },
+    "smbclient-connectivity": ("Microsoft-Windows-SmbClient/Connectivity",),
+    "smbserver-connectivity": ("Microsoft-Windows-SMBServer/Connectivity",),
+    "iis-configuration": ("Microsoft-IIS-Configuration/Operational",),
+}
+
+
+def condition_of(source: LogSource, mapped: Mapped) -> Condition | None:
+    """What events of a log source have in common; None where nothing says it.
+
+    A mapping of the user says it first.
+    """
+    for told, condition in mapped.sources:
+        if _covers(told, source):
+            return condition
+    category, product, service = source.category or "", source.product, source.service
+    if product == "windows":
+        numbers: tuple[int, ...] = ()
+        if category in _SYSMON:
+            numbers, service = _SYSMON[category], "sysmon"
+        elif category in _POWERSHELL:
+            service, number = _POWERSHELL[category]
+            numbers = (number,)
+        return _events(_CHANNELS[service], numbers) if service is not None and service in _CHANNELS else None
+    if product == "linux" and category in _SYSMON_LINUX and service in (None, "sysmon"):
+        return _events(("Linux-Sysmon/Operational",), _SYSMON[category])
+    return None
+
+
+def _covers(told: LogSource, asked: LogSource) -> bool:
+    """Whether what is told of one log source holds for another: all that it names is the same."""
+    pairs = ((told.category, asked.category), (told.product, asked.product), (told.service, asked.service))
+    return all(one is None or one == other for one, other in pairs)
+
+
+def _events(channels: tuple[str, ...], numbers: tuple[int, ...]) -> Condition:
+    named = tuple(Text("Channel", escaped(channel)) for channel in channels)
+    numbered = tuple(Number("EventID", number) for number in numbers)
+    parts = [parts[0] if len(parts) == 1 else Some(parts) for parts in (numbered, named) if parts]
+    return parts[0] if len(parts) == 1 else Every(tuple(parts))

@@ -1,0 +1,289 @@
+"""Conditions of Sigma as expressions of the language, for fields whose attributes and kinds are known.
+
+Sigma's logic has two values, SQL's three: a condition is true exactly where the expression is, and where it
+is not, the expression may be false or NULL. So `Negated` is not NOT: it also asks whether an operand is NULL.
+
+Numbers and texts compare by their text: a field that is an integer for this source of events is compared as
+one with a number, and as its text with a pattern.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from estero.language.sigma import tree as s
+from estero.language.sigma.addresses import regex_of_network
+from estero.language.sigma.fields import Attributed, Fields
+from estero.language.sigma.values import escaped, number_text
+from estero.language.tree import expressions as e
+from estero.language.tree.literals import INT_MAX, INT_MIN
+from estero.language.tree.schema import Kind
+
+Lowered = e.Node | bool
+"""An expression, or what is known without an event."""
+
+_WHOLE: Final = frozenset({Kind.INT, Kind.BOOL, Kind.DECIMAL})
+_DEAD: Final = frozenset({Kind.NULL, Kind.OPAQUE})
+_UNESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+_PARTS: Final = ("minute", "hour", "day", "week", "month", "year")
+
+
+@dataclass(slots=True)
+class Lowering:
+    """The lowering of one rule.
+
+    `missing` are the fields that no event has, `unread` those of kinds that no test reads.
+    """
+
+    fields: Fields
+    missing: dict[str, None] = field(default_factory=dict)
+    unread: dict[str, None] = field(default_factory=dict)
+
+    def of(self, condition: s.Condition) -> Lowered:
+        """The expression for a condition."""
+        match condition:
+            case s.Every(parts):
+                return joined(map(self.of, parts), e.And, absorbing=False)
+            case s.Some(parts):
+                return joined(map(self.of, parts), e.Or, absorbing=True)
+            case s.Negated(s.Negated(part)):
+                return self.of(part)
+            case s.Negated(part):
+                return denied(self.of(part))
+            case s.Keyword():
+                return self._keyword(condition)
+            case s.SameAs(name, other):
+                pairs = [(one, two) for one in self.attributes(name) for two in self.attributes(other)]
+                return joined((_same(condition, *pair) for pair in pairs), e.Or, absorbing=True)
+            case s.Missing(name):
+                return joined((_is_missing(one) for one in self.fields.of(name)), e.And, absorbing=False)
+            case _:
+                return joined(
+                    (_tested(condition, one) for one in self.attributes(condition.field)),
+                    e.Or,
+                    absorbing=True,
+                )
+
+    def notes(self) -> list[str]:
+        """Sentences on the fields that no event has, and on those that cannot be read."""
+        said = [f"no event has the field {name}" for name in self.missing]
+        return said + [
+            f"{name} is a list, a struct or a time, which tests of texts do not read" for name in self.unread
+        ]
+
+    def attributes(self, name: str) -> tuple[Attributed, ...]:
+        """The attributes of a field that tests can read."""
+        attributes = self.fields.of(name)
+        if not attributes:
+            self.missing[name] = None
+        if any(one.listed or one.kind in (Kind.OPAQUE, Kind.TIMESTAMP, Kind.DURATION) for one in attributes):
+            self.unread[name] = None
+        return attributes
+
+    def _keyword(self, condition: s.Keyword) -> Lowered:
+        def test(one: Attributed) -> e.Node:
+            attribute = e.Attribute(one.name)
+            if condition.regex is not None:
+                return e.Matches(attribute, condition.regex)
+            return (e.Like if condition.cased else e.Ilike)(attribute, condition.like)
+
+        return joined(map(test, self.fields.texts), e.Or, absorbing=True)
+
+
+def joined(
+    parts: Iterable[Lowered], join: Callable[[tuple[e.Node, ...]], e.Node], *, absorbing: bool
+) -> Lowered:
+    """The parts joined by AND (`absorbing` False) or OR (True), in one level; constants are taken out."""
+    nodes: dict[e.Node, None] = {}
+    for part in parts:
+        if part is absorbing:
+            return absorbing
+        if isinstance(part, bool):
+            continue
+        inner = part.parts if isinstance(part, e.And | e.Or) and type(part) is join else (part,)
+        nodes.update(dict.fromkeys(inner))
+    if not nodes:
+        return not absorbing
+    return next(iter(nodes)) if len(nodes) == 1 else join(tuple(nodes))
+
+
+# ------------------------------------------------------------------------------------ negation
+
+
+def denied(condition: Lowered) -> Lowered:
+    """The expression that is true exactly where another one is not."""
+    match condition:
+        case bool():
+            return not condition
+        case e.IsNull():
+            return e.Not(condition)
+        case e.Not(e.IsNull() as part):
+            return part
+    operands = _common(condition)
+    if operands is not None:
+        turned = condition.part if isinstance(condition, e.Not) else e.Not(condition)
+        return e.Or((*map(e.IsNull, operands), turned))
+    match condition:
+        case e.And(parts):
+            return joined(map(denied, parts), e.Or, absorbing=True)
+        case e.Or(parts):
+            return joined(map(denied, parts), e.And, absorbing=False)
+        case _:
+            raise TypeError(f"{condition} is no condition of a rule")
+
+
+def _common(condition: e.Node) -> tuple[e.Node, ...] | None:
+    """The operands of which a NULL, and nothing else, makes the condition NULL; None if there are no such."""
+    match condition:
+        case e.And(parts) | e.Or(parts):
+            operands = {_common(part) for part in parts}
+            return operands.pop() if len(operands) == 1 else None
+        case e.IsNull():
+            return None
+        case e.Not(part):
+            return _common(part)
+        case e.Comparison(_, left, right):
+            return tuple(side for side in (left, right) if not isinstance(side, e.Literal))
+        case e.Like(operand) | e.Ilike(operand) | e.Matches(operand):
+            return (operand,)
+        case e.Call(_, arguments):
+            return arguments
+        case _:
+            return None
+
+
+# ------------------------------------------------------------------------------------ tests
+
+
+def _is_missing(one: Attributed) -> Lowered:
+    return True if one.kind is Kind.NULL and not one.listed else e.IsNull(e.Attribute(one.name))
+
+
+def _tested(test: s.Test, one: Attributed) -> Lowered:
+    attribute = e.Attribute(one.name)
+    if one.listed or one.kind in _DEAD:
+        return False
+    match test:
+        case s.Text(_, like, cased):
+            return _text(attribute, one.kind, like, cased=cased)
+        case s.Number(_, value):
+            return _number(attribute, one.kind, value)
+        case s.Truth(_, value):
+            if one.kind in (Kind.BOOL, None):
+                return e.Comparison("=", attribute, e.Literal(value))
+            return _text(attribute, one.kind, str(value).lower(), cased=False)
+        case s.Compared(_, operator, value):
+            return _compared(attribute, one.kind, operator, value)
+        case s.Searched(_, regex):
+            return _over_text(attribute, one.kind, lambda text: e.Matches(text, regex))
+        case s.Network(_, network):
+            regex = regex_of_network(network)
+            return e.Matches(attribute, regex) if one.kind in (Kind.STRING, None) else False
+        case s.PartOfTime(_, part, value):
+            return _part(attribute, one.kind, part, value)
+        case _:
+            raise TypeError(f"{test} is not of one field")
+
+
+def _over_text(attribute: e.Attribute, kind: Kind | None, test: Callable[[e.Node], e.Node]) -> Lowered:
+    """A test of the text of an attribute; no text is that of a timestamp or a fraction."""
+    if kind in (Kind.STRING, None):
+        return test(attribute)
+    if kind in _WHOLE:
+        return test(e.Cast(attribute, "STRING"))
+    if kind is Kind.FLOAT:
+        whole = e.Comparison("=", attribute, e.Call("floor", (attribute,)))
+        return e.And((whole, test(e.Cast(e.Cast(attribute, "INTEGER"), "STRING"))))
+    return False
+
+
+def _text(attribute: e.Attribute, kind: Kind | None, like: str, *, cased: bool) -> Lowered:
+    if like == "%":
+        return e.Not(e.IsNull(attribute))
+    plain = plain_text(like)
+    if plain is not None and kind in (Kind.INT, Kind.FLOAT, Kind.DECIMAL):
+        return _equal_number(attribute, kind, plain)
+    if plain is not None and cased:
+        return _over_text(attribute, kind, lambda text: e.Comparison("=", text, e.Literal(plain)))
+    node = e.Like if cased else e.Ilike
+    return _over_text(attribute, kind, lambda text: node(text, like))
+
+
+def plain_text(like: str) -> str | None:
+    """The only text of a pattern without wildcards; None for other patterns."""
+    bare = _UNESCAPED.sub("", like)
+    return None if "%" in bare or "_" in bare else _UNESCAPED.sub(r"\1", like)
+
+
+def _equal_number(attribute: e.Attribute, kind: Kind, text: str) -> Lowered:
+    """Whether a number is written so: ``4625``, not ``04625``."""
+    try:
+        value = float(text) if "." in text or "e" in text.lower() else int(text)
+    except ValueError:
+        return False
+    if number_text(value) != text:
+        return False
+    return _number(attribute, kind, value)
+
+
+def _number(attribute: e.Attribute, kind: Kind | None, value: float) -> Lowered:
+    if kind is Kind.STRING:
+        return e.Ilike(attribute, escaped(number_text(value)))
+    whole = float(value).is_integer()
+    if kind in (Kind.INT, None) and whole:
+        return e.Comparison("=", attribute, e.Literal(int(value))) if INT_MIN <= value <= INT_MAX else False
+    if kind in (Kind.FLOAT, None):
+        return e.Comparison("=", attribute, e.Literal(float(value)))
+    if kind is Kind.DECIMAL and whole and INT_MIN <= value <= INT_MAX:
+        return e.Comparison("=", attribute, e.Literal(int(value)))
+    if kind is Kind.DECIMAL:
+        return e.Comparison("=", e.Cast(attribute, "STRING"), e.Literal(number_text(value)))
+    return False
+
+
+def _compared(attribute: e.Attribute, kind: Kind | None, operator: str, value: float) -> Lowered:
+    number: e.Node = e.Literal(float(value))
+    if isinstance(value, int) and INT_MIN <= value <= INT_MAX and kind in (Kind.INT, None):
+        number = e.Literal(value)
+    if kind in (Kind.STRING, Kind.DECIMAL):
+        return e.Comparison(operator, e.Cast(attribute, "FLOAT"), number)  # type: ignore[arg-type]
+    if kind in (Kind.INT, Kind.FLOAT, None):
+        return e.Comparison(operator, attribute, number)  # type: ignore[arg-type]
+    return False
+
+
+def _part(attribute: e.Attribute, kind: Kind | None, part: str, value: int) -> Lowered:
+    if kind not in (Kind.TIMESTAMP, None) or part not in _PARTS:
+        return False
+    return e.Comparison("=", e.Call(part, (attribute,)), e.Literal(value))
+
+
+def _same(test: s.SameAs, one: Attributed, other: Attributed) -> Lowered:
+    """Whether two fields have one text, whatever the case, or one has the other's at an end or inside."""
+    sides = [_as_text(side) for side in (one, other)]
+    left, right = sides
+    if left is None or right is None:
+        return False
+    match test.begins, test.ends:
+        case False, False:
+            return e.Comparison("=", left, right)
+        case True, False:
+            return e.Call("starts_with", (left, right))
+        case False, True:
+            return e.Call("ends_with", (left, right))
+        case _:
+            return e.Call("contains", (left, right))
+
+
+def _as_text(one: Attributed) -> e.Node | None:
+    attribute = e.Attribute(one.name)
+    if one.listed or one.kind in _DEAD:
+        return None
+    if one.kind in (Kind.STRING, None):
+        return e.Call("lower", (attribute,))
+    if one.kind in _WHOLE:
+        return e.Cast(attribute, "STRING")
+    return None

@@ -1,0 +1,212 @@
+"""Documents as rules: pySigma reads them, and its conditions become those of tree.py."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyparsing import ParseBaseException
+from sigma.conditions import (
+    ConditionAND,
+    ConditionFieldEqualsValueExpression,
+    ConditionNOT,
+    ConditionOR,
+    ConditionValueExpression,
+)
+from sigma.exceptions import SigmaError
+from sigma.processing.pipeline import ProcessingPipeline
+from sigma.rule import SigmaRule, SigmaRuleBase
+from sigma.rule.detection import SigmaDetectionItem
+
+from estero.errors import QueryError
+from estero.language.sigma import tree as s
+from estero.language.sigma.documents import Document
+from estero.language.sigma.values import Placeholders, keyword_of, test_of
+
+FAILURES: Final = (
+    SigmaError,
+    ParseBaseException,
+    RecursionError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    OverflowError,
+    re.error,
+)
+"""What pySigma raises for rules that are wrong: for some of them, errors of Python."""
+_MOST_CONDITION: Final = 20_000
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How rules are read: values for placeholders, and a pipeline of pySigma that changes rules before."""
+
+    placeholders: Placeholders = field(default_factory=dict)
+    pipeline: ProcessingPipeline | None = None
+
+
+def detection_of(document: Document, reading: Reading) -> s.Detection:
+    """The rule of a document; raises `QueryError`, with the place in the text, for what is wrong with it."""
+    _refuse_shapes(document)
+    try:
+        rule = SigmaRule.from_dict(dict(document.content))
+    except FAILURES as error:
+        raise _told(error, document) from error
+    return detection_of_rule(rule, document, reading)
+
+
+def detection_of_rule(rule: SigmaRule, document: Document, reading: Reading) -> s.Detection:
+    """The rule that pySigma has read; raises `QueryError` as `detection_of`."""
+    try:
+        if reading.pipeline is not None:
+            reading.pipeline.apply(rule)
+        parsed = [condition.parsed for condition in rule.detection.parsed_condition]
+        conditions = [condition_of(tree, reading.placeholders) for tree in parsed]
+    except QueryError as error:
+        raise _placed(error, document) from error
+    except FAILURES as error:
+        raise _told(error, document) from error
+    source = s.LogSource(rule.logsource.category, rule.logsource.product, rule.logsource.service)
+    return s.Detection(
+        about(rule), source, conditions[0] if len(conditions) == 1 else s.Some(tuple(conditions))
+    )
+
+
+def about(rule: SigmaRuleBase) -> s.About:
+    """What a rule says of itself."""
+    return s.About(
+        title=rule.title or "",
+        id=str(rule.id or ""),
+        name=rule.name or "",
+        level=rule.level.name.lower() if rule.level else "",
+        status=rule.status.name.lower() if rule.status else "",
+        tags=tuple(map(str, rule.tags or ())),
+    )
+
+
+def condition_of(node: object, placeholders: Placeholders) -> s.Condition:
+    """The condition that pySigma has parsed; raises `QueryError` for values that it cannot have."""
+    match node:
+        case ConditionAND(args=args):
+            return s.Every(tuple(condition_of(part, placeholders) for part in args))
+        case ConditionOR(args=args):
+            return s.Some(tuple(condition_of(part, placeholders) for part in args))
+        case ConditionNOT(args=[part]):
+            return s.Negated(condition_of(part, placeholders))
+        case ConditionFieldEqualsValueExpression(field=name, value=value):
+            return test_of(name, value, placeholders)
+        case ConditionValueExpression(value=value):
+            return keyword_of(value, placeholders)
+        case _:
+            raise QueryError(
+                "the condition asks for detections of which there are none", hint="see the names behind of"
+            )
+
+
+# ------------------------------------------------------------------------------------ what is wrong
+
+
+def _refuse_shapes(document: Document) -> None:
+    """Raises `QueryError` for shapes that pySigma does not look at."""
+    content = document.content
+    if "action" in content:
+        raise document.error(
+            "action: is of an older Sigma", "action", hint="write the rules out, or correlate them"
+        )
+    detection = content.get("detection")
+    if not isinstance(detection, dict):
+        return
+    for name, asked in detection.items():
+        if name in ("condition", "timeframe"):
+            continue
+        for path, key, values in _items(asked, ("detection", name)):
+            for value in values:
+                if isinstance(value, dict | list):
+                    what = "a mapping" if isinstance(value, dict) else "a list in a list"
+                    raise document.error(
+                        f"{key} is compared with {what}",
+                        *path,
+                        expected="a text, a number, true, false, null, or a list of these",
+                    )
+    if "timeframe" in detection:
+        raise document.error(
+            "timeframe is of an older Sigma", "detection", "timeframe", hint="correlation: has a timespan"
+        )
+    conditions = detection.get("condition", "")
+    for one in conditions if isinstance(conditions, list) else [conditions]:
+        if not isinstance(one, str) or len(one) > _MOST_CONDITION:
+            raise document.error(
+                "a condition is a text", "detection", "condition", expected="names with and, or, not, 1 of"
+            )
+
+
+def _items(
+    asked: object, path: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], str, list[Any]]]:
+    """The tests of a detection: the path, the key and the values."""
+    if isinstance(asked, dict):
+        for key, value in asked.items():
+            yield (*path, key), key, value if isinstance(value, list) else [value]
+    elif isinstance(asked, list):
+        for index, inner in enumerate(asked):
+            yield from _items(inner, (*path, index))
+
+
+def _told(error: Exception, document: Document) -> QueryError:
+    """The error of pySigma with its place in the text."""
+    path = _culprit(document)
+    message = str(error).split(" in file ")[0]
+    if isinstance(error, RecursionError):
+        message = "this rule is nested too deeply"
+    elif not isinstance(error, SigmaError):
+        message = f"this is no valid rule: {message}"
+    return document.error(message, *(path or _by_class(error)))
+
+
+def _placed(error: QueryError, document: Document) -> QueryError:
+    """An error of values with its place in the rule."""
+    return document.error(
+        error.message, *(_culprit(document) or ("detection",)), hint=error.hint, expected=error.expected
+    )
+
+
+_SECTIONS: Final = {
+    "SigmaLogsourceError": ("logsource",),
+    "SigmaConditionError": ("detection", "condition"),
+    "SigmaDetectionError": ("detection",),
+    "ParseException": ("detection", "condition"),
+    "RecursionError": ("detection", "condition"),
+    "SigmaTitleError": ("title",),
+    "SigmaLevelError": ("level",),
+    "SigmaStatusError": ("status",),
+    "SigmaIdentifierError": ("id",),
+    "SigmaDateError": ("date",),
+    "SigmaModifiedError": ("modified",),
+    "SigmaNameError": ("name",),
+}
+
+
+def _by_class(error: Exception) -> tuple[str, ...]:
+    return _SECTIONS.get(type(error).__name__, ())
+
+
+def _culprit(document: Document) -> tuple[str | int, ...]:
+    """The path to the first test that cannot be read alone; empty if all can."""
+    detection = document.content.get("detection")
+    if not isinstance(detection, dict):
+        return ()
+    for name, asked in detection.items():
+        if name == "condition":
+            continue
+        for path, key, value in _items(asked, ("detection", name)):
+            try:
+                item = SigmaDetectionItem.from_mapping(key, value)
+                for one in item.value:
+                    keyword_of(one, {}) if item.field is None else test_of(item.field, one, {})
+            except (QueryError, *FAILURES):
+                return path
+    return ()

@@ -1,0 +1,53 @@
+"""The flags of Sigma's regular expressions, written into those of the house, which have ``(?i)`` alone."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from estero.errors import QueryError
+
+_ANYTHING: Final = r"[\d\D]"
+_LEADING: Final = re.compile(r"\(\?([ims]+)\)")
+_TOKENS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[.^$|()]|[^\\\[.^$|()]+|.", re.DOTALL)
+_NAMES: Final = {"i": "IGNORECASE", "m": "MULTILINE", "s": "DOTALL"}
+
+
+def with_flags(regex: str, flags: frozenset[str]) -> str:
+    r"""The expression that finds without flags what this one finds with them: IGNORECASE, MULTILINE, DOTALL.
+
+    ``^`` and ``$`` may stand at the ends of alternatives only where lines are meant; raises `QueryError`
+    elsewhere.
+
+    >>> with_flags("^a.$", frozenset({"MULTILINE"})), with_flags("a.", frozenset({"DOTALL", "IGNORECASE"}))
+    ('(?:^|\\n)a.(?:$|\\n)', '(?i)a[\\d\\D]')
+    """
+    leading = _LEADING.match(regex)
+    if leading is not None:
+        regex, flags = regex[leading.end() :], flags | {_NAMES[letter] for letter in leading[1]}
+    tokens = _TOKENS.findall(regex)
+    if "DOTALL" in flags:
+        tokens = [_ANYTHING if sign == "." else sign for sign in tokens]
+    if "MULTILINE" in flags:
+        tokens = _by_lines(tokens)
+    return ("(?i)" if "IGNORECASE" in flags else "") + "".join(tokens)
+
+
+def _by_lines(tokens: list[str]) -> list[str]:
+    depth, written = 0, []
+    for place, sign in enumerate(tokens):
+        depth += (sign == "(") - (sign == ")")
+        begins = place == 0 or (depth == 0 and tokens[place - 1] == "|")
+        ends = place == len(tokens) - 1 or (depth == 0 and tokens[place + 1] == "|")
+        if sign == "^" and begins and not depth:
+            written.append(r"(?:^|\n)")
+        elif sign == "$" and ends and not depth:
+            written.append(r"(?:$|\n)")
+        elif sign in ("^", "$"):
+            raise QueryError(
+                f"{sign} inside of a regular expression over lines is not taken",
+                hint="the flag m goes with ^ and $ at its ends",
+            )
+        else:
+            written.append(sign)
+    return written

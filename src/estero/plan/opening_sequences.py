@@ -1,0 +1,54 @@
+"""What runs the plan of a sequence by stages, or of a sample.
+
+Only who recognizes imports this, as it loads the kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.automata.residual import NO_HIDDEN
+from estero.engine.runs.sequences.run_sequences import SequenceTables
+from estero.engine.runs.sequences.sample_runs import SampleRuns
+from estero.engine.runs.sequences.sequence_runs import SequenceRuns
+from estero.plan.opening import length_of
+from estero.plan.plan import Opened
+
+if TYPE_CHECKING:
+    from estero.plan.samples import SamplePlan
+    from estero.plan.sequences import SequencePlan
+    from estero.plan.stages import Asked
+
+
+def opened_sequence(plan: SequencePlan, words: int) -> Opened:
+    """The runs of a sequence; label set i is that of its stage i."""
+    tables = SequenceTables(
+        *_columns(plan.stages),
+        np.arange(len(plan.stages), dtype=np.int32),
+        np.array([stage for stage, _ in plan.gaps], np.int64),
+        *_columns([asked for _, asked in plan.gaps]),
+        *_columns(plan.leading),
+        *_columns(plan.trailing),
+        *_columns(plan.until),
+    )
+    labels = [frozenset({label}) for label in plan.labels]
+    runs = SequenceRuns(tables, length_of(plan))
+    hidden = [NO_HIDDEN] * len(labels)
+    return Opened(runs, labels, hidden, words, partitioned=plan.keyed, compared=False, keys=plan.columns)
+
+
+def opened_sample(plan: SamplePlan, words: int) -> Opened:
+    """The runs of a sample; label set i is that of its condition i."""
+    labels = [frozenset({label}) for label in plan.labels]
+    runs = SampleRuns(*_columns(plan.stages))
+    hidden = [NO_HIDDEN] * len(labels)
+    return Opened(runs, labels, hidden, words, partitioned=plan.keyed, compared=False, keys=plan.columns)
+
+
+def _columns(asked: Sequence[Asked]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The bits and the key columns."""
+    return np.array([one.bit for one in asked], np.int64), np.array([one.key for one in asked], np.int64)

@@ -1,0 +1,107 @@
+"""Plans of sequences by stages, with one candidate for each key and stage (EQL)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from estero.plan.plan import Layout, Opened, Section
+from estero.plan.stages import Asked, Stage, StagedPlan, drafted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequencePlan(StagedPlan):
+    """How a sequence by stages is evaluated.
+
+    `stages` are those that are not missing. What must be missing is `leading` in front of them, `trailing`
+    behind them, or in a gap: `gaps` has the number of the stage before each. `until` drops candidates.
+    """
+
+    evaluated: ClassVar[tuple[str, ...]] = (
+        *("columns", "stages", "labels", "leading", "trailing", "gaps", "until"),
+    )
+
+    leading: tuple[Asked, ...] = ()
+    trailing: tuple[Asked, ...] = ()
+    gaps: tuple[tuple[int, Asked], ...] = ()
+    until: tuple[Asked, ...] = ()
+
+    @property
+    def decides_later(self) -> bool:
+        """Whether the time that passes tells what is missing behind the last stage."""
+        return bool(self.trailing)
+
+    @property
+    def kernels(self) -> str:
+        """Plans with one name run the same kernels."""
+        return "sequences"
+
+    def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
+        """The runs of the sequence (`Plan.opened`)."""
+        from estero.plan.opening_sequences import opened_sequence  # loads the kernels
+
+        del ordinals, counting
+        return opened_sequence(self, words)
+
+    # ------------------------------------------------------------------------------------- in words
+
+    def lines(self) -> Iterator[str]:
+        """Which algorithm runs, and what it guarantees."""
+        yield (
+            "sequences by stages: an event takes the newest candidate of the stage before with its key, so "
+            "that each key has one at each stage"
+        )
+        yield "guarantee: constant time per event and stage, output-linear delay between complex events"
+        if self.trailing:
+            yield "decided later: what is missing behind the last stage is known when the span has passed"
+
+    def automaton_sections(self) -> Iterator[Section]:
+        """The stages."""
+        yield "Stages", self._stage_lines()
+
+    def _stage_lines(self) -> Iterator[str]:
+        for title, asked in (("must be missing before", self.leading), ("drops candidates", self.until)):
+            yield from (f"{title}: {self.asked_in_words(one)}" for one in asked)
+        for number, (stage, label) in enumerate(zip(self.stages, self.labels, strict=True)):
+            yield f"{label}: {self.asked_in_words(stage)}"
+            yield from (
+                f"must be missing then: {self.asked_in_words(gap)}"
+                for place, gap in self.gaps
+                if place == number
+            )
+        yield from (f"must be missing behind: {self.asked_in_words(one)}" for one in self.trailing)
+
+
+def plan_sequence(
+    stages: Sequence[Stage],
+    layout: Layout,
+    *,
+    until: Stage | None = None,
+    span_ns: int | None = None,
+    names: Sequence[str] = (),
+    text: str = "",
+) -> SequencePlan:
+    """The plan of a sequence: two stages or more, of which one at least is not missing.
+
+    All stages, and `until`, have equally many keys. Labels are `names`, by default the numbers of the stages
+    from 1 on. The first and the last event are at most `span_ns` nanoseconds apart, which has to be said
+    where a stage at an end is missing. `text` is what the query prints as. Raises `QueryError` where keys
+    have values that cannot be equal, or events no time for the span.
+    """
+    further = () if until is None else (until,)
+    draft = drafted(stages, further, layout, span_ns=span_ns, names=names, text=text)
+    there = [number for number, stage in enumerate(stages) if not stage.missing]
+    before = {
+        number: sum(place < number for place in there) for number, stage in enumerate(stages) if stage.missing
+    }
+    asked = draft.asked
+    return SequencePlan(
+        **draft.fields,
+        stages=tuple(asked[number] for number in there),
+        labels=tuple(draft.labels[number] for number in there),
+        leading=tuple(asked[number] for number, count in before.items() if count == 0),
+        trailing=tuple(asked[number] for number, count in before.items() if count == len(there)),
+        gaps=tuple((count - 1, asked[number]) for number, count in before.items() if 0 < count < len(there)),
+        until=asked[len(stages) :],
+    )

@@ -1,0 +1,287 @@
+"""Stages: conditions on single events with keys, of which sequences and samples are made (EQL)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+from estero.automata.cea import CEA, EventPredicate, Guard, Transition
+from estero.automata.pcea import JoinKey
+from estero.errors import QueryError
+from estero.language.tree.distances import DurationWindow
+from estero.language.tree.durations import TimeUnit
+from estero.language.tree.expressions import Attribute, EventFilter
+from estero.language.tree.paths import is_path
+from estero.language.tree.pattern import All, As, Disjunction, EventType, Filter, Pattern
+from estero.language.tree.query import QueryTree, SelectItem
+from estero.language.tree.schema import Kind, Schema, fit
+from estero.language.tree.selection import paths_read
+from estero.language.tree.words import named
+from estero.plan.draft import Draft
+from estero.plan.key_values import Values
+from estero.plan.keyed import KeyedPlan
+from estero.plan.keys import KeyColumn, KeyPart
+from estero.plan.plan import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class KeyField:
+    """An attribute that is part of a key; None: one that no event has.
+
+    If it is `optional`, an event that lacks it has a key, too, which equals that of all others that lack it.
+    """
+
+    attribute: str | None
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A condition on one event, which has to be `missing` or not, and the fields of its key."""
+
+    predicate: EventPredicate
+    keys: tuple[KeyField, ...] = ()
+    missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of an event: the bit of a predicate, and the number of a key column."""
+
+    bit: int
+    key: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedPlan(KeyedPlan):
+    """How a query of stages is evaluated: `stages` are those that are not missing, which have `labels`."""
+
+    evaluated: ClassVar[tuple[str, ...]] = ("columns", "stages", "labels")
+
+    stages: tuple[Asked, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def takes_candidates(self) -> bool:
+        """Others would have taken the place of an event, be it part of a complex event or not."""
+        return True
+
+    @property
+    def reads_lists(self) -> bool:
+        """Whether a key is a list."""
+        return bool(_listed(self.columns))
+
+    @property
+    def machine(self) -> CEA:
+        """The stages in order as an automaton; what is said of keys is not in it."""
+        count = len(self.stages)
+        steps = tuple(
+            Transition(number, Guard(frozenset({asked.bit})), frozenset({label}), number + 1)
+            for number, (asked, label) in enumerate(zip(self.stages, self.labels, strict=True))
+        )
+        predicates = self.classification.predicates
+        return CEA(count + 1, frozenset({0}), frozenset({count}), steps, predicates)
+
+    @property
+    def drawn(self) -> CEA:
+        """The stages in order."""
+        return self.machine
+
+    def with_distinct_marks(self) -> Self:
+        """The plan itself: every complex event starts with the first event that it marks."""
+        return self
+
+    def showing_nothing(self) -> Self:
+        """The same evaluation where only counts are asked for; keys that are lists are read."""
+        plan = KeyedPlan.showing_nothing(self)
+        payload = tuple(dict.fromkeys([*plan.classification.payload, *_listed(self.columns)]))
+        return replace(plan, classification=replace(plan.classification, payload=payload))
+
+    def refuse_levels(self) -> None:
+        """Raises `QueryError`: partial matches are not told."""
+        raise QueryError(
+            "partial matches, funnels and reasons why not are told of queries in CEQL, not of those in EQL",
+            text=self.text,
+            hint="write the sequence in CEQL: SELECT * WHERE a ; b",
+        )
+
+    def filter_lines(self) -> Iterator[str]:
+        """There are none: each condition is on one event."""
+        return iter(())
+
+    def asked_in_words(self, asked: Asked) -> str:
+        """A predicate and its key."""
+        return f"b{asked.bit}  {self.classification.predicates[asked.bit]!s}, key {asked.key}"
+
+
+class DraftedStages(NamedTuple):
+    """What all plans of stages have in common, and what is asked of each stage."""
+
+    asked: tuple[Asked, ...]
+    labels: tuple[str, ...]
+    fields: dict[str, Any]
+
+
+def drafted(
+    stages: Sequence[Stage],
+    further: Sequence[Stage],
+    layout: Layout,
+    *,
+    span_ns: int | None,
+    names: Sequence[str],
+    text: str,
+) -> DraftedStages:
+    """The draft of a plan of `stages`, and of `further` ones that no event is shown of.
+
+    Raises `QueryError` where keys have values that cannot be equal, or events no time for the span.
+    """
+    labels = tuple(names) or tuple(str(number) for number in range(1, len(stages) + 1))
+    parts = [*stages, *further]
+    layout = replace(layout, schema=layout.schema.reading(_paths(parts)))
+    _check(parts, layout, span_ns, text)
+    tree = stand_in(stages, labels, span_ns)
+    draft = Draft(tree, layout, text)
+    predicates = tuple(dict.fromkeys(part.predicate for part in parts))
+    keys = tuple(dict.fromkeys((part.predicate.types, part.keys) for part in parts))
+    values = Values(layout.schema)
+    columns = key_columns(keys, values, layout.schema)
+    classification = draft.classification(predicates, values=tuple(values.numbered))
+    payload = tuple(dict.fromkeys([*classification.payload, *_listed(columns)]))
+    asked = tuple(
+        Asked(predicates.index(part.predicate), keys.index((part.predicate.types, part.keys)))
+        for part in parts
+    )
+    fields = {
+        "tree": tree,
+        "text": text or str(tree),
+        "classification": replace(classification, payload=payload),
+        "shown": tuple(replace(shown, stage=True) for shown in draft.shown),
+        "window": draft.window,
+        "shared": _shared(parts, layout.schema),
+        "columns": columns,
+    }
+    return DraftedStages(asked, labels, fields)
+
+
+def stand_in(stages: Sequence[Stage], labels: Sequence[str], span_ns: int | None) -> QueryTree:
+    """What stands for a sequence where the tree of a query is asked for: its events in any order.
+
+    It has the same types, labels and window. It says nothing of conditions and keys.
+    """
+    window = None if span_ns is None else DurationWindow(((span_ns, TimeUnit.NANOSECONDS),))
+    parts = tuple(As(_any_of(stage.predicate), label) for stage, label in zip(stages, labels, strict=True))
+    return QueryTree(
+        All(parts) if len(parts) > 1 else parts[0], tuple(map(SelectItem, labels)), window=window
+    )
+
+
+def _paths(parts: Sequence[Stage]) -> list[str]:
+    """The fields and elements that conditions and keys read."""
+    paths = [field.attribute for part in parts for field in part.keys if field.attribute is not None]
+    for part in parts:
+        if part.predicate.condition is not None:
+            event = As(_any_of(part.predicate), "1")
+            paths += paths_read(QueryTree(Filter(event, EventFilter("1", part.predicate.condition))))
+    return [path for path in paths if is_path(path)]
+
+
+def _any_of(predicate: EventPredicate) -> Pattern:
+    types = tuple(map(EventType, predicate.types))
+    return Disjunction(types) if len(types) > 1 else types[0]
+
+
+def _check(parts: Sequence[Stage], layout: Layout, span_ns: int | None, text: str) -> None:
+    """Raises `QueryError` for keys of kinds that do not fit, and for a span without a time."""
+    if span_ns is not None and layout.tick_ns is None:
+        raise QueryError(
+            "maxspan needs times, and these events have none, or times without a unit",
+            text=text,
+            hint="name the time column, and time_unit where it has integers",
+        )
+    kinds = layout.schema.column_kinds
+    for place in range(len(parts[0].keys)):
+        names = dict.fromkeys(
+            field.attribute for part in parts for field in (part.keys[place],) if field.attribute
+        )
+        of_names = {name: _kind_of_key(name, kinds.get(name, Kind.NULL), layout.schema) for name in names}
+        if not fit(of_names.values()):
+            said = ", ".join(f"{named(name)} is {kind.value}" for name, kind in of_names.items())
+            raise QueryError(
+                f"events are joined by keys that are never equal: {said}",
+                text=text,
+                hint="join by attributes of one kind",
+            )
+
+
+def _kind_of_key(name: str, kind: Kind, schema: Schema) -> Kind:
+    """The kind of an attribute, or of the elements of a list."""
+    nested = schema.inside(name)
+    return nested.element.kind if nested is not None and nested.element is not None else kind
+
+
+def key_columns(
+    keys: Sequence[tuple[tuple[str, ...], tuple[KeyField, ...]]], values: Values, schema: Schema
+) -> tuple[KeyColumn, ...]:
+    """The join keys of events of some types by some fields, each.
+
+    Where one of the fields that are compared is a list, the values of all of them are as those of lists.
+    """
+    lists = [
+        any(field.attribute is not None and not _is_plain(field, schema) for field in place)
+        for place in zip(*(fields for _, fields in keys), strict=True)
+    ]
+    plain = [
+        [
+            field
+            for field, listed in zip(fields, lists, strict=True)
+            if field.attribute is not None and not listed
+        ]
+        for _, fields in keys
+    ]
+    forms = [
+        JoinKey({name: tuple(Attribute(str(field.attribute)) for field in chosen) for name in types})
+        for (types, _), chosen in zip(keys, plain, strict=True)
+    ]
+    columns = []
+    for (_, fields), column in zip(keys, values.columns(forms), strict=True):
+        parts = iter(column.parts)
+        whole = tuple(
+            KeyPart((), null=field.optional, listed=field.attribute)
+            if listed or field.attribute is None
+            else replace(next(parts), null=field.optional)
+            for field, listed in zip(fields, lists, strict=True)
+        )
+        columns.append(
+            KeyColumn(whole, column.exact and all(part.values and not part.null for part in whole))
+        )
+    return tuple(columns)
+
+
+def _listed(columns: Sequence[KeyColumn]) -> list[str]:
+    """The attributes that are lists."""
+    return [part.listed for column in columns for part in column.parts if part.listed is not None]
+
+
+def _is_plain(field: KeyField, schema: Schema) -> bool:
+    """Whether a field has one value in each event, which the classification computes."""
+    if field.attribute is None:
+        return False
+    nested = schema.inside(field.attribute)
+    return nested is None or nested.element is None
+
+
+def _shared(parts: Sequence[Stage], schema: Schema) -> dict[str, str]:
+    """For each type an attribute whose value all events of an answer share; empty where there is none."""
+    for place in range(len(parts[0].keys)):
+        shared: dict[str, str] = {}
+        for part in parts:
+            field = part.keys[place]
+            if field.optional or field.attribute is None or not _is_plain(field, schema):
+                break
+            names = [shared.setdefault(name, field.attribute) for name in part.predicate.types]
+            if any(name != field.attribute for name in names):
+                break
+        else:
+            return shared
+    return {}

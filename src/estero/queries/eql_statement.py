@@ -1,0 +1,168 @@
+"""Statements in EQL, Elastic's Event Query Language."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+from estero.errors import QueryError
+from estero.language.check.kinds import KindChecker
+from estero.language.check.problems import Problems
+from estero.language.eql.lowering import Lowering
+from estero.language.eql.parser import parse_eql
+from estero.language.eql.tree import EqlTree, EventQuery, Item
+from estero.language.tree import expressions as e
+from estero.language.tree.depth import depth_of
+from estero.language.tree.pattern import As, EventType, Filter, Pattern
+from estero.language.tree.query import QueryTree, SelectItem
+from estero.language.tree.schema import Kind, Schema
+from estero.plan.eql_stages import plan_stages, tree_of_stages
+from estero.plan.plan import Layout, Plan
+from estero.plan.rules import plan_of
+from estero.queries.statement import Statement, raise_first
+
+if TYPE_CHECKING:
+    from estero.answers.answer import Answer
+
+EVENT = "Event"
+"""The type of all events: what their category is, is a condition."""
+
+
+@dataclass(frozen=True)
+class EqlStatement(Statement):
+    """The statement of a query in EQL; `eql` is its tree.
+
+    `tree` has the labels, which are the numbers of the stages, from 1, and no conditions: those depend on the
+    columns of the events.
+    """
+
+    made_by = "eql"
+    eql: EqlTree
+
+    @classmethod
+    def of(cls, text: str) -> EqlStatement:
+        """The statement of a text; only its form is checked."""
+        eql = parse_eql(text)
+        if isinstance(eql.query, EventQuery):
+            return cls(QueryTree(As(EventType(EVENT), "1"), (SelectItem("1"),)), eql)
+        return cls(tree_of_stages(eql, EVENT), eql)
+
+    def __str__(self) -> str:
+        return str(self.eql)
+
+    def taken(self, answer: Answer) -> Answer:
+        """What the pipes take of an answer, one after the other; ``tail`` counts it at once."""
+        for pipe in self.eql.pipes:
+            if pipe.name == "head":
+                answer = answer.limit(pipe.count)
+            else:
+                total = answer.count()
+                answer = answer[max(0, total - pipe.count) :]
+        return answer
+
+    def refuse_pipes(self) -> None:
+        """Raises `QueryError` for a pipe, which is a part of the whole answer."""
+        for pipe in self.eql.pipes[:1]:
+            raise QueryError(
+                f"{pipe.name} takes a part of a whole answer, and here is none",
+                text=self.eql.text,
+                span=pipe.span,
+                found=str(pipe),
+                expected="a query without pipes",
+                hint="run(…) in this process has pipes; elsewhere take a part of what comes out",
+            )
+
+    def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
+        if schema is None:
+            return []
+        lowering = Lowering(_with_type(schema, type_column), type_column)
+        problems = Problems(self.eql.text)
+        errors: list[QueryError] = []
+        for item in _items(self.eql):
+            try:
+                condition = lowering.where(item)
+                for key in (*getattr(self.eql.query, "keys", ()), *getattr(item, "keys", ())):
+                    lowering.key(key)
+                if condition is not None:
+                    depth_of(condition)
+                    KindChecker(partial(_kind_of, lowering), problems).truth(condition)
+            except QueryError as error:
+                error.text = self.eql.text
+                errors.append(error)
+        return errors or problems.in_order()
+
+    def _plan(self, layout: Layout) -> Plan:
+        schema = _with_type(layout.schema, layout.type_column)
+        lowering = Lowering(schema, layout.type_column)
+        event = layout.only_type if layout.type_column is None else EVENT
+        flat = replace(layout, schema=_of_one_type(schema, event), type_column=None, only_type=event)
+        try:
+            return _without(
+                self._planned(lowering, flat), set(schema.column_kinds) - set(layout.schema.column_kinds)
+            )
+        except QueryError as error:
+            error.text = error.text or self.eql.text
+            raise
+
+    def _planned(self, lowering: Lowering, layout: Layout) -> Plan:
+        query = self.eql.query
+        if not isinstance(query, EventQuery):
+            return plan_stages(self.eql, lowering, layout, layout.only_type)
+        condition = lowering.where(query)
+        pattern: Pattern = As(EventType(layout.only_type), "1")
+        if condition is not None:
+            pattern = Filter(pattern, e.EventFilter("1", condition))
+        return plan_of(replace(self.tree, pattern=pattern), layout, text=str(self))
+
+    def type_names(self) -> Sequence[tuple[str, ...]]:
+        return ()
+
+
+def _items(eql: EqlTree) -> Iterator[EventQuery | Item]:
+    query = eql.query
+    if isinstance(query, EventQuery):
+        yield query
+        return
+    yield from query.items
+    until = getattr(query, "until", None)
+    if until is not None:
+        yield until
+
+
+def _without(plan: Plan, hidden: Collection[str]) -> Plan:
+    """The plan that does not show some attributes."""
+    if not hidden:
+        return plan
+    shown = (
+        replace(one, attributes=tuple(name for name in one.attributes if name not in hidden))
+        for one in plan.shown
+    )
+    return replace(plan, shown=tuple(shown))
+
+
+def _kind_of(lowering: Lowering, attribute: e.Attribute) -> Kind:
+    return lowering.nested(attribute.name).kind
+
+
+def _with_type(schema: Schema, type_column: str | None) -> Schema:
+    """The schema in which the type is an attribute like others."""
+    if type_column is None or type_column in schema.column_kinds:
+        return schema
+    types = {name: {**attributes, type_column: Kind.STRING} for name, attributes in schema.types.items()}
+    shared = None if schema.shared is None else {**schema.shared, type_column: Kind.STRING}
+    return replace(schema, types=types, shared=shared)
+
+
+def _of_one_type(schema: Schema, event: str) -> Schema:
+    """The schema in which all events are of one type, with the attributes of all."""
+    return replace(schema, types={event: schema.column_kinds}, shared=None, closed=True, untyped=True)
+
+
+@lru_cache(maxsize=256)
+def eql_statement(text: str) -> EqlStatement:
+    """The statement of a text, remembered; raises `QueryError` as `eql` does."""
+    statement = EqlStatement.of(text)
+    raise_first(statement.errors())
+    return statement

@@ -1,0 +1,101 @@
+"""Files with rules in EQL: plain texts, and Elastic's rules in TOML."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from estero.errors import DataError, QueryError
+from estero.queries.eql_statement import eql_statement
+from estero.queries.query import Query
+from estero.queries.rules.rule_files import RuleText, text_of_file
+
+SUFFIXES: Final = (".eql", ".toml")
+_SAID: Final = {"name": "title", "rule_id": "id", "severity": "level", "risk_score": "risk", "type": "type"}
+"""The entries of a rule that are said of it, and the words for them."""
+
+
+@dataclass(frozen=True)
+class EqlFiles:
+    """The rules of files, what is said of them, and the errors of those that cannot be run, by name."""
+
+    rules: dict[str, Query] = field(default_factory=dict)
+    texts: dict[str, RuleText] = field(default_factory=dict)
+    refused: dict[str, QueryError] = field(default_factory=dict)
+
+
+def is_eql(file: Path) -> bool:
+    """Whether the name of a file says that it has a rule of Elastic."""
+    return file.suffix in SUFFIXES
+
+
+def eql_in_files(files: Iterable[Path]) -> EqlFiles:
+    """The rules of some files, in order of these, by the stems of the files.
+
+    A file ending in ``.eql`` is the text of a query. One in ``.toml`` has it in ``[rule] query``, and beside
+    it what is said of the rule: its ``name`` is the title, its ``severity`` the level, its ``tags`` and the
+    techniques of its ``threat`` the tags. What is no query in EQL, and a query with pipes, is refused.
+    """
+    read = EqlFiles()
+    for file in files:
+        name = _free(file.stem, read.texts)
+        metadata: dict[str, str] = {"file": str(file)}
+        text = ""
+        try:
+            text = text_of_file(file)
+            if file.suffix == ".toml":
+                text, said = _of_toml(text, file)
+                metadata = said | metadata
+            statement = eql_statement(text)
+            statement.refuse_pipes()
+            read.rules[name] = Query(statement)
+        except (QueryError, DataError) as error:
+            problem = error if isinstance(error, QueryError) else QueryError(error.message, hint=error.hint)
+            for one in (problem, *problem.others):
+                one.rule = str(file)
+            read.refused[name] = problem
+        read.texts[name] = RuleText(text, file, metadata)
+    return read
+
+
+def _of_toml(text: str, file: Path) -> tuple[str, dict[str, str]]:
+    """The query of a rule in TOML and what is said of it."""
+    try:
+        rule = tomllib.loads(text).get("rule")
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"{file} is not TOML: {error}") from error
+    if not isinstance(rule, Mapping) or not isinstance(rule.get("query"), str):
+        raise DataError(f"{file} has no rule with a query", hint='a rule is [rule] with query = """…"""')
+    language = rule.get("language", "eql")
+    if language != "eql":
+        raise DataError(f"{file} has a rule in {language}, not in EQL")
+    said = {word: str(rule[entry]) for entry, word in _SAID.items() if isinstance(rule.get(entry), str | int)}
+    tags = ", ".join(dict.fromkeys(_tags(rule)))
+    return rule["query"], said | ({"tags": tags} if tags else {})
+
+
+def _tags(rule: Mapping[str, Any]) -> Iterator[str]:
+    """The tags of a rule, and the techniques that it is about, as ``attack.t1059.001``."""
+    yield from (tag for tag in _listed(rule.get("tags")) if isinstance(tag, str))
+    for threat in _listed(rule.get("threat")):
+        for technique in _listed(threat.get("technique") if isinstance(threat, Mapping) else None):
+            if isinstance(technique, Mapping):
+                for one in (technique, *_listed(technique.get("subtechnique"))):
+                    if isinstance(one, Mapping) and isinstance(one.get("id"), str):
+                        yield f"attack.{one['id'].lower()}"
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _free(name: str, taken: Mapping[str, object]) -> str:
+    """The name, with a number behind it where there is such a rule already."""
+    place, free = 1, name
+    while free in taken:
+        place += 1
+        free = f"{name}-{place}"
+    return free

@@ -1,0 +1,95 @@
+"""Files with rules in Sigma: the rules that can be run, and the others with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from estero.errors import DataError, QueryError, require
+from estero.queries.query import Query
+from estero.queries.rules.rule_files import RuleText, text_of_file
+
+SUFFIXES: Final = (".yml", ".yaml")
+
+
+@dataclass(frozen=True)
+class SigmaFiles:
+    """The rules of files, what is said of them, and the errors of those that cannot be run, by name."""
+
+    rules: dict[str, Query] = field(default_factory=dict)
+    texts: dict[str, RuleText] = field(default_factory=dict)
+    refused: dict[str, QueryError] = field(default_factory=dict)
+
+
+def is_sigma(file: Path) -> bool:
+    """Whether the name of a file says that it has rules in Sigma."""
+    return file.suffix in SUFFIXES
+
+
+def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None = None) -> SigmaFiles:
+    """The rules of some files, in order of these; a file may have several documents.
+
+    `options` are arguments of `estero.sigma`; a rule whose log source nothing tells is refused unless they
+    say ``logsource=False``. The name of a rule is its ``name``, else its ``id``, else the stem of the file.
+    Rules that a correlation refers to are no rules of their own, unless it has ``generate: true``.
+
+    Raises `MissingPackage` without pySigma, and `DataError` for options that cannot be read.
+    """
+    given = list(files)
+    if not given:
+        return SigmaFiles()
+    require("sigma", f"{given[0]}, a rule in Sigma,")
+    from estero.language.sigma.documents import Document, documents_of
+    from estero.queries.sigma_rules import SigmaOptions, rules_in_documents
+
+    asked = SigmaOptions.of(
+        **{"logsource": None if (options or {}).get("pipeline") else True, **(options or {})}
+    )
+    read = SigmaFiles()
+    documents: list[Document] = []
+    places: dict[int, Path] = {}
+    for file in given:
+        try:
+            here = documents_of(text_of_file(file))
+        except (QueryError, DataError) as error:
+            problem = error if isinstance(error, QueryError) else QueryError(error.message, hint=error.hint)
+            _refuse(read, _free(file.stem, read), problem, file)
+            continue
+        documents += here
+        places |= {id(document): file for document in here}
+    for rule in rules_in_documents(documents, asked):
+        file = places[id(rule.document)]
+        name = rule.name or _free(file.stem, read)
+        metadata = {**rule.about.metadata(), "file": str(file)}
+        if name in read.rules:
+            other = read.texts[name].file
+            problem = rule.document.error(
+                f"there is a rule {name!r} already, in {other}", "name" if rule.about.name else "id"
+            )
+            _refuse(read, _free(name, read), problem, file, metadata)
+        elif rule.problem is not None:
+            _refuse(read, _free(name, read), rule.problem, file, metadata)
+        else:
+            read.rules[name] = Query(rule.statement())
+            read.texts[name] = RuleText(rule.document.text, file, metadata)
+    return read
+
+
+def _refuse(
+    read: SigmaFiles, name: str, problem: QueryError, file: Path, metadata: Mapping[str, str] | None = None
+) -> None:
+    for one in (problem, *problem.others):
+        one.rule = str(file)
+    read.refused[name] = problem
+    read.texts[name] = RuleText(problem.text, file, metadata or {"file": str(file)})
+
+
+def _free(name: str, read: SigmaFiles) -> str:
+    """The name, with a number behind it where there is such a rule already."""
+    place, free = 1, name
+    while free in read.texts:
+        place += 1
+        free = f"{name}-{place}"
+    return free

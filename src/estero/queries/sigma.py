@@ -1,0 +1,65 @@
+"""Rules in Sigma as queries: `estero.sigma`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, TypeAlias
+
+from estero.arguments import checked
+from estero.errors import QueryError, require, warn
+from estero.language.tree.names import some
+from estero.queries.query import Query
+from estero.queries.statement import raise_first
+
+if TYPE_CHECKING:
+    from sigma.processing.pipeline import ProcessingPipeline
+
+
+FieldNames: TypeAlias = "str | PathLike[str] | Mapping[str, object]"
+
+
+@checked
+def sigma(
+    text: str,
+    /,
+    *,
+    fields: FieldNames | Sequence[FieldNames] | None = None,
+    pipeline: ProcessingPipeline | str | PathLike[str] | None = None,
+    placeholders: Mapping[str, Sequence[str]] | None = None,
+    logsource: bool | None = None,
+) -> Query:
+    """The query of a rule in Sigma: of a detection, or of a correlation with the rules that it refers to.
+
+    A complex event of a detection is one event; of a correlation the events of one window. Fields are looked
+    for in the columns of the events when the query runs: by their names, with dots as columns or structs, and
+    in the structs of raw exports of Windows. `fields` are other names, ``{"Image": "process.executable"}``, a
+    file with such names, or a ready mapping: "ecs", "winlogbeat", "sysmon", "cloudtrail", "okta"; several in
+    a list. `placeholders` are the values of ``%name%``, by name. `pipeline`, of pySigma or the path of one in
+    YAML, changes the rule before.
+
+    The events of its log source are told by channel and event id. Where nothing says that of a log source,
+    all events are asked, with an `EsteroWarning`; with ``logsource=True`` it is an error, and with
+    ``logsource=False``, or with a pipeline, the log source is not looked at.
+
+    Raises `QueryError`, with the place in the text, for what is wrong with the rule, `DataError` for names of
+    fields that cannot be read, and `MissingPackage` without pySigma (``estero[sigma]``).
+    """
+    require("sigma", "a rule in Sigma")
+    from estero.queries.sigma_rules import SigmaOptions, rules_in_text
+
+    options = SigmaOptions.of(fields, pipeline, placeholders, logsource)
+    rules = rules_in_text(text, options)
+    raise_first([one.problem for one in rules if one.problem is not None])
+    if len(rules) != 1:
+        named = some([one.name or one.about.title for one in rules], word="and")
+        raise QueryError(
+            f"a query is made of one rule, and this text has {len(rules)}: {named}",
+            text=text,
+            hint="estero.rules reads files with any number of them",
+        )
+    (only,) = rules
+    query = Query(only.statement())
+    if only.unknown_source:
+        warn(f"nothing says which events have the log source {only.unknown_source}: all of them are asked")
+    return query

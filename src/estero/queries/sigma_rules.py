@@ -1,0 +1,184 @@
+"""Texts with rules in Sigma: what each of their rules asks, and why it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from sigma.processing.pipeline import ProcessingPipeline
+
+from estero.errors import DataError, QueryError
+from estero.language.sigma.documents import Document, documents_of
+from estero.language.sigma.fields import Mapped
+from estero.language.sigma.log_sources import condition_of
+from estero.language.sigma.mappings import mapped_of
+from estero.language.sigma.read import FAILURES, Reading, detection_of
+from estero.language.sigma.tree import About, Condition, Correlation, Detection, LogSource, Rule
+from estero.queries.sigma_statement import SigmaStatement
+from estero.queries.statement import Statement
+
+
+@dataclass(frozen=True)
+class SigmaOptions:
+    """How rules are read and where their fields are; `logsource` as `estero.sigma` takes it."""
+
+    mapped: Mapped
+    reading: Reading
+    logsource: bool | None
+
+    @classmethod
+    def of(
+        cls,
+        fields: Any = None,
+        pipeline: object = None,
+        placeholders: Mapping[str, Sequence[str]] | None = None,
+        logsource: bool | None = None,
+    ) -> SigmaOptions:
+        """The options that arguments of `estero.sigma` say; raises `DataError` for files that are wrong."""
+        if pipeline is not None and logsource is None:
+            logsource = False
+        reading = Reading(dict(placeholders or {}), _pipeline(pipeline))
+        return cls(mapped_of(fields), reading, logsource)
+
+
+@dataclass(frozen=True)
+class SigmaRule:
+    """One rule of a text: what it says, or the `problem` for which it cannot be run.
+
+    `unknown_source` is a log source that nothing tells. `refers` are the names and ids of the rules that a
+    correlation is about; unless it generates them, they are no rules of their own.
+    """
+
+    document: Document
+    about: About
+    rule: Rule | None = None
+    problem: QueryError | None = None
+    source: tuple[Condition | None, ...] = ()
+    mapped: Mapped = field(default_factory=Mapped)
+    unknown_source: LogSource | None = None
+    refers: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the rule, else its id, else its title, else nothing."""
+        return self.about.name or self.about.id
+
+    def statement(self) -> Statement:
+        """The statement of a rule without a problem."""
+        if isinstance(self.rule, Correlation):
+            from estero.queries.sigma_correlation_statement import SigmaCorrelationStatement
+
+            return SigmaCorrelationStatement.of(self.rule, self.mapped, self.source)
+        if self.rule is None:
+            raise ValueError(f"the rule {self.name} has a problem")
+        return SigmaStatement.of(self.rule, self.mapped, self.source[0])
+
+
+def rules_in_text(text: str, options: SigmaOptions) -> list[SigmaRule]:
+    """The rules of a text, also those that are wrong; raises `QueryError` where the text is no YAML."""
+    return rules_in_documents(documents_of(text), options)
+
+
+def rules_in_documents(documents: Iterable[Document], options: SigmaOptions) -> list[SigmaRule]:
+    """The rules of documents, of whatever texts, in order; correlations refer to any of them."""
+    given = list(documents)
+    read = {id(one): _detection(one, options) for one in given if "correlation" not in one.content}
+    known: dict[str, SigmaRule] = {}
+    for rule in read.values():
+        known |= dict.fromkeys(filter(None, (rule.about.name, rule.about.id)), rule)
+    rules = [read.get(id(one)) or _correlation(one, known, options) for one in given]
+    hidden = {
+        name
+        for rule in rules
+        for name in rule.refers
+        if not (isinstance(rule.rule, Correlation) and rule.rule.generate)
+    }
+    return [rule for rule in rules if not hidden & {rule.about.name, rule.about.id} - {""} or rule.refers]
+
+
+def _detection(document: Document, options: SigmaOptions) -> SigmaRule:
+    """The rule of a document, with its problem if there is one."""
+    about = _about(document)
+    try:
+        if "filter" in document.content:
+            raise document.error(
+                "filters are not taken", "filter", hint="write `and not` into the condition of the rule"
+            )
+        rule = detection_of(document, options.reading)
+    except QueryError as error:
+        return SigmaRule(document, about, problem=error)
+    about = rule.about
+    if options.logsource is False:
+        return SigmaRule(document, about, rule, source=(None,), mapped=options.mapped)
+    source = condition_of(rule.source, options.mapped)
+    if source is None and options.logsource:
+        problem = document.error(
+            f"nothing says which events have this log source: {rule.source}",
+            "logsource",
+            hint="fields= has ready mappings, and takes sources of your own; logsource=False asks all events",
+        )
+        return SigmaRule(document, about, problem=problem)
+    unknown = rule.source if source is None else None
+    return SigmaRule(document, about, rule, source=(source,), mapped=options.mapped, unknown_source=unknown)
+
+
+def _correlation(document: Document, known: Mapping[str, SigmaRule], options: SigmaOptions) -> SigmaRule:
+    from estero.language.sigma.correlations import correlation_of, references_of
+
+    about = _about(document)
+    refers = references_of(document)
+    try:
+        detections, sources = [], []
+        for name in refers:
+            if name not in known:
+                raise document.error(
+                    f"there is no rule {name}",
+                    "correlation",
+                    "rules",
+                    hint="a rule is referred to by name or id",
+                )
+            rule = known[name]
+            if rule.problem is not None or not isinstance(rule.rule, Detection):
+                reason = rule.problem.message if rule.problem is not None else "it is a correlation itself"
+                raise document.error(f"the rule {name} cannot be run: {reason}", "correlation", "rules")
+            detections.append(rule.rule)
+            sources.append(rule.source[0])
+        read = correlation_of(document, detections)
+    except QueryError as error:
+        return SigmaRule(document, about, problem=error, refers=refers)
+    unknown = next((known[name].unknown_source for name in refers if known[name].unknown_source), None)
+    return SigmaRule(
+        document,
+        read.about,
+        read,
+        source=tuple(sources),
+        mapped=options.mapped,
+        unknown_source=unknown,
+        refers=refers,
+    )
+
+
+def _about(document: Document) -> About:
+    """What a document says of itself, as far as it is text: it may be wrong."""
+    said = {key: document.content.get(key) for key in ("title", "id", "name", "level", "status")}
+    tags = document.content.get("tags")
+    texts = {key: value for key, value in said.items() if isinstance(value, str)}
+    return About(**texts, tags=tuple(map(str, tags)) if isinstance(tags, list) else ())
+
+
+def _pipeline(given: object) -> ProcessingPipeline | None:
+    """A pipeline of pySigma, or that of a file."""
+    if given is None or isinstance(given, ProcessingPipeline):
+        return given
+    if not isinstance(given, str | PathLike):
+        raise TypeError(f"a pipeline is one of pySigma or the path of one, not {type(given).__name__}")
+    file = Path(fspath(given))
+    if not file.is_file():
+        raise DataError(f"there is no file {file} with a pipeline of pySigma")
+    try:
+        return ProcessingPipeline.from_yaml(file.read_text("utf-8-sig"))
+    except (*FAILURES, UnicodeDecodeError) as error:
+        raise DataError(f"this is no pipeline of pySigma: {error}", file=str(file)) from error

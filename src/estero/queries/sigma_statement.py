@@ -1,0 +1,106 @@
+"""Rules in Sigma that ask one event at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from estero.errors import QueryError
+from estero.language.sigma.fields import Fields, Mapped
+from estero.language.sigma.lower import Lowered, Lowering
+from estero.language.sigma.tree import Condition, Detection, Every
+from estero.language.tree.expressions import EventFilter, Literal
+from estero.language.tree.pattern import EventType, Filter
+from estero.language.tree.query import QueryTree
+from estero.language.tree.schema import Schema
+from estero.plan.plan import Layout, Plan
+from estero.plan.rules import plan_of
+from estero.queries.statement import Statement
+
+EVENT = "Event"
+"""The type of the events that rules ask, and their label."""
+
+
+@dataclass(frozen=True)
+class SigmaStatement(Statement):
+    """The statement of a detection rule: its condition and that of its log source, and where fields are.
+
+    `tree` and the text have the fields by the names of the rule or, where a mapping gives others, by these;
+    the plan has the attributes of the schema.
+    """
+
+    made_by = "query"
+    rule: Detection
+    mapped: Mapped
+    source: Condition | None = None
+    """What the log source says; None where it is not asked for."""
+
+    @classmethod
+    def of(cls, rule: Detection, mapped: Mapped, source: Condition | None) -> SigmaStatement:
+        """The statement of a rule."""
+        lowering = Lowering(Fields(None, mapped))
+        return cls(tree_of(lowering.of(whole_of(rule.condition, source)), EVENT), rule, mapped, source)
+
+    def __str__(self) -> str:
+        return str(self.tree)
+
+    def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
+        del schema
+        return refuse_types(type_column)
+
+    def notes_on(self, schema: Schema) -> list[str]:
+        return self.lowered(schema)[1]
+
+    def lowered(self, schema: Schema) -> tuple[Lowered, list[str]]:
+        """The condition on the attributes of a schema, and notes on fields that it lacks or cannot read."""
+        lowering = Lowering(fields_in(schema, self.mapped))
+        return lowering.of(whole_of(self.rule.condition, self.source)), lowering.notes()
+
+    def _plan(self, layout: Layout) -> Plan:
+        condition = self.lowered(layout.schema)[0] if layout.schema.types or layout.schema.shared else None
+        tree = self.tree if condition is None else tree_of(condition, layout.only_type)
+        return plan_of(tree, layout)
+
+    def type_names(self) -> Sequence[tuple[str, ...]]:
+        return ()
+
+
+def tree_of(condition: Lowered, name: str) -> QueryTree:
+    """The query for the events of a type of which a condition holds."""
+    event = EventType(name)
+    if condition is True:
+        return QueryTree(event)
+    return QueryTree(Filter(event, EventFilter(name, Literal(False) if condition is False else condition)))
+
+
+def refuse_types(type_column: str | None) -> list[QueryError]:
+    """The error of a column that tells types of events apart."""
+    if type_column is None:
+        return []
+    message = f"rules in Sigma ask events of all types, and {type_column} is to tell the types apart"
+    return [QueryError(message, hint="leave type out: the log source says which events a rule is for")]
+
+
+def whole_of(condition: Condition, source: Condition | None) -> Condition:
+    """A condition with that of its log source."""
+    return condition if source is None else Every((source, condition))
+
+
+@dataclass(slots=True)
+class _Last:
+    """The fields of the schema that was asked for last: rules of a set are planned one after another."""
+
+    schema: Schema | None = None
+    mapped: Mapped | None = None
+    fields: Fields | None = field(default=None)
+
+
+_LAST = _Last()
+
+
+def fields_in(schema: Schema, mapped: Mapped) -> Fields:
+    """The fields of a schema."""
+    known = _LAST
+    if known.fields is None or known.schema is not schema or known.mapped != mapped:
+        known.schema, known.mapped, known.fields = schema, mapped, Fields(schema, mapped)
+    return known.fields

@@ -1,0 +1,160 @@
+"""The reference meaning of EQL's sequences and samples: candidates are kept in lists, and all events read.
+
+What an event is at a stage is said by its *keys* there: none where it does not satisfy the condition, or has
+no key; several where an attribute of the key is a list (`keys_of`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations, product
+
+Key = tuple[Hashable, ...]
+Places = tuple[int | None, ...]
+"""The numbers of a result's events by stage, None for a missing one."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage: `keys[e]` are the keys with which event e satisfies it. If it is `missing`, none may."""
+
+    keys: Sequence[Sequence[Key]]
+    missing: bool = False
+
+    def numbers(self, key: Key) -> list[int]:
+        """The events that satisfy the stage with a key."""
+        return [number for number, keys in enumerate(self.keys) if key in keys]
+
+
+@dataclass(frozen=True)
+class EventSequence:
+    """Stages in order, of which one at least is not missing.
+
+    The first and the last event are no more than `span` apart, in the unit of the times; with a missing stage
+    at an end there has to be one. `until` is what drops candidates.
+    """
+
+    stages: Sequence[Stage]
+    span: int | None = None
+    until: Stage | None = None
+
+
+def keys_of(values: Sequence[object], optional: Sequence[bool]) -> list[Key]:
+    """The keys of an event: every combination where values are lists, each once.
+
+    A key with a NULL is none, unless the value is `optional`; then NULLs are equal.
+
+    >>> keys_of([["a", "b"], 1], [False, False]), keys_of([None], [False]), keys_of([None], [True])
+    ([('a', 1), ('b', 1)], [], [(None,)])
+    """
+    choices: list[list[Hashable]] = []
+    for value, may_be_null in zip(values, optional, strict=True):
+        of_list = value if isinstance(value, list) else [value]
+        known = [item for item in of_list if item is not None]
+        choices.append(known or ([None] if may_be_null else []))
+    return list(dict.fromkeys(product(*choices)))
+
+
+def evaluate_sequence(query: EventSequence, times: Sequence[int]) -> list[Places]:
+    """The results over events in order, with these times; in the order of their last events."""
+    positive = [number for number, stage in enumerate(query.stages) if not stage.missing]
+    search = _Search(query, times, positive)
+    for event in range(len(times)):
+        search.read(event)
+    return [
+        _placed(query, positive, taken) for key, taken in search.completed if search.stands_alone(key, taken)
+    ]
+
+
+def _placed(query: EventSequence, positive: Sequence[int], taken: Sequence[int]) -> Places:
+    at = dict(zip(positive, taken, strict=True))
+    return tuple(at.get(number) for number in range(len(query.stages)))
+
+
+@dataclass
+class _Search:
+    """Candidates by stage and key, oldest first, and what is completed, with its key."""
+
+    query: EventSequence
+    times: Sequence[int]
+    positive: Sequence[int]
+    candidates: dict[tuple[int, Key], list[list[int]]] = field(default_factory=dict)
+    completed: list[tuple[Key, list[int]]] = field(default_factory=list)
+
+    def read(self, event: int) -> None:
+        """Tries an event at all stages, later ones first."""
+        for place in reversed(range(len(self.positive))):
+            for key in self.query.stages[self.positive[place]].keys[event]:
+                taken = self._taken(place, key, event)
+                if taken is not None:
+                    self._put(place, key, [*taken, event])
+
+    def _taken(self, place: int, key: Key, event: int) -> list[int] | None:
+        """The candidate that an event takes, which its stage has no more; none before the first stage."""
+        if place == 0:
+            return []
+        waiting = self.candidates.pop((place - 1, key), [])
+        if not waiting:
+            return None
+        newest = waiting[-1]
+        return newest if self._may_go_on(newest, place, key, event) else None
+
+    def _may_go_on(self, taken: list[int], place: int, key: Key, event: int) -> bool:
+        span, last, until = self.query.span, taken[-1], self.query.until
+        if span is not None and self.times[event] - self.times[taken[0]] > span:
+            return False
+        if until is not None and any(last <= number < event for number in until.numbers(key)):
+            return False
+        between = self.query.stages[self.positive[place - 1] + 1 : self.positive[place]]
+        return not any(last < number < event for stage in between for number in stage.numbers(key))
+
+    def _put(self, place: int, key: Key, taken: list[int]) -> None:
+        if place == len(self.positive) - 1:
+            self.completed.append((key, taken))
+        else:
+            self.candidates.setdefault((place, key), []).append(taken)
+
+    def stands_alone(self, key: Key, taken: list[int]) -> bool:
+        """Whether nothing that must be missing is before the first or behind the last event.
+
+        With a missing stage at one end alone, its event counts if it is no further than the span from the
+        event at the other end; at both ends, two events count if they are no further from each other.
+        """
+        stages, span = self.query.stages, self.query.span
+        leading, trailing = stages[: self.positive[0]], stages[self.positive[-1] + 1 :]
+        before = [number for stage in leading for number in stage.numbers(key) if number < taken[0]]
+        behind = [number for stage in trailing for number in stage.numbers(key) if number > taken[-1]]
+        if not (leading or trailing):
+            return True
+        if span is None:
+            raise ValueError("what is missing at an end needs a span")
+        first = max(before, default=None) if leading else taken[0]
+        last = min(behind, default=None) if trailing else taken[-1]
+        return first is None or last is None or self.times[last] - self.times[first] > span
+
+
+def sample_ends(conditions: Sequence[Stage]) -> Mapping[Key, int]:
+    """For each key of which there is a sample, the first event with which there is one."""
+    ends: dict[Key, int] = {}
+    count = len(conditions[0].keys)
+    for key in dict.fromkeys(key for stage in conditions for keys in stage.keys for key in keys):
+        for end in range(count):
+            if any(_samples(conditions, key, end)):
+                ends[key] = end
+                break
+    return ends
+
+
+def is_sample(conditions: Sequence[Stage], key: Key, events: Sequence[int]) -> bool:
+    """Whether these events satisfy the conditions, one each, and no two are the same."""
+    satisfied = all(key in stage.keys[event] for stage, event in zip(conditions, events, strict=True))
+    return satisfied and len(set(events)) == len(events)
+
+
+def _samples(conditions: Sequence[Stage], key: Key, end: int) -> Iterator[bool]:
+    """For each choice of events up to `end` that is a sample, True."""
+    known = [number for number in range(end + 1) if any(key in stage.keys[number] for stage in conditions)]
+    for chosen in permutations(known, len(conditions)):
+        if is_sample(conditions, key, chosen):
+            yield True

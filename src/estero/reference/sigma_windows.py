@@ -1,0 +1,86 @@
+"""The reference semantics of correlations in Sigma: all windows of all groups, one by one.
+
+A window begins with an event that one of the rules holds of (for rules in order: the first one), and has all
+such events of its group from there on, up to the timespan, which belongs to it. It is a result if it has what
+the correlation asks for, and is not a part of an earlier result of its group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from estero.reference.sigma import Event, detects, values_of
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def windows(
+    correlation: Mapping[str, Any],
+    rules: Mapping[str, Mapping[str, Any]],
+    events: Sequence[Event],
+    times: Sequence[int],
+) -> list[tuple[int, ...]]:
+    """The positions of the events of all results, in order of their starts.
+
+    `rules` are detections by name, `events` in stream order with their `times` in seconds.
+    """
+    names = correlation["rules"]
+    met = [{name for name in names if detects(rules[name], one)} for one in events]
+    fields = correlation.get("group-by", [])
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for place, one in enumerate(events):
+        keys = [values_of(one, field) for field in fields]
+        if met[place] and all(keys):
+            groups.setdefault(tuple(key[0] for key in keys), []).append(place)
+    span = int(correlation["timespan"][:-1]) * _SECONDS[correlation["timespan"][-1]]
+    results = [
+        window
+        for places in groups.values()
+        for window in _of_group(correlation, places, times, span, met, events)
+    ]
+    return sorted(results)
+
+
+def _of_group(
+    correlation: Mapping[str, Any],
+    places: Sequence[int],
+    times: Sequence[int],
+    span: int,
+    met: Sequence[set[str]],
+    events: Sequence[Event],
+) -> list[tuple[int, ...]]:
+    given: list[tuple[int, ...]] = []
+    for first in places:
+        window = tuple(place for place in places if place >= first and times[place] - times[first] <= span)
+        is_part = any(set(window) <= set(earlier) for earlier in given)
+        if not is_part and _asked(correlation, window, met, events):
+            given.append(window)
+    return given
+
+
+def _asked(
+    correlation: Mapping[str, Any], window: Sequence[int], met: Sequence[set[str]], events: Sequence[Event]
+) -> bool:
+    """Whether a window has what the correlation asks for."""
+    names, condition = correlation["rules"], correlation.get("condition", {})
+    least: int = condition.get("gte", condition.get("gt", len(names) - 1) + 1)
+    match correlation["type"]:
+        case "event_count":
+            return len(window) >= least
+        case "value_count":
+            there = [values_of(events[place], condition["field"]) for place in window]
+            return len({values[0] for values in there if values}) >= least
+        case "temporal":
+            return len(set().union(*(met[place] for place in window))) >= least
+        case _:
+            return bool(names[0] in met[window[0]]) and _in_order(names, window, met)
+
+
+def _in_order(names: Sequence[str], window: Sequence[int], met: Sequence[set[str]]) -> bool:
+    """Whether the rules hold of events of the window one after another."""
+    following = 0
+    for place in window:
+        if following < len(names) and names[following] in met[place]:
+            following += 1
+    return following == len(names)

@@ -1,0 +1,49 @@
+"""Rules in Sigma hold of the events of which the reference semantics says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+import estero
+from estero.reference.sigma import detects
+from estero.reference.sigma_windows import windows
+from strategies.sigma_rules import PLACEHOLDERS, correlations, detections, events, timed_events
+
+
+@pytest.mark.filterwarnings("ignore:no event has the field:estero.EsteroWarning")
+@given(detections(), events())
+def test_a_rule_gives_the_events_that_it_holds_of(
+    detection: dict[str, Any], given_events: list[dict[str, Any]]
+) -> None:
+    rule = {"title": "drawn", "logsource": {"category": "any"}, "detection": detection}
+    text = yaml.safe_dump(rule, allow_unicode=True, sort_keys=False)
+    query = estero.sigma(text, placeholders=PLACEHOLDERS, logsource=False)
+    numbered = [{"at": place, **one} for place, one in enumerate(given_events)]
+    due = [place for place, one in enumerate(given_events) if detects(detection, one, PLACEHOLDERS)]
+    event("some" if due else "none")
+    assert [found.start for found in query.run(numbered, time="at")] == due
+
+
+@pytest.mark.filterwarnings("ignore:.*no event has the field:estero.EsteroWarning")
+@given(correlations(), timed_events(), st.sampled_from((1, 2)))
+def test_a_correlation_gives_the_windows_of_the_reference(
+    drawn: tuple[dict[str, Any], dict[str, Any]], given_events: list[dict[str, Any]], threads: int
+) -> None:
+    section, rules = drawn
+    documents = [
+        *(
+            {"title": name, "name": name, "logsource": {"category": "any"}, "detection": rules[name]}
+            for name in rules
+        ),
+        {"title": "drawn", "correlation": section},
+    ]
+    query = estero.sigma(yaml.safe_dump_all(documents, sort_keys=False), logsource=False)
+    due = windows(section, rules, given_events, [one["t"] for one in given_events])
+    answer = query.run(given_events, time="t", time_unit="s", threads=threads)
+    event("some" if due else "none")
+    assert sorted(found.positions["Event"] for found in answer) == due

@@ -1,0 +1,281 @@
+"""Rules in Sigma as queries: fields, log sources, correlations, and what else a query is asked."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sigma.processing.pipeline import ProcessingItem, ProcessingPipeline
+from sigma.processing.transformations import FieldMappingTransformation
+
+import estero
+from estero import DataError, EsteroWarning, QueryError
+
+LOGINS = """
+title: Login of a robot
+name: robot
+logsource: {product: windows, service: security}
+detection:
+  login: {EventID: 4624, LogonType: [3, '10']}
+  known: {User|startswith: 'admin'}
+  condition: login and not known
+"""
+
+
+def rule(detection: str, source: str = "category: test") -> str:
+    return f"title: t\nlogsource: {{{source}}}\ndetection: {detection}\n"
+
+
+def starts(query: estero.Query, events: list[dict[str, Any]], **layout: Any) -> list[int]:
+    return [found.start for found in query.run(events, **layout)]
+
+
+def test_the_same_rule_reads_flat_and_nested_events() -> None:
+    query = estero.sigma(LOGINS)
+    flat = [
+        {"Channel": "Security", "EventID": 4624, "LogonType": 3, "User": "bot"},
+        {"Channel": "security", "EventID": 4624, "LogonType": 10, "User": None},
+        {"Channel": "Security", "EventID": 4624, "LogonType": 3, "User": "Admin7"},
+        {"Channel": "System", "EventID": 4624, "LogonType": 3, "User": "bot"},
+        {"Channel": "Security", "EventID": 4625, "LogonType": 3, "User": "bot"},
+    ]
+    assert starts(query, flat) == [0, 1]
+    data = [{name: one[name] for name in ("LogonType", "User")} for one in flat]
+    system = [{name: one[name] for name in ("Channel", "EventID")} for one in flat]
+    raw = [{"Event": {"System": s, "EventData": d}} for s, d in zip(system, data, strict=True)]
+    assert starts(query, raw) == [0, 1]
+    beats = [
+        {"winlog": {"channel": s["Channel"], "event_id": str(s["EventID"]), "event_data": d}}
+        for s, d in zip(system, data, strict=True)
+    ]
+    assert starts(query, beats) == [0, 1]
+
+
+def test_fields_of_user_data_and_names_without_blanks_are_there() -> None:
+    query = estero.sigma(
+        rule("{s: {ThreatName: worm, Path|endswith: '.exe'}, condition: s}"), logsource=False
+    )
+    events = [
+        {"Event": {"UserData": {"Found": {"Threat Name": "Worm", "Path": "a.EXE"}}}},
+        {"Event": {"UserData": {"Found": {"Threat Name": "Worm", "Path": "a.com"}}}},
+    ]
+    assert starts(query, events) == [0]
+
+
+def test_a_field_in_two_containers_is_that_of_the_event() -> None:
+    query = estero.sigma(rule("{s: {Level: 4}, n: {Other: null}, condition: s and n}"), logsource=False)
+    events = [
+        {"Event": {"System": {"Level": 4, "Other": None}, "EventData": {"Level": None, "Other": None}}},
+        {"Event": {"System": {"Level": None, "Other": None}, "EventData": {"Level": "4", "Other": "x"}}},
+        {"Event": {"System": {"Level": None, "Other": None}, "EventData": {"Level": "4", "Other": None}}},
+    ]
+    assert starts(query, events) == [0, 2]
+
+
+@pytest.mark.parametrize("given", [{"Image": "process.executable"}, "ecs", "file", [{"X": "y"}, "ecs"]])
+def test_fields_have_other_names(given: Any, tmp_path: Path) -> None:
+    if given == "file":
+        file = tmp_path / "fields.yml"
+        file.write_text("fields:\n  Image: [process.image, process.executable]\n")
+        given = file
+    query = estero.sigma(rule("{s: {Image|endswith: '\\sh'}, condition: s}"), fields=given, logsource=False)
+    events = [{"process": {"executable": "/bin\\SH"}}, {"process": {"executable": "/bin/sh2"}}]
+    assert starts(query, events) == [0]
+    assert "executable" in str(query)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("nowhere", "there is no mapping and no file nowhere"),
+        ({"Image": 7}, "a field has a name or a list of names, not 7"),
+        ({"sources": [{"category": "a"}]}, "a source has category, product or service, and where"),
+    ],
+)
+def test_names_of_fields_that_are_wrong_are_refused(given: Any, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        estero.sigma(LOGINS, fields=given)
+
+
+def test_a_log_source_that_nothing_tells_is_up_to_the_caller() -> None:
+    text = rule("{s: {a: b}, condition: s}", "product: toaster")
+    with pytest.warns(EsteroWarning, match="nothing says which events have the log source product: toaster"):
+        estero.sigma(text)
+    with pytest.raises(QueryError, match="nothing says which events have this log source: product: toaster"):
+        estero.sigma(text, logsource=True)
+    told = {"sources": [{"product": "toaster", "where": {"kind": ["toast", 7], "on": True, "off": None}}]}
+    query = estero.sigma(text, fields=told, logsource=True)
+    events = [
+        {"a": "b", "kind": "Toast", "on": True, "off": None},
+        {"a": "b", "kind": "7", "on": True, "off": None},
+        {"a": "b", "kind": "7", "on": False, "off": None},
+        {"a": "b", "kind": "7", "on": True, "off": "x"},
+    ]
+    assert starts(query, events) == [0, 1]
+
+
+def test_a_field_that_no_event_has_is_a_warning() -> None:
+    query = estero.sigma(rule("{s: {a: b}, f: {c|re: d}, condition: s and not f}"), logsource=False)
+    with pytest.warns(EsteroWarning, match="no event has the field c"):
+        assert starts(query, [{"a": "b"}]) == [0]
+    with pytest.warns(EsteroWarning, match="a is a list, a struct or a time"):
+        assert starts(query, [{"a": ["b"], "c": "x"}]) == []
+
+
+def test_placeholders_have_values() -> None:
+    text = rule("{s: {user|expand: '%admins%'}, condition: s}")
+    query = estero.sigma(text, placeholders={"admins": ["ann", "b*"]}, logsource=False)
+    assert starts(query, [{"user": "ANN"}, {"user": "b*"}, {"user": "bob"}]) == [0, 1]
+
+
+def test_a_pipeline_changes_the_rule_and_says_what_its_log_source_is(tmp_path: Path) -> None:
+    pipeline = ProcessingPipeline(items=[ProcessingItem(FieldMappingTransformation({"a": "deep.b"}))])
+    events = [{"deep": {"b": "x"}}, {"deep": {"b": "y"}}]
+    text = rule("{s: {a: X}, condition: s}")
+    assert starts(estero.sigma(text, pipeline=pipeline), events) == [0]
+    file = tmp_path / "pipeline.yml"
+    file.write_text(
+        "name: p\npriority: 1\ntransformations:\n- {id: m, type: field_name_mapping, mapping: {a: deep.b}}\n"
+    )
+    assert starts(estero.sigma(text, pipeline=file), events) == [0]
+    file.write_text("transformations: 7")
+    with pytest.raises(DataError, match="this is no pipeline of pySigma"):
+        estero.sigma(text, pipeline=file)
+    with pytest.raises(DataError, match="there is no file"):
+        estero.sigma(text, pipeline=tmp_path / "none.yml")
+
+
+def test_queries_of_equal_rules_are_equal_and_can_be_pickled() -> None:
+    query, other = estero.sigma(LOGINS), estero.sigma(LOGINS.replace("3, '10'", "3"))
+    assert query == estero.sigma(LOGINS)
+    assert hash(query) == hash(estero.sigma(LOGINS))
+    assert query != other
+    assert pickle.loads(pickle.dumps(query)) == query
+    assert estero.query(str(query)) is not None
+    assert repr(other).startswith('estero.query("SELECT * WHERE Event FILTER Event[Channel ILIKE')
+    assert "EventID = 4624" in str(other)
+
+
+def test_types_are_refused_and_explanations_need_no_events() -> None:
+    query = estero.sigma(LOGINS)
+    with pytest.raises(QueryError, match="rules in Sigma ask events of all types, and kind is to tell"):
+        query.run([{"kind": "a", "User": "x"}], type="kind")
+    assert "ILIKE" in str(query.explain())
+
+
+def test_a_text_with_several_rules_is_no_query() -> None:
+    with pytest.raises(QueryError, match="a query is made of one rule, and this text has 2: robot and t"):
+        estero.sigma(f"{LOGINS}---\n{rule('{s: {a: b}, condition: s}')}")
+
+
+def test_times_of_dicts_may_be_text() -> None:
+    query = estero.sigma(rule("{s: {a: b}, condition: s}"), logsource=False)
+    events = [{"at": "2026-01-01T00:00:01Z", "a": "x"}, {"at": "2026-01-01T00:00:00+00:00", "a": "b"}]
+    (found,) = query.run(events, time="at")
+    assert found.start == 0
+    assert str(found.start_time) == "2026-01-01 00:00:00+00:00"
+    with pytest.raises(DataError, match="'noon' is not a timestamp"):
+        query.run([{"at": "noon", "a": "b"}], time="at")
+
+
+def test_a_recognizer_gives_the_events_as_they_come() -> None:
+    events = [{"a": text} for text in ("b", "x", "B")]
+    recognizer = estero.sigma(rule("{s: {a: b}, condition: s}"), logsource=False).recognizer(events)
+    assert [found.start for one in events for found in recognizer.push([one])] == [0, 2]
+
+
+CORRELATION = """
+title: failed
+name: failed
+logsource: {category: test}
+detection: {s: {kind: fail}, condition: s}
+---
+title: Many failures
+correlation:
+  type: event_count
+  rules: failed
+  group-by: [user]
+  timespan: 1m
+  condition: {gte: 3}
+"""
+
+
+def test_a_correlation_gives_windows_that_are_no_parts_of_others() -> None:
+    query = estero.sigma(CORRELATION, logsource=False)
+    seconds = [0, 20, 60, 61, 200, 230, 260, 300]
+    events = [{"t": second, "user": "ann", "kind": "fail"} for second in seconds]
+    answer = query.run([*events, {"t": 301, "user": "bob", "kind": "fail"}], time="t", time_unit="s")
+    assert [found.positions["Event"] for found in answer] == [(0, 1, 2), (1, 2, 3), (4, 5, 6)]
+    assert [found.partition["user"] for found in answer] == ["ann"] * 3
+
+
+def test_a_correlation_needs_a_time_and_warns_of_keys_that_are_missing() -> None:
+    query = estero.sigma(CORRELATION, logsource=False)
+    with pytest.raises(QueryError, match="a duration needs a time column"):
+        query.run([{"user": "ann", "kind": "fail"}])
+    with pytest.warns(EsteroWarning, match="no event has the field user"):
+        assert query.run([{"t": 1, "kind": "fail"}] * 3, time="t", time_unit="s").count() == 0
+
+
+WRONG = {
+    "condition: {gte: 3}": {
+        "condition: {lt: 3}": "a count that is less than a number is not taken",
+        "condition: {gte: 0}": "a window has one event at least",
+        "condition: failed and failed": "Extended conditions",
+        "": "without condition",
+    },
+    "type: event_count": {
+        "type: value_sum": "reference",
+        "type: value_count": "without field reference",
+        "type: other": "no valid Sigma correlation type",
+        "type: temporal": "there are 1 rules, not 3",
+    },
+    "rules: failed": {"rules: lost": "there is no rule lost", "rules: []": "a correlation has rules"},
+    "timespan: 1m": {"timespan: soon": "Timespan 'soon' is invalid", "": "without timespan"},
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "other", "said"), [(part, *case) for part, cases in WRONG.items() for case in cases.items()]
+)
+def test_what_is_wrong_with_a_correlation_is_said(part: str, other: str, said: str) -> None:
+    text = CORRELATION.replace(part, other)
+    with pytest.raises(QueryError, match=re.escape(said)):
+        estero.sigma(text, logsource=False)
+
+
+def test_an_alias_is_one_field_of_all_rules() -> None:
+    text = CORRELATION.replace("timespan: 1m", "timespan: 1m\n  aliases: {who: {failed: user}}").replace(
+        "[user]", "[who]"
+    )
+    assert "PARTITION BY [user]" in str(estero.sigma(text, logsource=False))
+    with pytest.raises(QueryError, match="the alias who has no field for the rule failed"):
+        estero.sigma(text.replace("{failed: user}", "{other: user}"), logsource=False)
+
+
+def test_many_rules_over_nested_events_are_recognized_as_they_are_pushed() -> None:
+    fields = ("a", "b", "c", "d")
+    rules = estero.rules(
+        {
+            f"{field}{number}": estero.sigma(
+                rule(f"{{s: {{{field}: v{number}}}, condition: s}}"), logsource=False
+            )
+            for field in fields
+            for number in range(6)
+        }
+    )
+    events = [
+        {
+            "t": f"2026-01-01T00:00:{place:02}Z",
+            "Event": {"EventData": dict.fromkeys(fields, f"V{place % 7}")},
+        }
+        for place in range(14)
+    ]
+    due = {(f"{field}{place % 7}", place) for field in fields for place in range(14) if place % 7 < 6}
+    assert {(found.rule, found.start) for found in rules.run(events, time="t")} == due
+    recognizer = rules.recognizer(events[:1], time="t")
+    pushed = [found for one in events for found in recognizer.push([one])]
+    assert {(found.rule, found.start) for found in pushed} == due
