@@ -1,0 +1,140 @@
+"""Lines of JSON from standard input or a TCP socket, which nobody can read twice."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import sys
+from abc import abstractmethod
+from typing import Final
+
+from estero.errors import DataError
+from estero.local.raw import Offsets, Raw
+from estero.local.sources.source import Source
+
+_CHUNK: Final = 1 << 16
+LONGEST: Final = 1 << 24
+"""Bytes of the longest line: a longer one is cut, and its parts are dead letters."""
+
+
+class LineSource(Source):
+    """Lines as they arrive; empty ones are left out. It has no more open than a chunk and a broken line."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lines = 0
+        self._waiting: list[bytes] = []
+        self._rest = b""
+
+    def seek(self, offsets: Offsets | None) -> None:
+        """Counts lines from a number on."""
+        self._lines = 0 if offsets is None else int(offsets["line"])
+
+    def poll(self, most: int, seconds: float) -> Raw | None:
+        """The lines that are there; of what waits for its end, only the last line of all."""
+        self._receive(seconds if not self._waiting else 0.0)
+        while len(self._waiting) < most and not self.ended and self._receive(0.0):
+            pass
+        texts, self._waiting = self._waiting[:most], self._waiting[most:]
+        self.caught_up = self.ended = self.ended and not self._waiting
+        if not texts:
+            return None
+        return self._raw(texts)
+
+    def replay(self, after: Offsets) -> Raw:
+        """Never the way back."""
+        raise DataError(f"{self._name} cannot be read again")
+
+    def keeps(self, _after: Offsets) -> bool:
+        """True: what has been sent is gone."""
+        return True
+
+    def passed(self, after: Offsets) -> None:
+        """Counts lines that came from the journal."""
+        self._lines = int(after["line"])
+
+    def _raw(self, texts: list[bytes]) -> Raw:
+        first = self._lines + 1
+        self._lines += len(texts)
+        return Raw({"line": self._lines}, texts, place=lambda row: f"line {first + row}")
+
+    def _receive(self, seconds: float) -> bool:
+        """Reads a chunk, if there is one within that time; whether there was."""
+        if self.ended or not self._is_ready(seconds):
+            return False
+        chunk = self._chunk()
+        if not chunk:
+            self.ended = True
+            self._take(self._rest)
+            self._rest = b""
+            return False
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            self._take(line)
+        if len(self._rest) > LONGEST:
+            self._take(self._rest)
+            self._rest = b""
+        return True
+
+    def _take(self, line: bytes) -> None:
+        if line := line.strip():
+            self._waiting.append(line)
+
+    @abstractmethod
+    def _is_ready(self, seconds: float) -> bool:
+        """Whether something is there within that time."""
+
+    @abstractmethod
+    def _chunk(self) -> bytes:
+        """What is there; nothing at the end."""
+
+
+class StandardInput(LineSource):
+    """Lines of the standard input, or of another open file."""
+
+    def __init__(self, descriptor: int | None = None) -> None:
+        super().__init__("standard input")
+        self._descriptor = sys.stdin.fileno() if descriptor is None else descriptor
+
+    def _is_ready(self, seconds: float) -> bool:
+        if os.name != "posix":  # only sockets can be waited for
+            return True
+        return bool(select.select([self._descriptor], [], [], seconds)[0])
+
+    def _chunk(self) -> bytes:
+        return os.read(self._descriptor, _CHUNK)
+
+
+class TcpSocket(LineSource):
+    """Lines that a server sends to whoever connects; the stream ends where it closes the connection."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(f"tcp://{server}")
+        host, _, port = server.rpartition(":")
+        self._address = (host.strip("[]"), int(port))
+        self._connection: socket.socket | None = None
+
+    def seek(self, offsets: Offsets | None) -> None:
+        """Connects; raises `DataError` where nobody answers."""
+        super().seek(offsets)
+        try:
+            self._connection = socket.create_connection(self._address, timeout=10)
+        except OSError as error:
+            raise DataError(f"nobody answers: {error.strerror or error}", file=self._name) from error
+
+    def close(self) -> None:
+        """Closes the connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def _is_ready(self, seconds: float) -> bool:
+        return bool(select.select([self._connection], [], [], seconds)[0])
+
+    def _chunk(self) -> bytes:
+        if self._connection is None:
+            return b""
+        try:
+            return self._connection.recv(_CHUNK)
+        except OSError as error:
+            raise DataError(f"the connection broke: {error.strerror or error}", file=self._name) from error
