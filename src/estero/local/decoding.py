@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -54,7 +55,9 @@ class Decoder:
                     _add(wrong, field.name, wrong_values(values, field.type))
                 if field.name == self.time:
                     _add(wrong, field.name, _without(values))
-            dead += [DeadLetter(raw.place(places[row]), why, texts[row]) for row, why in sorted(wrong.items())]
+            dead += [
+                DeadLetter(raw.place(places[row]), why, texts[row]) for row, why in sorted(wrong.items())
+            ]
             rows = [row for number, row in enumerate(rows) if number not in wrong]
             columns = [self._values(rows, field) for field in self.schema]
         return pa.Table.from_arrays(columns, schema=self.schema), dead
@@ -142,9 +145,7 @@ def _row_text(row: pa.Table) -> bytes:
 
 
 def letters_table(letters: Iterable[DeadLetter], source: str) -> pa.RecordBatch:
-    """Dead letters as rows: the source, the place, the reason, and the text; as base64 if it is no text."""
-    from base64 import b64encode
-
+    """Some dead letters as rows: source, place, reason, and the text; as base64 if it is no text."""
     rows = []
     for letter in letters:
         text: str | None
@@ -152,7 +153,9 @@ def letters_table(letters: Iterable[DeadLetter], source: str) -> pa.RecordBatch:
             text, coded = letter.text.decode(), None
         except UnicodeDecodeError:
             text, coded = None, b64encode(letter.text).decode()
-        rows.append({"source": source, "place": letter.place, "reason": letter.reason, "text": text, "base64": coded})
+        rows.append(
+            {"source": source, "place": letter.place, "reason": letter.reason, "text": text, "base64": coded}
+        )
     return pa.RecordBatch.from_pylist(rows, LETTERS)
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from estero.addresses import Address
 from estero.arguments import checked
-from estero.errors import DataError
 from estero.local.checkpoints import Checkpoint
 from estero.local.note import check_note, write_note
 from estero.local.opening import local_sink, local_source, opened_sink, opened_source
@@ -25,9 +23,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from estero.events.streams.stream_layout import Lateness
-
-_log: Final = logging.getLogger("estero.live")
-_UNLESS_NOTED: Final = {"engine": "spark"}
 
 
 @checked
@@ -82,7 +77,7 @@ def live(  # noqa: PLR0913 (what users may have to say)
     settings = Settings(str(from_), columns, time, version, float(checkpoint_every), most=batch)
     place = None if checkpoint is None else Path(fspath(checkpoint))
     if place is not None:
-        check_note(place, _note(asked, from_, to), _UNLESS_NOTED)
+        check_note(place, _note(asked, from_, to))
     events = opened_source(from_)
     if backfill is not None and time is not None:
         from estero.local.sources.past import PastThenStream
@@ -95,15 +90,15 @@ def live(  # noqa: PLR0913 (what users may have to say)
     return LiveStream(Asked(asked, layout), events, sinks, kept, settings)
 
 
-def _check(
-    checkpoint_every: float, batch: int, backfill: object, time: str | None
-) -> None:
+def _check(checkpoint_every: float, batch: int, backfill: object, time: str | None) -> None:
     if not 0 <= checkpoint_every <= 86_400:
         raise ValueError(f"checkpoint_every is from 0 to 86,400 seconds, not {checkpoint_every}")
     if not 1 <= batch <= 1_000_000:
         raise ValueError(f"batch is from 1 to 1,000,000 events, not {batch}")
     if backfill is not None and time is None:
-        raise ValueError("a backfill needs a time column, by which past and stream are told apart: give time=")
+        raise ValueError(
+            "a backfill needs a time column, by which past and stream are told apart: give time="
+        )
 
 
 def _note(asked: Query | RuleSet | RuleFiles, source: Address, sink: Address) -> dict[str, str]:

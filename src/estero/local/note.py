@@ -11,13 +11,14 @@ from estero.answers.output_file import output_file
 from estero.errors import DataError
 
 _NOTE: Final = "estero.json"
+_UNLESS_NOTED: Final = {"kind of rows": "matches", "engine": "spark"}
+"""What a checkpoint is of where its note, an older one, does not say it."""
 
 
-def check_note(checkpoint: Path, note: Mapping[str, str], unless_noted: Mapping[str, str]) -> None:
+def check_note(checkpoint: Path, note: Mapping[str, str]) -> None:
     """Raises `DataError` where the checkpoint was made by another query, or from or to somewhere else.
 
-    The same where what is noted in it cannot be read. `unless_noted` is what it is of where its note, an
-    older one, does not say it.
+    The same where what is noted in it cannot be read.
     """
     file = checkpoint / _NOTE
     if not file.is_file():
@@ -31,7 +32,7 @@ def check_note(checkpoint: Path, note: Mapping[str, str], unless_noted: Mapping[
             hint="if query, source and sink are unchanged, delete it: it will be written again",
         ) from error
     for what, value in note.items():
-        before = noted.get(what, unless_noted.get(what))
+        before = noted.get(what, _UNLESS_NOTED.get(what))
         if before != value:
             raise DataError(
                 f"this checkpoint has another {what}: {before}",

@@ -134,7 +134,9 @@ def _begun_with_files(files: RuleFiles, schema: pa.Schema, layout: Mapping[str, 
             files.texts = {name: texts[name] for name in queries}
             return Recognition(recognizer, dict(files.texts), files)
         queries = _fitting(files, queries, schema, layout)
-    raise DataError("there is no rule that can be used", hint="the log says what is wrong with those there are")
+    raise DataError(
+        "there is no rule that can be used", hint="the log says what is wrong with those there are"
+    )
 
 
 def _fitting(

@@ -75,13 +75,15 @@ class Rows:
 
 
 def json_lines(batch: pa.RecordBatch, *, labels: bool = False) -> Iterator[bytes]:
-    """The rows as objects of JSON; with `labels` those of a query stand in one object, as the console shows."""
+    """The rows as objects of JSON; with `labels` those of a query stand in one object, as `run` has it."""
     grouped = {i: label for i, field in enumerate(batch.schema) if labels and (label := label_of(field))}
     maps = {i for i, field in enumerate(batch.schema) if pa.types.is_map(field.type)}
     names = batch.schema.names
     for values in zip(*map(shown_values, batch.columns), strict=True):
         row: dict[str, Any] = {
-            names[i]: dict(value) if i in maps else value for i, value in enumerate(values) if i not in grouped
+            names[i]: dict(value) if i in maps else value
+            for i, value in enumerate(values)
+            if i not in grouped
         }
         if grouped:
             row["labels"] = {label: values[i] for i, label in grouped.items()}

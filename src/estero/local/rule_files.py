@@ -46,7 +46,7 @@ class RuleFiles:
         return texts if texts != self.texts else None
 
     def query(self, name: str, text: str) -> Query:
-        """The query of a rule; raises `QueryError`, which names it, and ValueError for a parameter's value."""
+        """The query of a rule; raises `QueryError`, which names it, and ValueError for a parameter."""
         known = self._queries.get(name)
         if known is not None and known[0] == text:
             return known[1]

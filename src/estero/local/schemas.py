@@ -13,7 +13,9 @@ from estero.local.columns import texts_as
 from estero.local.decoding import objects
 from estero.local.raw import Raw
 
-_HINT: Final = "write columns such as 'kind STRING, time TIMESTAMP, value DOUBLE', or the name of a file with them"
+_HINT: Final = (
+    "write columns such as 'kind STRING, time TIMESTAMP, value DOUBLE', or the name of a file with them"
+)
 _FILES: Final = (".parquet", ".csv", ".json", ".jsonl", ".ndjson", ".arrow", ".feather")
 _SIMPLE: Final = {
     "TEXT": pa.string(),
@@ -33,6 +35,13 @@ _SIMPLE: Final = {
     "TIMESTAMPNTZ": pa.timestamp("us"),
 }
 """Types as Spark's SQL has them: a TIMESTAMP is an instant, and one without a zone is TIMESTAMP_NTZ."""
+_KINDS: Final = (
+    ({bool}, pa.bool_()),
+    ({int}, pa.int64()),
+    ({int, float}, pa.float64()),
+    ({str}, pa.string()),
+)
+"""The types of columns whose values have these types of Python."""
 
 
 def schema_of(schema: pa.Schema | str | PathLike[str]) -> pa.Schema:
@@ -73,13 +82,15 @@ def _type(column: Any) -> pa.DataType:
         return pa.decimal128(*numbers[:2])
     if name not in _SIMPLE:
         said = "nothing" if kind is None else kind.sql(dialect="spark")
-        raise DataError(f"the column {column.name} of the schema has a type that is not known: {said}", hint=_HINT)
+        raise DataError(
+            f"the column {column.name} of the schema has a type that is not known: {said}", hint=_HINT
+        )
     return _SIMPLE[name]
 
 
 def _of_events(path: str) -> pa.Schema:
-    from estero.events.streams.stream_layout import layout_of
     from estero.events.scan import scan
+    from estero.events.streams.stream_layout import layout_of
 
     (schema,) = layout_of(scan(path)).schemas.values()
     return schema
@@ -106,7 +117,12 @@ def inferred(raw: Raw, time: str | None) -> pa.Schema | None:
 def _simple(values: list[Any]) -> pa.Array | None:
     """A column of simple values of one kind; None for any other, which is left out."""
     classes = set(map(type, values)) - {type(None)}
-    for allowed, kind in (({bool}, pa.bool_()), ({int}, pa.int64()), ({int, float}, pa.float64()), ({str}, pa.string())):
+    for allowed, kind in (
+        ({bool}, pa.bool_()),
+        ({int}, pa.int64()),
+        ({int, float}, pa.float64()),
+        ({str}, pa.string()),
+    ):
         if classes <= allowed:
             try:
                 return pa.array(values, kind if classes else pa.string())

@@ -7,7 +7,6 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from threading import Event
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Self
@@ -18,13 +17,14 @@ from estero.errors import DataError
 from estero.local.checkpoints import Checkpoint, Noted, State
 from estero.local.counters import Counters
 from estero.local.decoding import LETTERS, Decoded, Decoder, letters_table, objects
-from estero.local.raw import DeadLetter, Raw
+from estero.local.raw import DeadLetter, Offsets, Raw
 from estero.local.recognition import Asked, Recognition
 from estero.local.rows import Rows
 from estero.local.rule_files import RuleFiles
 from estero.local.schemas import inferred
 from estero.local.sinks.sink import Sink
 from estero.local.sources.source import Source
+from estero.local.stopping import Stopping
 
 _log: Final = logging.getLogger("estero.live")
 _WAIT: Final = 0.1
@@ -68,11 +68,14 @@ class LiveStream:
         self._checkpoint = checkpoint
         self._settings = settings
         self._counters = Counters()
-        self._stopping = Event()
+        self._stopping = Stopping()
         self._recognition: Recognition | None = None
         self._schema = settings.schema
         self._stream = ""
         self._number = self._saved = -1
+        self._offsets: Offsets | None = None
+        self._first: Offsets | None = None
+        self._noted: list[int] = []
         self._resumed = self._failed = self._closed = False
         self._checkpoint_due = self._look_due = 0.0
         self._reached: Callable[[str], None] = _nothing
@@ -208,10 +211,11 @@ class LiveStream:
     def _decoded(self, raw: Raw) -> Decoded:
         if self._schema is not None:
             return Decoder(self._schema, self._settings.time).decoded(raw)
-        _, texts, places, reasons = objects(raw.texts)
+        _, _, places, reasons = objects(raw.texts)
         empty = dict.fromkeys(places, "no columns are known yet, and it has none")
         dead = [
-            DeadLetter(raw.place(place), why, raw.texts[place]) for place, why in sorted({**reasons, **empty}.items())
+            DeadLetter(raw.place(place), why, raw.texts[place])
+            for place, why in sorted({**reasons, **empty}.items())
         ]
         return Decoded(pa.table({}), [*raw.dead, *dead], 0)
 
@@ -225,7 +229,8 @@ class LiveStream:
             return recognition.push(events), decoded.dead
         except DataError as error:  # of the batch as a whole; the recognizer is as it was
             letters = [
-                DeadLetter(f"batch {self._number}", str(error), repr(row).encode()) for row in events.to_pylist()
+                DeadLetter(f"batch {self._number}", str(error), repr(row).encode())
+                for row in events.to_pylist()
             ]
             return iter(()), [*decoded.dead, *letters]
 
@@ -285,7 +290,9 @@ class LiveStream:
         if self._checkpoint is not None:
             self._checkpoint.note_rules(self._number, counting)
         self._tell("rules noted")
-        _log.info("the rules have the version %s", recognition.version, extra={"version": recognition.version})
+        _log.info(
+            "the rules have the version %s", recognition.version, extra={"version": recognition.version}
+        )
 
     # ------------------------------------------------------------------------- where it goes on
 
@@ -297,7 +304,7 @@ class LiveStream:
             if self._checkpoint is not None:
                 self._checkpoint.write(state)
         self._stream, self._number, self._saved = state.stream, state.number, state.number
-        self._offsets = state.offsets
+        self._offsets = self._first = state.offsets
         self._noted = list(state.delivered)
         self._counters.resume(state.counters)
         self._source.seek(state.offsets)
@@ -355,9 +362,16 @@ class LiveStream:
             raise ValueError("a recognizer has columns")
         rules = recognition.texts if isinstance(self._asked.rules, RuleFiles) else None
         schema = self._schema.serialize().to_pybytes()
-        number, offsets = (self._number, self._offsets) if at is None else (at, self._first_offsets)
+        number, offsets = (self._number, self._offsets) if at is None else (at, self._first)
         return State(
-            self._stream, number, offsets, recognition.snapshot(), schema, rules, self._delivered(), self._counters.kept()
+            self._stream,
+            number,
+            offsets,
+            recognition.snapshot(),
+            schema,
+            rules,
+            self._delivered(),
+            self._counters.kept(),
         )
 
     _first_offsets: Any = None
@@ -373,11 +387,12 @@ class LiveStream:
             sink.delivered = max(sink.delivered, self._noted[place])
 
     def _check_sinks(self) -> None:
-        """Raises `DataError` where a sink has more than this checkpoint knows of, which would be lost again."""
+        """Raises `DataError` where a sink has more than this checkpoint knows of."""
         for sink in self._sinks:
             if sink.delivered > self._number:
                 raise DataError(
-                    f"the sink has batch {sink.delivered} of this stream, and the checkpoint ends with {self._number}",
+                    f"the sink has batch {sink.delivered} of this stream, and the checkpoint ends with "
+                    f"{self._number}",
                     hint="the checkpoint is an older one: begin with a new one",
                 )
 

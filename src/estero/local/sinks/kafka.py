@@ -1,4 +1,4 @@
-"""A topic of Kafka: a message of JSON for each row, in transactions that also hold the number of the batch."""
+"""A topic of Kafka: a message of JSON for each row, in transactions that hold the batch's number, too."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class KafkaTopic(Sink):
         servers = {"bootstrap.servers": self._address.place, "log_level": 2, **own}
         self._key = self._address.options.get("key")
         if self._key is not None and self._key not in schema.names:
-            known = ", ".join(schema.names)
             raise DataError(
-                f"{self._address}: there is no column {self._key!r} to use as the key; the columns are {known}"
+                f"{self._address}: there is no column {self._key!r} to use as the key",
+                hint=f"the columns are {', '.join(schema.names)}",
             )
         group = f"estero-{stream}"
         self._place = TopicPartition(self._address.name, 0)

@@ -41,7 +41,7 @@ class PostgresTable(Sink):
         self._stream = stream
         server, _, database = self._address.place.rpartition("/")
         host, port = _host_and_port(server)
-        given = {
+        given: dict[str, Any] = {
             "host": host,
             "port": port,
             "dbname": database,
@@ -54,7 +54,9 @@ class PostgresTable(Sink):
         *above, name = self._address.name.split(".")
         table, notes = sql.Identifier(*above, name), sql.Identifier(*above, NOTES)
         names = [sql.Identifier(field.name) for field in schema]
-        typed = [sql.SQL("{} {}").format(*both) for both in zip(names, map(_sql_type, schema.types), strict=True)]
+        typed = [
+            sql.SQL("{} {}").format(*both) for both in zip(names, map(_sql_type, schema.types), strict=True)
+        ]
         with self._said(), self._connection.transaction():
             run = self._connection.execute
             run(_ONE_AT_A_TIME)
@@ -68,7 +70,9 @@ class PostgresTable(Sink):
             noted = run(sql.SQL("SELECT batch FROM {} WHERE stream = %s").format(notes), [stream]).fetchone()
         self.delivered = -1 if noted is None else int(noted[0])
         places = sql.SQL(", ").join([sql.Placeholder()] * len(names))
-        self._insert = sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(table, sql.SQL(", ").join(names), places)
+        self._insert = sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
+            table, sql.SQL(", ").join(names), places
+        )
         self._note = sql.SQL(
             "INSERT INTO {} VALUES (%s, %s, now()) ON CONFLICT (stream) DO UPDATE "
             "SET batch = excluded.batch, noted = excluded.noted"
@@ -103,7 +107,9 @@ class PostgresTable(Sink):
         try:
             yield
         except psycopg.Error as error:
-            raise DataError(f"PostgreSQL says: {str(error).splitlines()[0]}", file=str(self._address)) from error
+            raise DataError(
+                f"PostgreSQL says: {str(error).splitlines()[0]}", file=str(self._address)
+            ) from error
 
 
 def _host_and_port(server: str) -> tuple[str, str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from threading import Event
 
 import pyarrow as pa
+
+from estero.local.stopping import Stopping
 
 
 def _nothing(_name: str) -> None:
@@ -22,7 +23,7 @@ class Sink(ABC):
 
     def __init__(self) -> None:
         self.delivered = -1
-        self.stopping = Event()
+        self.stopping = Stopping()
         self.reached: Callable[[str], None] = _nothing
 
     @abstractmethod
@@ -33,8 +34,8 @@ class Sink(ABC):
     def write(self, number: int, rows: Iterator[pa.RecordBatch]) -> int:
         """Takes the rows of a batch; how many there are."""
 
-    def flush(self, number: int) -> None:
+    def flush(self, number: int) -> None:  # noqa: B027 (most deliver at once)
         """Has all rows up to a batch delivered."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (not all have something)
         """Lets go of what it has open; what was not flushed is lost."""

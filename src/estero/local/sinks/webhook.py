@@ -58,18 +58,21 @@ class Webhook(Sink):
         import tenacity
         import urllib3
 
+        flag: Any = self.stopping  # it has an event's methods
         attempts = tenacity.Retrying(
-            stop=tenacity.stop_after_attempt(TRIES) | tenacity.stop_when_event_set(self.stopping),
+            stop=tenacity.stop_after_attempt(TRIES) | tenacity.stop_when_event_set(flag),
             wait=tenacity.wait_random_exponential(multiplier=0.2, max=_LONGEST),
             retry=tenacity.retry_if_exception_type(urllib3.exceptions.HTTPError)
             | tenacity.retry_if_result(lambda status: status in _AGAIN),
-            sleep=tenacity.sleep_using_event(self.stopping),
+            sleep=tenacity.sleep_using_event(flag),
             retry_error_callback=_last,
         )
         try:
             status = attempts(self._post, line, key)
         except urllib3.exceptions.HTTPError as error:
-            raise DataError(f"the webhook does not answer: {type(error).__name__}", file=str(self._address)) from error
+            raise DataError(
+                f"the webhook does not answer: {type(error).__name__}", file=str(self._address)
+            ) from error
         if not 200 <= status < 300:
             raise DataError(f"the webhook answers with the status {status}", file=str(self._address))
 

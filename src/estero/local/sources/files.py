@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator
+from glob import iglob
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 
 from estero.addresses import Address
 from estero.errors import DataError
@@ -24,8 +25,8 @@ _PAUSE: Final = 0.05
 class AppearingFiles(Source):
     """The files of a directory or glob, in order of their times and names, then those that appear.
 
-    A file has to appear whole, by a rename; names that begin with ``.`` or ``_`` are not looked at. A place is
-    the file that is being read with the number of its events that were, and the files that are done.
+    A file has to appear whole, by a rename; names that begin with ``.`` or ``_`` are not looked at. A place
+    is the file that is being read with the number of its events that were, and the files that are done.
     """
 
     def __init__(self, address: Address) -> None:
@@ -73,7 +74,8 @@ class AppearingFiles(Source):
         name, before = str(self._file), self._row
         self._name = name
         texts: tuple[bytes, ...] = ()
-        table, dead, ended = None, (), True
+        dead: tuple[DeadLetter, ...] = ()
+        table, ended = None, True
         try:
             if self._form == "json":
                 self._lines = self._lines or islice(_lines_of(name), before, None)
@@ -110,7 +112,7 @@ class AppearingFiles(Source):
         if self._place.is_dir():
             paths = list(self._place.iterdir())
         else:
-            paths = [Path(name) for name in glob.glob(str(self._place))]
+            paths = [Path(name) for name in iglob(str(self._place))]  # noqa: PTH207 (absolute patterns)
         self._done.intersection_update(map(str, paths))  # of files that are gone nothing needs to be known
         there = [
             (path.stat().st_mtime_ns, str(path))
@@ -144,8 +146,6 @@ class Rows:
     def of(cls, name: str, form: str, options: dict[str, str], before: int) -> Rows:
         """The rows of a file behind some of them."""
         if form == "parquet":
-            import pyarrow.parquet
-
             file = pyarrow.parquet.ParquetFile(name)
             return cls(file.schema_arrow, file.iter_batches(), before)
         parsing = pyarrow.csv.ParseOptions(delimiter=options.get("sep", options.get("delimiter", ",")))

@@ -39,7 +39,7 @@ class KafkaTopics(Source):
         self._address = address
         own = {name[6:]: value for name, value in address.options.items() if name.startswith("kafka.")}
         settings = {"bootstrap.servers": address.place, "group.id": "estero", **_SETTINGS, **own}
-        self._consumer = Consumer(settings)
+        self._consumer: Any = Consumer(settings)
         self._next: dict[tuple[str, int], int] = {}
         self._at_end: set[tuple[str, int]] = set()
         self._looked = 0.0
@@ -81,7 +81,9 @@ class KafkaTopics(Source):
                 elif message.error() is not None and not _is_end(message):
                     raise self._error(message.error())
             if time.monotonic() > until:
-                raise DataError("messages that were read before are not there any more", file=str(self._address))
+                raise DataError(
+                    "messages that were read before are not there any more", file=str(self._address)
+                )
         raw = self._raw(messages)
         self._next |= wanted
         self._assign()  # what was read ahead comes again
@@ -112,9 +114,14 @@ class KafkaTopics(Source):
         self.caught_up = len(self._at_end) == len(self._next)
 
         def place(row: int) -> str:
-            return "{0}/{1}@{2}".format(*_place(valued[row]), valued[row].offset())
+            message = valued[row]
+            return f"{message.topic()}/{message.partition()}@{message.offset()}"
 
-        return Raw({f"{topic}/{number}": offset for (topic, number), offset in self._next.items()}, texts, place=place)
+        return Raw(
+            {f"{topic}/{number}": offset for (topic, number), offset in self._next.items()},
+            texts,
+            place=place,
+        )
 
     def _take_notice(self, messages: list[Any]) -> None:
         """Which partitions are read to their ends; raises `DataError` for what Kafka complains of."""
@@ -154,15 +161,18 @@ class KafkaTopics(Source):
         from confluent_kafka import KafkaException, TopicPartition
 
         try:
-            return int(self._consumer.get_watermark_offsets(TopicPartition(*partition), timeout=_TIMEOUT)[end])
+            ends = self._consumer.get_watermark_offsets(TopicPartition(*partition), timeout=_TIMEOUT)
         except KafkaException as error:
             raise self._error(error.args[0]) from error
+        return int(ends[end])
 
     def _assign(self) -> None:
         from confluent_kafka import TopicPartition
 
         self._at_end = set()
-        self._consumer.assign([TopicPartition(*partition, offset) for partition, offset in self._next.items()])
+        self._consumer.assign(
+            [TopicPartition(*partition, offset) for partition, offset in self._next.items()]
+        )
 
     def _error(self, error: Any) -> DataError:
         return DataError(f"Kafka says: {error.str()}", file=str(self._address))

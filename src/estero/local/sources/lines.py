@@ -42,7 +42,7 @@ class LineSource(Source):
             return None
         return self._raw(texts)
 
-    def replay(self, after: Offsets) -> Raw:
+    def replay(self, _after: Offsets) -> Raw:
         """Never the way back."""
         raise DataError(f"{self._name} cannot be read again")
 
@@ -129,7 +129,7 @@ class TcpSocket(LineSource):
             self._connection.close()
 
     def _is_ready(self, seconds: float) -> bool:
-        return bool(select.select([self._connection], [], [], seconds)[0])
+        return self._connection is not None and bool(select.select([self._connection], [], [], seconds)[0])
 
     def _chunk(self) -> bytes:
         if self._connection is None:

@@ -45,7 +45,12 @@ class PastThenStream(Source):
     def seek(self, offsets: Offsets | None) -> None:
         """Goes to an event of the past, or of the stream behind it."""
         said = offsets or {"past": 0, "over": False, "last": None, "stream": None}
-        self._rows, self._over, self._last, self._place = said["past"], said["over"], said["last"], said["stream"]
+        self._rows, self._over, self._last, self._place = (
+            said["past"],
+            said["over"],
+            said["last"],
+            said["stream"],
+        )
         self._reader = self._ahead = None
         if self._over:
             self._begin_stream()
@@ -151,7 +156,7 @@ class PastThenStream(Source):
         missing = [name for name in self._keys if name not in schema.names]
         if missing:
             raise DataError(f"the past has no column {missing[0]}", file=self._path)
-        if self._reader is None:
+        if self._reader is None or self._ahead is None:
             self._reader = self._opened(limit=False).to_arrow_reader(most)
             self._ahead = self._reader.schema.empty_table()
         table = self._ahead

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+
 import pyarrow as pa
 
 from estero.local.raw import Offsets, Raw
@@ -11,8 +12,8 @@ from estero.local.raw import Offsets, Raw
 class Source(ABC):
     """Events in an order that is the same when they are read again.
 
-    Nothing is read before `seek`. A source that has `ended` gives nothing any more; one that has `caught_up` has given all
-    that was there when it was asked last.
+    Nothing is read before `seek`. A source that has `ended` gives nothing any more; one that has `caught_up`
+    has given all that was there when it was asked last.
     """
 
     ended: bool = False
@@ -37,12 +38,12 @@ class Source(ABC):
         """Whether the journal has to keep the events before a place, since they cannot be read again."""
         return False
 
-    def passed(self, after: Offsets) -> None:
+    def passed(self, after: Offsets) -> None:  # noqa: B027 (most can read again)
         """Takes note that events up to a place, which cannot be read again, came from the journal."""
 
     def schema(self) -> pa.Schema | None:
         """The columns of the events, where the source says them."""
         return None
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (not all have something)
         """Lets go of what it has open."""
