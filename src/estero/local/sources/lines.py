@@ -7,6 +7,7 @@ import select
 import socket
 import sys
 from abc import abstractmethod
+from base64 import b64decode, b64encode
 from typing import Final
 
 from estero.errors import DataError
@@ -19,28 +20,35 @@ LONGEST: Final = 1 << 24
 
 
 class LineSource(Source):
-    """Lines as they arrive; empty ones are left out. It has no more open than a chunk and a broken line."""
+    """Lines as they arrive; empty ones are left out.
+
+    All whole lines that were read are one batch, and a place holds the beginning of the next one: so what was
+    read is in the journal. Lost is, if the process is killed just then, what was read and not yet noted.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._lines = 0
-        self._waiting: list[bytes] = []
         self._rest = b""
 
     def seek(self, offsets: Offsets | None) -> None:
         """Counts lines from a number on."""
-        self._lines = 0 if offsets is None else int(offsets["line"])
+        if offsets is not None:
+            self.passed(offsets)
 
     def poll(self, most: int, seconds: float) -> Raw | None:
-        """The lines that are there; of what waits for its end, only the last line of all."""
-        self._receive(seconds if not self._waiting else 0.0)
-        while len(self._waiting) < most and not self.ended and self._receive(0.0):
+        """The lines that are there, and somewhat more than `most` of them if they come so fast."""
+        texts: list[bytes] = []
+        self._receive(texts, seconds)
+        while len(texts) < most and self._receive(texts, 0.0):
             pass
-        texts, self._waiting = self._waiting[:most], self._waiting[most:]
-        self.caught_up = self.ended = self.ended and not self._waiting
+        self.caught_up = self.ended
         if not texts:
             return None
-        return self._raw(texts)
+        first = self._lines + 1
+        self._lines += len(texts)
+        after = {"line": self._lines, "rest": b64encode(self._rest).decode()}
+        return Raw(after, texts, place=lambda row: f"line {first + row}")
 
     def replay(self, _after: Offsets) -> Raw:
         """Never the way back."""
@@ -51,35 +59,21 @@ class LineSource(Source):
         return True
 
     def passed(self, after: Offsets) -> None:
-        """Counts lines that came from the journal."""
-        self._lines = int(after["line"])
+        """Counts lines that came from the journal, and has what was read behind them."""
+        self._lines, self._rest = int(after["line"]), b64decode(after["rest"])
 
-    def _raw(self, texts: list[bytes]) -> Raw:
-        first = self._lines + 1
-        self._lines += len(texts)
-        return Raw({"line": self._lines}, texts, place=lambda row: f"line {first + row}")
-
-    def _receive(self, seconds: float) -> bool:
+    def _receive(self, texts: list[bytes], seconds: float) -> bool:
         """Reads a chunk, if there is one within that time; whether there was."""
         if self.ended or not self._is_ready(seconds):
             return False
         chunk = self._chunk()
-        if not chunk:
-            self.ended = True
-            self._take(self._rest)
-            self._rest = b""
-            return False
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
-            self._take(line)
-        if len(self._rest) > LONGEST:
-            self._take(self._rest)
-            self._rest = b""
-        return True
-
-    def _take(self, line: bytes) -> None:
-        if line := line.strip():
-            self._waiting.append(line)
+        *lines, rest = (self._rest + chunk).split(b"\n")
+        self.ended = not chunk
+        if self.ended or len(rest) > LONGEST:
+            lines, rest = [*lines, rest], b""
+        self._rest = rest
+        texts += filter(None, map(bytes.strip, lines))
+        return not self.ended
 
     @abstractmethod
     def _is_ready(self, seconds: float) -> bool:
