@@ -21,7 +21,11 @@ RULES = {
     "large": "SELECT * WHERE A AS x ; C AS y FILTER x[v > 50] WITHIN 5 SECONDS",
     "small": "SELECT * WHERE A AS x ; C AS y FILTER x[v < 10] WITHIN 5 SECONDS",
 }
-BROKEN = ("nothing of JSON", '{"kind": "A", "v": 1}', '{"kind": "A", "time": "2026-01-01T00:00:00Z", "v": "one"}')
+BROKEN = (
+    "nothing of JSON",
+    '{"kind": "A", "v": 1}',
+    '{"kind": "A", "time": "2026-01-01T00:00:00Z", "v": "one"}',
+)
 
 
 class KilledError(BaseException):
@@ -59,9 +63,10 @@ def frame(rows: Sequence[dict[str, Any]]) -> pa.Table:
 def expected(asked: estero.Query | estero.RuleSet, rows: Sequence[dict[str, Any]]) -> list[str]:
     """The answers of one run over all events, in any order."""
     answers = asked.run(frame(rows), type="kind", time="time")
-    return sorted(json.dumps(answer, default=_plain, sort_keys=True) for answer in answers.to_arrow().to_pylist(
-        maps_as_pydicts="strict"
-    ))
+    return sorted(
+        json.dumps(answer, default=_plain, sort_keys=True)
+        for answer in answers.to_arrow().to_pylist(maps_as_pydicts="strict")
+    )
 
 
 def _plain(value: Any) -> str:
@@ -71,7 +76,9 @@ def _plain(value: Any) -> str:
 def told(rows: Iterable[dict[str, Any]]) -> list[str]:
     """Answers out of a sink without what the live engine adds."""
     return sorted(
-        json.dumps({key: value for key, value in row.items() if key not in {"answer_id", "version"}}, sort_keys=True)
+        json.dumps(
+            {key: value for key, value in row.items() if key not in {"answer_id", "version"}}, sort_keys=True
+        )
         for row in rows
     )
 
@@ -90,6 +97,8 @@ def abandon(stream: LiveStream) -> None:
     if stream._closed:
         return
     stream._source.close()
+    for sink in stream._sinks:
+        sink.close()
     if stream._checkpoint is not None:
         stream._checkpoint.close()
 

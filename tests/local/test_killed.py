@@ -119,7 +119,9 @@ def test_lines_that_cannot_be_read_again_come_from_the_journal(
 
 @pytest.mark.parametrize("kills", [[2], [19], [24], [31, 8], [50]])
 @pytest.mark.parametrize("last", [1, 35, 63, 90])
-def test_the_past_and_the_stream_have_no_gap_and_no_double(tmp_path: Path, kills: list[int], last: int) -> None:
+def test_the_past_and_the_stream_have_no_gap_and_no_double(
+    tmp_path: Path, kills: list[int], last: int
+) -> None:
     past = frame(EVENTS[:last])
     pyarrow.parquet.write_table(past.take(pa.array(range(last - 1, -1, -1))), tmp_path / "past.parquet")
     query = estero.query(QUERY)

@@ -13,7 +13,7 @@ from estero.errors import DataError, EsteroError, require
 from estero.local.rows import ID, json_lines
 from estero.local.sinks.sink import Sink
 
-_TIMEOUT: Final = 10.0
+_TIMEOUT: Final = 60.0
 """Seconds in which a broker answers."""
 
 
