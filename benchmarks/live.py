@@ -1,7 +1,7 @@
 """``python -m benchmarks.live``: the local engine between two topics of a Kafka broker on this machine.
 
 First the answers of a small stream through Kafka are compared with those of one run over its events. Then it
-times, for 10 and for 1,000 rules, how many events a second are read from a topic that is full already, and how
+times, for 10 and for 1,000 rules, how many events a second are read from a topic that is full, and how
 long an answer takes at a steady rate: from the time that an event has when it is sent to that at which its
 answer is read, committed, from the other topic. The engine is a process of its own then. Prints the figures,
 and writes them as JSON to ``--out``.
@@ -70,7 +70,8 @@ def _text(microseconds: int) -> str:
 
 def make_topic(broker: str, topic: str) -> None:
     """Makes a topic with one partition."""
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewTopic
 
     client = AdminClient({"bootstrap.servers": broker})
     client.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
@@ -139,7 +140,7 @@ def answers(broker: str, topic: str, number: int) -> Iterator[tuple[float, dict[
     while number:
         message = consumer.poll(1)
         if message is not None and message.error() is None:
-            yield time.time(), json.loads(message.value())
+            yield time.time(), json.loads(message.value() or b"")
             number -= 1
     consumer.close()
 

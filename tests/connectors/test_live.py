@@ -74,7 +74,8 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def make_topic(broker: str, topic: str, partitions: int) -> None:
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewTopic
 
     client = AdminClient({"bootstrap.servers": broker})
     made = client.create_topics([NewTopic(topic, partitions, 1, config={"retention.ms": "-1"})])
@@ -106,7 +107,7 @@ def receive(broker: str, topic: str) -> list[dict[str, Any]]:
     consumer.assign(partitions)
     rows = []
     while left:
-        message = consumer.poll(1)
+        message: Any = consumer.poll(1)
         if message is None:
             continue
         if message.error() is None:
@@ -121,14 +122,16 @@ def receive(broker: str, topic: str) -> list[dict[str, Any]]:
     return rows
 
 
+def _user(text: str) -> int:
+    return int(json.loads(text).get("user", 0)) if text.startswith("{") else 0
+
+
 @pytest.fixture(scope="module")
 def readings(broker: str) -> str:
     """The address of a topic with two partitions, which has broken messages and one without a value."""
     make_topic(broker, "readings", 2)
-    texts = [
-        (json.loads(text).get("user", 0) % 2 if text.startswith("{") else 0, text) for text in lines(EVENTS)
-    ]
-    ends = [(row["user"], json.dumps(row)) for row in LAST]
+    texts: list[tuple[int, str | None]] = [(_user(text) % 2, text) for text in lines(EVENTS)]
+    ends = [(user, json.dumps(row)) for user, row in enumerate(LAST)]
     send(broker, "readings", [*texts, (1, None), *ends])
     return f"kafka://{broker}/readings"
 

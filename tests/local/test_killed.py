@@ -1,4 +1,4 @@
-"""A stream that is killed between any two steps has, started again, the answers of one run over all events."""
+"""A stream that is killed between any two steps has, started again, the answers of one run."""
 
 from __future__ import annotations
 
@@ -117,8 +117,7 @@ def test_lines_that_cannot_be_read_again_come_from_the_journal(
     assert [row["text"] for row in read_lines(tmp_path / "dead")] == list(BROKEN)
 
 
-@pytest.mark.parametrize("kills", [[2], [19], [24], [31, 8], [50]])
-@pytest.mark.parametrize("last", [1, 35, 63, 90])
+@pytest.mark.parametrize(("kills", "last"), [([2], 1), ([19], 35), ([24], 35), ([31, 8], 63), ([50], 90)])
 def test_the_past_and_the_stream_have_no_gap_and_no_double(
     tmp_path: Path, kills: list[int], last: int
 ) -> None:

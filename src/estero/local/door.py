@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike, fsencode, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from estero.addresses import Address
 from estero.arguments import checked
+from estero.errors import legible
 from estero.local.checkpoints import Checkpoint
 from estero.local.note import check_note, write_note
 from estero.local.opening import local_sink, local_source, opened_sink, opened_source
@@ -75,7 +76,7 @@ def live(  # noqa: PLR0913 (what users may have to say)
     columns = None if schema is None else schema_of(schema)
     layout = {"type": type, "time": time, "order": order, "time_unit": time_unit, "lateness": lateness}
     settings = Settings(str(from_), columns, time, version, float(checkpoint_every), most=batch)
-    place = None if checkpoint is None else Path(fspath(checkpoint))
+    place = None if checkpoint is None else _directory(checkpoint)
     if place is not None:
         check_note(place, _note(asked, from_, to))
     events = opened_source(from_)
@@ -88,6 +89,18 @@ def live(  # noqa: PLR0913 (what users may have to say)
     if place is not None:
         write_note(place, _note(asked, from_, to))
     return LiveStream(Asked(asked, layout), events, sinks, kept, settings)
+
+
+def _directory(path: str | PathLike[str]) -> Path:
+    name = fspath(path)
+    try:
+        if b"\0" in fsencode(name):
+            raise ValueError(f"{legible(name)} is not the name of a directory: it contains a NUL")
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{legible(name)} is not the name of a directory: it contains half a surrogate pair"
+        ) from None
+    return Path(name)
 
 
 def _check(checkpoint_every: float, batch: int, backfill: object, time: str | None) -> None:

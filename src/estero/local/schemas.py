@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from estero.arguments import shown
 from estero.errors import DataError
 from estero.local.columns import texts_as
 from estero.local.decoding import objects
@@ -51,6 +52,8 @@ def schema_of(schema: pa.Schema | str | PathLike[str]) -> pa.Schema:
     """
     if isinstance(schema, pa.Schema):
         return schema
+    if not isinstance(schema, str | PathLike):
+        raise TypeError(f"a schema is one of pyarrow or its text, not {shown(schema)}")
     text = fspath(schema).strip()
     if _is_file(text):
         if Path(text).suffix.lower() in _FILES:

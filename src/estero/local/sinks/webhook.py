@@ -14,6 +14,8 @@ from estero.local.sinks.sink import Sink
 
 TRIES: Final = 8
 """How often a row is sent before the stream fails: for about a minute."""
+PAUSE: float = 0.2
+"""Seconds before the second try, about; each pause is twice as long as the one before."""
 _LONGEST: Final = 15.0
 _TIMEOUT: Final = 10.0
 _AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -61,7 +63,7 @@ class Webhook(Sink):
         flag: Any = self.stopping  # it has an event's methods
         attempts = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(TRIES) | tenacity.stop_when_event_set(flag),
-            wait=tenacity.wait_random_exponential(multiplier=0.2, max=_LONGEST),
+            wait=tenacity.wait_random_exponential(multiplier=PAUSE, max=_LONGEST),
             retry=tenacity.retry_if_exception_type(urllib3.exceptions.HTTPError)
             | tenacity.retry_if_result(lambda status: status in _AGAIN),
             sleep=tenacity.sleep_using_event(flag),
