@@ -46,6 +46,7 @@ from estero.language.tree.expressions import (
     Between,
     Call,
     Comparison,
+    Ilike,
     In,
     IsNull,
     Like,
@@ -165,6 +166,11 @@ REGEXES = ["a", "^a$", "a.b", "^.$", "[aé]", "\\\\", "^$", "(a|b){1,2}", "it'",
 
 def test_like_has_two_wildcards_and_an_escape(evaluate: Evaluate) -> None:
     likes = [Like(S, pattern) for pattern in LIKES]
+    assert_same(evaluate, [*likes, *map(Not, likes)])
+
+
+def test_ilike_takes_letters_of_both_cases(evaluate: Evaluate) -> None:
+    likes = [Ilike(S, pattern) for pattern in (*LIKES, "É", "IT'S", "%İ", "ς%")]
     assert_same(evaluate, [*likes, *map(Not, likes)])
 
 

@@ -97,8 +97,9 @@ def condition(node: e.Node) -> Condition:
             return outside(expression(operand).is_in(*map(_member, members)))
         case e.Between(operand, low, high):
             return outside(expression(operand).between(expression(low), expression(high)))
-        case e.Like(operand, text):
-            return outside(expression(operand).like(text))
+        case e.Like(operand, text) | e.Ilike(operand, text):
+            value = expression(operand)
+            return outside(value.like(text) if isinstance(node, e.Like) else value.ilike(text))
         case e.Matches(operand, regex):
             return outside(expression(operand).matches(regex))
         case e.IsNull(operand):
@@ -215,6 +216,9 @@ def query(tree: q.QueryTree) -> QueryBuilder:
         built = built.partition_by(*(tuple(map(_name, each.alternatives)) for each in tree.partition_by))
     if tree.window is not None:
         built = _windowed(built, tree.window)
+    if tree.ranking is not None:
+        by = expression(tree.ranking.by)
+        built = built.order_by(by, descending=not tree.ranking.ascending)
     return built if tree.limit is None else _limited(built, tree.limit, tree.per)
 
 

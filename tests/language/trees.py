@@ -101,6 +101,7 @@ def _larger_conditions(parts: st.SearchStrategy[e.Node]) -> st.SearchStrategy[e.
         st.builds(e.In, parts, members),
         st.builds(e.Between, parts, parts, parts),
         st.builds(e.Like, parts, st.text("a%_\\'", max_size=4)),
+        st.builds(e.Ilike, parts, st.text("aB%_\\'", max_size=4)),
         st.builds(e.Matches, parts, st.text("a.*'\\", max_size=4)),
         st.builds(e.IsNull, parts),
     )
@@ -239,7 +240,20 @@ def _with_more(tree: q.QueryTree) -> st.SearchStrategy[q.QueryTree]:
     """The same with DISJOINT and PER where they may stand."""
     disjoint = st.booleans() if tree.strategy.one_for_each_start else st.just(False)
     per = st.none() | windows if tree.limit is not None else st.none()
-    return st.builds(replace, st.just(tree), disjoint=disjoint, per=per)
+    return st.one_of(
+        st.builds(replace, st.just(tree), disjoint=disjoint, per=per),
+        st.builds(replace, st.just(tree), disjoint=disjoint, ranking=_rankings),
+    )
+
+
+_rankings = st.builds(
+    q.Ranking,
+    st.one_of(
+        names.map(e.Attribute),
+        st.builds(e.Aggregate, st.sampled_from(["sum", "count"]), names, names.map(e.Attribute)),
+    ),
+    st.booleans(),
+)
 
 
 queries = st.builds(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import estero
 from estero.plan.plan import Plan
 from estero.recognize.continuous import ContinuousRecognizer
-from estero.recognize.rules import set_run
+from estero.recognize.rules import dispatch
 from estero.recognize.rules.groups import groups_of
 from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 from estero.reference.queries import Event
@@ -65,11 +65,11 @@ def common(answer: estero.Answer, name: str) -> list[tuple[object, ...]]:
     return sorted((each.start, each.end, tuple(sorted(each.positions.items())), name) for each in answer)
 
 
-@given(rule_sets(), streams(max_size=12), st.sampled_from([1, set_run.FEWEST]))
+@given(rule_sets(), streams(max_size=12), st.sampled_from([1, dispatch.FEWEST]))
 def test_each_rule_has_the_answer_of_its_query(
     rules: dict[str, estero.Query], events: list[Event], fewest: int
 ) -> None:
-    with patch.object(set_run, "FEWEST", fewest):
+    with patch.object(dispatch, "FEWEST", fewest):
         check_batch(rules, to_table(events))
 
 
@@ -101,8 +101,24 @@ def _positions(row: dict[str, list[int]]) -> tuple[tuple[str, tuple[int, ...]], 
     return tuple(sorted((label, tuple(places)) for label, places in row.items()))
 
 
-@given(rule_sets(), streams(max_size=12), st.lists(st.integers(0, 3), min_size=1, max_size=8), st.data())
+fewest_dispatched = st.sampled_from([1, 3, dispatch.FEWEST])
+
+
+@given(
+    rule_sets(),
+    streams(max_size=12),
+    st.lists(st.integers(0, 3), min_size=1, max_size=8),
+    fewest_dispatched,
+    st.data(),
+)
 def test_rules_that_come_and_go_have_the_answers_of_their_time(
+    rules: dict[str, estero.Query], events: list[Event], sizes: list[int], fewest: int, data: st.DataObject
+) -> None:
+    with patch.object(dispatch, "FEWEST", fewest):
+        check_come_and_go(rules, events, sizes, data)
+
+
+def check_come_and_go(
     rules: dict[str, estero.Query], events: list[Event], sizes: list[int], data: st.DataObject
 ) -> None:
     """Each is told what a recognizer of its own would tell that is there as long as it is."""
@@ -151,9 +167,22 @@ def restored(recognizer: RuleSetRecognizer, rules: Mapping[str, estero.Query | s
     streams(max_size=16),
     st.lists(st.integers(1, 3), min_size=1, max_size=8),
     st.integers(0, 4),
+    fewest_dispatched,
     st.data(),
 )
 def test_rules_go_on_from_a_snapshot_as_if_they_had_never_stopped(
+    rules: dict[str, estero.Query],
+    events: list[Event],
+    sizes: list[int],
+    lateness: int,
+    fewest: int,
+    data: st.DataObject,
+) -> None:
+    with patch.object(dispatch, "FEWEST", fewest):
+        check_restored(rules, events, sizes, lateness, data)
+
+
+def check_restored(
     rules: dict[str, estero.Query], events: list[Event], sizes: list[int], lateness: int, data: st.DataObject
 ) -> None:
     """With events that come out of order or too late, and rules that come and go while some are held back."""

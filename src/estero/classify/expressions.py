@@ -17,7 +17,19 @@ from estero.errors import QueryError
 from estero.language.tree import expressions as e
 from estero.language.tree.schema import Kind
 
-_CONDITIONS = (e.Comparison, e.Between, e.In, e.InList, e.Like, e.Matches, e.IsNull, e.And, e.Or, e.Not)
+_CONDITIONS = (
+    e.Comparison,
+    e.Between,
+    e.In,
+    e.InList,
+    e.Like,
+    e.Ilike,
+    e.Matches,
+    e.IsNull,
+    e.And,
+    e.Or,
+    e.Not,
+)
 
 
 class ExpressionWriter:
@@ -50,10 +62,8 @@ class ExpressionWriter:
                 return self._test((operand,), lambda of, one: of.is_member(one[0], members))
             case e.InList(operand, values):
                 return self._test((operand,), lambda of, one: of.is_listed(one[0], values.values))
-            case e.Like(operand, pattern) | e.Matches(operand, pattern):
-                value = self.value(operand)
-                test = self._dialect.like if isinstance(node, e.Like) else self._dialect.matches
-                return UNKNOWN.copy() if value.kind is None else test(value.sql, pattern)
+            case e.Like() | e.Ilike() | e.Matches():
+                return self._text_test(node.as_like if isinstance(node, e.Ilike) else node)
             case e.IsNull(operand):
                 return exp.paren(exp.Not(this=self._operations.is_known(self.value(operand))), copy=False)
             case e.Literal(bool() as truth):
@@ -86,6 +96,14 @@ class ExpressionWriter:
                 return Typed(self.condition(node), Kind.BOOL)
             case _:
                 raise QueryError(f"{type(node).__name__} is not an expression over one event", span=node.span)
+
+    def _text_test(self, node: e.Like | e.Matches) -> SQL:
+        value = self.value(node.operand)
+        if value.kind is None:
+            return UNKNOWN.copy()
+        if isinstance(node, e.Like):
+            return self._dialect.like(value.sql, node.pattern)
+        return self._dialect.matches(value.sql, node.regex)
 
     # -------------------------------------------------------------------------------- operands
 

@@ -14,6 +14,7 @@ from estero.errors import LimitExceeded, QueryError, warn
 from estero.events.scan import Scan
 from estero.language.builder.queries import Built
 from estero.language.check.notes import notes
+from estero.language.check.ranking import ranked_by
 from estero.language.syntax.languages import is_conjunctive
 from estero.language.tree.names import some, suggestion
 from estero.language.tree.query import QueryTree
@@ -191,6 +192,10 @@ class Query:
         if distinct is not None:
             asked = self.with_distinct(distinct)
             return asked.run(scan, until=until, partials=partials, progress=progress, threads=threads)
+        if self.tree.ranking is not None and not scan.is_of_spark:
+            if partials:
+                raise ValueError("ORDER BY is of complex events: leave partials=True out")
+            return self._best(self._unranked().run(scan, until=until, progress=progress, threads=threads))
         if scan.is_of_spark:
             for name, given in {"progress": progress, "threads": threads}.items():
                 if given is not None:
@@ -218,6 +223,29 @@ class Query:
         from estero.recognize.with_partials import WithPartialsRun
 
         return Answer(WithPartialsRun(run, run.partials()))
+
+    def _unranked(self) -> Query:
+        """The query of all complex events of which ORDER BY chooses the best."""
+        if self.tree.ranking is None:
+            return self
+        return Query(replace(self.statement, tree=replace(self.tree, ranking=None, limit=None)))
+
+    def _best(self, answer: Answer) -> Answer:
+        """The complex events that ORDER BY and its LIMIT choose of the answer of the query without them."""
+        tree, ranking = self.tree, self.tree.ranking
+        by = None if ranking is None else ranked_by(tree, ranking)
+        if ranking is None or by is None or tree.limit is None:
+            raise TypeError("a query with ORDER BY was not checked")
+        try:
+            return answer.top(tree.limit, by, ascending=ranking.ascending)
+        except ValueError as error:
+            raise QueryError(
+                str(error),
+                text=tree.text,
+                span=ranking.by.span,
+                found=str(ranking.by),
+                hint="ORDER BY looks at what SELECT shows: SELECT * shows everything",
+            ) from None
 
     @overload
     def recognizer(
@@ -374,6 +402,8 @@ class Query:
         from estero.queries.explanation import Explanation
 
         scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
+        if self.tree.ranking is not None and not scan.is_of_spark:
+            return self._unranked().explain(events if events is None else scan)
         if events is None:
             return Explanation(self.statement.plan(UNKNOWN))
         if scan.is_of_spark:

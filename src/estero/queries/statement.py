@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from estero.errors import QueryError
+from estero.errors import NOWHERE, QueryError
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import Schema
 from estero.plan.plan import Layout, Plan
@@ -43,7 +43,16 @@ class Statement(ABC):
         """All errors of the query for events of a schema; without one, those for any events."""
 
     def plan(self, layout: Layout) -> Plan:
-        """The plan of a query that fits."""
+        """The plan of a query that fits; `QueryError` for one with ORDER BY, which is of all events."""
+        if self.tree.ranking is not None:
+            raise QueryError(
+                "ORDER BY is of an answer to all events, which run() gives in this process",
+                text=self.tree.text,
+                span=self.tree.places.get("ORDER BY", NOWHERE),
+                found="ORDER BY",
+                expected="a query without ORDER BY",
+                hint="leave ORDER BY and its LIMIT out: complex events come as they end",
+            )
         plan = self._plan(layout)
         return plan.with_distinct_marks() if self.distinct else plan
 

@@ -166,6 +166,8 @@ def _truth(node: e.Node, lookup: Lookup) -> bool | None:
             return None if value is None else any(compare("=", value, item) for item in values.values)
         case e.Like(operand, pattern):
             return _text_test(evaluate(operand, lookup), _like_as_regex(node, pattern).fullmatch)
+        case e.Ilike():
+            return _truth(node.as_like, lookup)
         case e.Matches(operand, regex):
             return _text_test(evaluate(operand, lookup), re.compile(for_python(regex)).search)
         case e.IsNull(operand):

@@ -238,7 +238,7 @@ def candidates(leaves: Iterable[e.Node]) -> list[Value]:
         for node in leaf.walk():
             if isinstance(node, e.Literal):
                 constants.add(node.value)
-            elif isinstance(node, e.Like):
+            elif isinstance(node, e.Like | e.Ilike):
                 constants.add(node.pattern.replace("%", "").replace("_", "a"))
     numbers = sorted(
         constant

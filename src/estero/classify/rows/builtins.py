@@ -26,6 +26,7 @@ from estero.classify.rows.typed import (
 from estero.engine.int64 import GREATEST, LEAST
 from estero.language.tree.expressions import CastType, ComparisonOperator
 from estero.language.tree.functions import CASTS
+from estero.language.tree.literals import in_lower_case
 from estero.language.tree.schema import NUMBERS, Kind
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -275,13 +276,6 @@ def _of_values(kind: Kind, change: Callable[..., Any]) -> Maker:
     return make
 
 
-def _lower(text: str) -> str:
-    """The lower case letter by letter: Python writes the last sigma of a word differently."""
-    if text.isascii():
-        return text.lower()
-    return "".join("i" if letter == "İ" else letter.lower() for letter in text)
-
-
 def _upper(text: str) -> str:
     upper = text.upper()
     if len(upper) == len(text):
@@ -366,7 +360,7 @@ _FUNCTIONS: Final[Mapping[str, Maker]] = {
     "exp": _of_float(_exp),
     "power": _power,
     "length": _of_values(Kind.INT, len),
-    "lower": _of_values(Kind.STRING, _lower),
+    "lower": _of_values(Kind.STRING, in_lower_case),
     "upper": _of_values(Kind.STRING, _upper),
     "trim": _of_values(Kind.STRING, lambda text: text.strip(" ")),
     "substring": _of_values(Kind.STRING, _substring),

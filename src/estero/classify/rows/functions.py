@@ -34,7 +34,19 @@ from estero.errors import QueryError
 from estero.language.tree import expressions as e
 from estero.language.tree.schema import NUMBERS, Kind
 
-_CONDITIONS = (e.Comparison, e.Between, e.In, e.InList, e.Like, e.Matches, e.IsNull, e.And, e.Or, e.Not)
+_CONDITIONS = (
+    e.Comparison,
+    e.Between,
+    e.In,
+    e.InList,
+    e.Like,
+    e.Ilike,
+    e.Matches,
+    e.IsNull,
+    e.And,
+    e.Or,
+    e.Not,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +86,8 @@ class FunctionWriter:
                 return of_one(typed.function, known.__contains__)
             case e.Like(operand, pattern):
                 return _of_text(self.value(operand), like_test(pattern))
+            case e.Ilike():
+                return self.condition(node.as_like)
             case e.Matches(operand, regex):
                 return self._matches(self.value(operand), regex)
             case e.IsNull(operand):

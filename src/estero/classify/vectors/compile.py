@@ -66,9 +66,13 @@ class PlainColumns:
 
     def column(self, name: str) -> ColumnType | None:
         """How expressions read a column; None where it is NULL in every event."""
-        column = self._columns.get(name)
         if is_path(name):
             raise NotPlainError
+        return self.read(name)
+
+    def read(self, name: str) -> ColumnType | None:
+        """The same for what has a column of its own among the events, be it inside of another one."""
+        column = self._columns.get(name)
         if column is None or column.kind is Kind.NULL:
             return None
         if column.kind not in _PLAIN or column.stands is not None:

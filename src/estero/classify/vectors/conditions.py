@@ -109,7 +109,7 @@ class NumberList(Condition):
         return test if known is None else test & known
 
 
-class _TextCondition(Condition):
+class TextCondition(Condition):
     """A condition on a column of strings, asked of each string of a dictionary once."""
 
     __slots__ = ()
@@ -119,42 +119,42 @@ class _TextCondition(Condition):
     def rows(self, columns: BatchColumns) -> Mask:
         array = columns.array(self.column)
         if not isinstance(array, pa.DictionaryArray):
-            return self._of(array)
+            return self.of_texts(array)
         if len(array.dictionary) > len(array):
-            return self._of(columns.decoded(self.column))
-        test = np.append(self._of(array.dictionary), False)
+            return self.of_texts(columns.decoded(self.column))
+        test = np.append(self.of_texts(array.dictionary), False)
         mask: Mask = test.take(indices_of(array))
         return mask
 
     @abstractmethod
-    def _of(self, texts: pa.Array) -> Mask:
+    def of_texts(self, texts: pa.Array) -> Mask:
         """The strings that satisfy the condition; NULL never does."""
 
 
 @dataclass(frozen=True, slots=True)
-class TextTest(_TextCondition):
+class TextTest(TextCondition):
     """The rows in which a string compares so with a constant, in the order of code points."""
 
     column: str
     operator: ComparisonOperator
     text: str
 
-    def _of(self, texts: pa.Array) -> Mask:
+    def of_texts(self, texts: pa.Array) -> Mask:
         (constant,) = texts_of([self.text], texts.type)
-        return _mask(_TEXT_TESTS[self.operator](texts, constant))
+        return mask_of(_TEXT_TESTS[self.operator](texts, constant))
 
 
 @dataclass(frozen=True, slots=True)
-class TextList(_TextCondition):
+class TextList(TextCondition):
     """The rows in which a string is one of some, or none of them (`without`)."""
 
     column: str
     texts: frozenset[str]
     without: bool = False
 
-    def _of(self, texts: pa.Array) -> Mask:
-        test = _mask(pc.is_in(texts, value_set=texts_of(sorted(self.texts), texts.type)))
-        return _mask(pc.is_valid(texts)) & ~test if self.without else test
+    def of_texts(self, texts: pa.Array) -> Mask:
+        test = mask_of(pc.is_in(texts, value_set=texts_of(sorted(self.texts), texts.type)))
+        return mask_of(pc.is_valid(texts)) & ~test if self.without else test
 
 
 def indices_of(values: pa.DictionaryArray) -> Any:
@@ -168,7 +168,8 @@ def indices_of(values: pa.DictionaryArray) -> Any:
     return numbers_in(indices)
 
 
-def _mask(test: pa.Array) -> Mask:
+def mask_of(test: pa.Array) -> Mask:
+    """The places where a test is true."""
     if test.null_count:
         test = pc.and_(pc.is_valid(test), _without_nulls(test))
     return numbers_in(test.cast(pa.uint8())).view(np.bool_)

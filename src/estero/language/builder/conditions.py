@@ -289,6 +289,10 @@ class Expression:
         """Tests for a string of this form: ``%`` any text, ``_`` one character, a backslash escapes both."""
         return _condition(e.Like(self.tree, _text(pattern)))
 
+    def ilike(self, pattern: str | Expression) -> Condition:
+        """Tests for a string of this form, whatever the case of its letters."""
+        return _condition(e.Ilike(self.tree, _text(pattern)))
+
     def matches(self, regex: str | Expression) -> Condition:
         """Tests for a string with a match of the regular expression."""
         return _condition(e.Matches(self.tree, _text(regex)))

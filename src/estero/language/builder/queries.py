@@ -490,6 +490,18 @@ class QueryBuilder:
             length = d.AttributeWindow(number_of(ticks), attribute)
         return replace(self, tree=replace(self.tree, limit=number_of(most), per=length))
 
+    def order_by(self, by: Expression, *, descending: bool = False) -> Self:
+        """The best complex events of the whole answer, which `limit` says the number of.
+
+        `by` is ``x.price.sum()``, ``count(x)`` or ``attribute("duration")``; least comes first, or most.
+
+        >>> from estero.language.builder.conditions import Variable
+        >>> query = select(event("a").then(event("b"))).order_by(Variable("a").price.sum(), descending=True)
+        >>> print(query.limit(3))
+        SELECT * WHERE a ; b ORDER BY sum(a.price) DESC LIMIT 3
+        """
+        return replace(self, tree=replace(self.tree, ranking=q.Ranking(by.tree, not descending)))
+
 
 _Word = TypeVar("_Word", bound=Enum)
 

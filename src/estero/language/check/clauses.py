@@ -8,6 +8,7 @@ from estero.errors import NOWHERE, Span
 from estero.language.check.keys import check_bracket
 from estero.language.check.known_types import KnownTypes, naming_the_time
 from estero.language.check.problems import Problems
+from estero.language.check.ranking import check_ranking
 from estero.language.check.selected import check_selected
 from estero.language.tree import distances as d
 from estero.language.tree import query as q
@@ -43,6 +44,8 @@ def check_clauses(tree: q.QueryTree, known: KnownTypes, problems: Problems) -> N
         _check_interval(tree.per, tree.places.get("PER", NOWHERE), known.schema, problems)
     if tree.consume is not q.Consume.NONE:
         _check_consumed(tree, problems)
+    if tree.ranking is not None:
+        check_ranking(tree, tree.ranking, problems)
 
 
 def _check_interval(per: d.Window, place: Span, schema: Schema | None, problems: Problems) -> None:

@@ -209,11 +209,12 @@ class KindChecker:
                 self._not_with_null("=", operand, low if low == _NULL else high, node)
                 self.comparable(operand, low, node)
                 self.comparable(operand, high, node)
-            case e.Like(operand, pattern):
-                self._takes("LIKE", operand, frozenset({Kind.STRING}))
+            case e.Like(operand, pattern) | e.Ilike(operand, pattern):
+                name = "LIKE" if isinstance(node, e.Like) else "ILIKE"
+                self._takes(name, operand, frozenset({Kind.STRING}))
                 if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
                     self._problems.add(
-                        "the pattern of LIKE ends in its escape character",
+                        f"the pattern of {name} ends in its escape character",
                         node.span,
                         expected="a character after the last \\",
                         hint="a backslash itself is written \\\\",

@@ -8,6 +8,7 @@ from typing import Final
 
 from estero.language.check.problems import Problems
 from estero.language.tree.names import some, suggestion
+from estero.language.tree.paths import is_path
 from estero.language.tree.pattern import EventType
 from estero.language.tree.schema import Attributes, Kind, Schema, type_names
 
@@ -79,7 +80,7 @@ def naming_the_time(schema: Schema) -> str:
 
 def _naming_the_column(attributes: Attributes) -> str:
     """The hint on declaring the type column, which is named if it can be guessed."""
-    strings = [name for name, kind in attributes.items() if kind is Kind.STRING]
+    strings = [name for name, kind in attributes.items() if kind is Kind.STRING and not is_path(name)]
     usual = [name for name in strings if name.casefold() in _USUAL]
     column = (usual or strings)[0] if usual or len(strings) == 1 else "…"
     return f'name the column with the type where the events are given: type="{column}" (--type {column})'

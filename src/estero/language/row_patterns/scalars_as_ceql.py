@@ -75,8 +75,8 @@ def as_ceql(tree: exp.Expr, column: Callable[[str], str]) -> str:
         case exp.In() if tree.expressions:
             members = [_member(member) for member in tree.expressions]
             return f"({said(tree.this)} IN {{{', '.join(members)}}})"
-        case exp.Like() if isinstance(tree.expression, exp.Literal):
-            return f"({said(tree.this)} LIKE {said(tree.expression)})"
+        case exp.Like() | exp.ILike() if isinstance(tree.expression, exp.Literal):
+            return f"({said(tree.this)} {tree.key.upper()} {said(tree.expression)})"
     return _constant_as_ceql(tree)
 
 

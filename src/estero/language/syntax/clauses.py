@@ -13,11 +13,23 @@ PIECES: Final = re.compile(
     re.DOTALL,
 )
 """Strings, quoted names and comments, each whole; brackets; words."""
-ORDER: Final = ("SELECT", "FROM", "WHERE", "FILTER", "KEEP", "PARTITION", "WITHIN", "CONSUME", "LIMIT")
+ORDER: Final = (
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "FILTER",
+    "KEEP",
+    "PARTITION",
+    "WITHIN",
+    "CONSUME",
+    "ORDER",
+    "LIMIT",
+)
 """The first words of the clauses, in the order in which they come."""
 _TAILS: Final = frozenset({"FILTER", "KEEP", "PARTITION"})
 """Clauses of a pattern, which may be in parentheses; the others never are, so they end open brackets."""
-_OPERATOR: Final = re.compile(r"\s*(?:[=<>!~+*/%.\])]|-[^-]|(?:IN|IS|LIKE|BETWEEN|NOT)\b)", re.IGNORECASE)
+_OPERATOR: Final = re.compile(r"\s*(?:[=<>!~+*/%.\])]|-[^-]|(?:IN|IS|I?LIKE|BETWEEN|NOT)\b)", re.IGNORECASE)
+_BY: Final = re.compile(r"\s+BY\b", re.IGNORECASE)
 _VALUE_FOLLOWS: Final = re.compile(r"(?:[\[(,=<>+-]|\b(?:AND|OR|NOT))$", re.IGNORECASE)
 
 
@@ -85,6 +97,8 @@ def _words(text: str) -> Iterator[tuple[str, re.Match[str]]]:
     for piece in PIECES.finditer(text):
         word = (piece["word"] or "").upper()
         is_policy = word == "PARTITION" and before == "BY" and clause == "CONSUME"
+        if word == "ORDER" and not _BY.match(text, piece.end()):
+            word = ""
         if word in ORDER and not is_policy and not is_used_as_name(text, piece.start(), piece.end()):
             clause = word
             yield word, piece

@@ -51,8 +51,8 @@ def _advice(misplaced: Misplaced) -> str:
     accepted = misplaced.accepted
     if "SELECT" in accepted:
         return "the shortest query is SELECT * WHERE and an event type"
-    if "$END" in accepted <= {"$END", "CONSUME", "LIMIT", "PER"}:
-        return "the clauses come in this order, each once: PARTITION BY, WITHIN, CONSUME BY, LIMIT"
+    if "$END" in accepted <= {"$END", "CONSUME", "ORDER_BY", "LIMIT", "PER"}:
+        return "the clauses come in this order, each once: PARTITION BY, WITHIN, CONSUME BY, ORDER BY, LIMIT"
     if accepted <= {"INT", "PARAMETER"} and "INT" in accepted:
         return "write the number of repetitions as {2}, {2,} or {2,5}"
     if "SEMICOLON" in accepted:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from lark import Token
 
 COMPARISONS: Final = frozenset(
-    {"EQUAL", "UNEQUAL", "LESS", "AT_MOST", "GREATER", "AT_LEAST", "TILDE", "IN", "BETWEEN", "LIKE", "IS"}
+    {"EQUAL", "UNEQUAL", "LESS", "AT_MOST", "GREATER", "AT_LEAST", "TILDE"}
+    | {"IN", "BETWEEN", "LIKE", "ILIKE", "IS"}
 )
 """The terminals of comparisons and of tests of one value."""
 

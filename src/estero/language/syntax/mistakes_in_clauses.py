@@ -12,14 +12,14 @@ from estero.language.tree.durations import unit_of
 
 _IN_ORDER: Final = (
     "the clauses come in this order: "
-    "SELECT, FROM, WHERE, FILTER, KEEP, PARTITION BY, WITHIN, CONSUME BY, LIMIT"
+    "SELECT, FROM, WHERE, FILTER, KEEP, PARTITION BY, WITHIN, CONSUME BY, ORDER BY, LIMIT"
 )
 _LABELS: Final = "labels, with some of their attributes if wanted: a, b[price]"
 
 
 def _clause(misplaced: Misplaced) -> Mistake | None:
     """The mistake of a clause in the wrong place."""
-    word = misplaced.word
+    word = misplaced.word.partition(" ")[0] if misplaced.kind == "ORDER_BY" else misplaced.word
     if word not in ORDER or misplaced.kind in ("NAME", "QUOTED", "STRING"):
         return None
     if is_used_as_name(
@@ -38,7 +38,7 @@ def _clause(misplaced: Misplaced) -> Mistake | None:
             "join the conditions after one FILTER" if word == "FILTER" else "clauses are not joined by AND"
         )
         return Mistake(f"{misplaced.last} is followed by {name}", again)
-    if misplaced.last == "BY" or misplaced.last in ORDER:
+    if misplaced.last == "BY" or (misplaced.last in ORDER and misplaced.last != "ORDER"):
         follows = _AFTER.get(misplaced.last) or _AFTER[f"{misplaced.clause} BY"]
         expected = _LABELS if misplaced.last == "SELECT" else ""
         return Mistake(f"there is nothing between {misplaced.last} and {name}", follows, expected)
@@ -74,7 +74,7 @@ def _order(word: str, name: str, misplaced: Misplaced) -> Mistake | None:
 
 
 def _named(word: str) -> str:
-    return f"{word} BY" if word in ("PARTITION", "CONSUME") else word
+    return f"{word} BY" if word in ("PARTITION", "CONSUME", "ORDER") else word
 
 
 def _beginning(misplaced: Misplaced) -> Mistake | None:
@@ -87,7 +87,7 @@ def _beginning(misplaced: Misplaced) -> Mistake | None:
 
 
 def _and_between_clauses(misplaced: Misplaced) -> Mistake | None:
-    if misplaced.word == "AND" and misplaced.clause in ("PARTITION", "WITHIN", "CONSUME", "LIMIT"):
+    if misplaced.word == "AND" and misplaced.clause in ("PARTITION", "WITHIN", "CONSUME", "ORDER", "LIMIT"):
         return Mistake("AND joins conditions or patterns only", "clauses are not joined by AND")
     return None
 
@@ -127,6 +127,7 @@ _AFTER: Final[Mapping[str, str]] = {
     "CONSUME": "a policy follows: CONSUME BY ANY",
     "PARTITION BY": "keys follow: PARTITION BY ip, user",
     "CONSUME BY": "a policy follows: CONSUME BY ANY",
+    "ORDER BY": "what is most follows: ORDER BY sum(x.price) DESC LIMIT 10",
     "AS": "a name follows: a AS x",
     "AND": "after AND comes another condition or pattern",
     "OR": "after OR comes another condition or pattern",

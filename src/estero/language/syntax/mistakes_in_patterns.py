@@ -24,15 +24,9 @@ def _foreign_word(misplaced: Misplaced) -> Mistake | None:
 
 
 _SEQUENCE: Final = "a sequence is written a ; b (b later), or a : b (b at the very next event)"
-_IN_CONDITIONS: Final = frozenset(
-    {"REGEXP", "RLIKE", "MATCHES", "GLOB", "ILIKE", "SIMILAR", "EXISTS", "CONTAINS"}
-)
+_IN_CONDITIONS: Final = frozenset({"REGEXP", "RLIKE", "MATCHES", "GLOB", "SIMILAR", "EXISTS", "CONTAINS"})
 _FOREIGN: Final[Mapping[str, tuple[str, str]]] = {
     "GROUP": ("GROUP BY", "PARTITION BY k treats the events of each k separately"),
-    "ORDER": (
-        "ORDER BY",
-        'events are ordered where they are given: time="…" and order=[…], --time and --order',
-    ),
     "HAVING": ("HAVING", "all conditions go in FILTER: FILTER count(b) >= 3"),
     "WHEN": ("WHEN", "conditions go in FILTER: FILTER a[price > 5]"),
     "IF": ("IF", "conditions go in FILTER: FILTER a[price > 5]"),
@@ -62,7 +56,6 @@ _FOREIGN: Final[Mapping[str, tuple[str, str]]] = {
     "SIMILAR": ("SIMILAR TO", "~ searches for a regular expression: x ~ 'a.b'"),
     "GLOB": ("GLOB", "LIKE has % for any characters and _ for one: x LIKE 'a%'"),
     "CONTAINS": ("CONTAINS", "LIKE finds a part of a string: x LIKE '%part%'"),
-    "ILIKE": ("ILIKE", "LIKE is case-sensitive; ~ is not with (?i): x ~ '(?i)a.b'"),
     "EXISTS": ("EXISTS", "write x IS NOT NULL"),
 }
 """Words of other languages, with what they are for and what to write instead."""

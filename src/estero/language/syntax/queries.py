@@ -269,6 +269,16 @@ def _consume(children: Children, span: Span) -> _Clause:
     return _Clause("consume", policy, "CONSUME BY", span)
 
 
+def _order(children: Children, span: Span) -> _Clause:
+    _, by, *direction = children
+    if direction and direction[0].upper() not in ("ASC", "DESC"):
+        (word,) = direction
+        hint = suggestion(word.upper(), ["ASC", "DESC"]) or "DESC has the greatest first"
+        raise refused(word, f"{word} is not an order", "ASC or DESC", hint)
+    ascending = not direction or direction[0].upper() == "ASC"
+    return _Clause("ranking", q.Ranking(node_of(by), ascending, span=span), "ORDER BY", span)
+
+
 def _limit(children: Children, span: Span) -> tuple[_Clause, ...]:
     most, *per = children[1:]
     return _Clause("limit", most, "LIMIT", span), *(clause for clause in per if clause.value is not None)
@@ -351,6 +361,7 @@ PRODUCTIONS: Final[Mapping[str, Production]] = {
     "within_clause": lambda children, span: _Clause("window", children[1], "WITHIN", span),
     "span_window": _span_window,
     "consume_clause": _consume,
+    "order_clause": _order,
     "limit_clause": _limit,
     "per": _per,
 }

@@ -48,6 +48,11 @@ _WORDS: Final = {
     "$END": _END,
 }
 
+_KEYWORDS: Final = [
+    word for keyword in KEYWORDS for word in (["ORDER_BY", keyword] if keyword == "LIMIT" else [keyword])
+]
+"""The terminals of keywords, in the order in which they are named."""
+
 _SIGNS: Final = {
     "&&": "AND",
     "||": "OR",
@@ -191,12 +196,10 @@ def _expected(terminals: frozenset[str], grammar: Lark) -> str:
         if group <= left:
             words.append(word)
             left -= group
-    signs = sorted(
-        terminal for terminal in left if terminal in _WORDS or not is_keyword(terminal.lstrip("_"))
-    )
-    keywords = [keyword for keyword in KEYWORDS if keyword in left or f"_{keyword}" in left]
+    keywords = [word for word in _KEYWORDS if word in left or f"_{word}" in left]
+    signs = sorted(left - {*keywords, *(f"_{word}" for word in keywords)})
     words += [_WORDS.get(sign) or _sign(sign, grammar) for sign in signs if sign != "$END"]
-    words += keywords
+    words += [word.replace("_", " ") for word in keywords]
     words += [_END] if "$END" in left else []
     return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 
-from estero.language.tree.literals import Value, literal_text
+from estero.language.tree.literals import Value, in_lower_case, literal_text
 from estero.language.tree.nodes import SyntaxNode, walked, with_changed
 from estero.language.tree.words import quoted
 
@@ -253,6 +253,19 @@ class Like(Node, level=_COMPARISON, form="{operand:+} {not}LIKE {pattern!r}"):
 
     operand: Node
     pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ilike(Node, level=_COMPARISON, form="{operand:+} {not}ILIKE {pattern!r}"):
+    """``operand ILIKE 'pattern'``: LIKE of both in lower case, letter by letter."""
+
+    operand: Node
+    pattern: str
+
+    @property
+    def as_like(self) -> Like:
+        """The same test by LIKE."""
+        return Like(Call("lower", (self.operand,)), in_lower_case(self.pattern), span=self.span)
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,3 +105,10 @@ def _float_text(value: float) -> str:
     if math.isinf(value):
         return "1e999" if value > 0 else "-1e999"
     return repr(value)
+
+
+def in_lower_case(text: str) -> str:
+    """The text in lower case letter by letter: Python writes the last sigma of a word differently."""
+    if text.isascii():
+        return text.lower()
+    return "".join("i" if letter == "İ" else letter.lower() for letter in text)

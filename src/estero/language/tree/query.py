@@ -70,6 +70,21 @@ class SelectExpression(SyntaxNode, form="{expression} AS {name}"):
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Ranking(SyntaxNode):
+    """What the best complex events of a whole answer have most of, or least where it is `ascending`.
+
+    `by` is ``duration``, ``start_time``, ``end_time``, ``count(x)``, ``sum(x.a)``, or the name of a column
+    that SELECT computes so.
+    """
+
+    by: Node
+    ascending: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.by}{'' if self.ascending else ' DESC'}"
+
+
 Selected = SelectItem | SelectExpression | EveryLabel
 
 
@@ -87,8 +102,8 @@ class QueryTree:
     It prints as canonical text that parses back to an equal tree, with as few parentheses as that needs.
     `text` is what was parsed (empty when built without one); spans are offsets into it. `places` are
     the spans of the clauses by name (LIST, STRATEGY, DISJOINT, FROM, WHERE, PARTITION BY, WITHIN, CONSUME BY,
-    LIMIT, PER). `disjoint` goes only with the strategies that choose for each start, `per` only with a
-    `limit`, which is at each end where it is None.
+    ORDER BY, LIMIT, PER). `disjoint` goes only with the strategies that choose for each start, `per` only
+    with a `limit`, which is at each end where it is None, or with a `ranking` of the whole answer.
     """
 
     pattern: Pattern
@@ -101,6 +116,7 @@ class QueryTree:
     consume: Consume = Consume.NONE
     limit: int | None = None
     per: Window | None = None
+    ranking: Ranking | None = None
     text: str = field(default="", compare=False, repr=False, kw_only=True)
     places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
 
@@ -150,8 +166,16 @@ def clauses_behind(tree: QueryTree) -> str:
         ("PARTITION BY", ", ".join(map(str, tree.partition_by))),
         ("WITHIN", "" if tree.window is None else str(tree.window)),
         ("CONSUME BY", consume),
-        ("LIMIT", limit_text(tree.limit, tree.per)),
+        ("ORDER BY", "" if tree.ranking is None else str(tree.ranking)),
+        ("LIMIT", limit_of(tree)),
     )
+
+
+def limit_of(tree: QueryTree) -> str:
+    """The text behind LIMIT: how many complex events are given of the answer, or of a part of it."""
+    if tree.ranking is not None and tree.limit is not None:
+        return integer_text(tree.limit)
+    return limit_text(tree.limit, tree.per)
 
 
 def limit_text(limit: int | None, per: Window | None = None) -> str:

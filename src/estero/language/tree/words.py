@@ -10,7 +10,7 @@ from estero.language.tree.paths import column_of, is_path, steps_of
 KEYWORDS: Final = (
     *("SELECT", "FROM", "WHERE", "PARTITION", "BY", "WITHIN", "CONSUME", "LIMIT"),
     *("FILTER", "KEEP", "AS", "UNLESS", "ALL", "AND", "OR", "NOT"),
-    *("IN", "BETWEEN", "LIKE", "IS", "TRUE", "FALSE", "NULL"),
+    *("IN", "BETWEEN", "LIKE", "ILIKE", "IS", "TRUE", "FALSE", "NULL"),
 )
 """The reserved words, in any case; a name that is one of these is written in double quotes."""
 

@@ -21,7 +21,7 @@ from estero.recognize.ended_sets import EndedSets
 from estero.recognize.excerpts import Excerpt
 from estero.recognize.recognition import Recognition
 from estero.recognize.rules.asked_bits import AskedBits
-from estero.recognize.rules.dispatch import Rows
+from estero.recognize.rules.asked_columns import Rows
 from estero.recognize.rules.groups import RULE, RuleGroup
 
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -39,9 +39,10 @@ class GroupRecognition:
     """One recognition for a group of rules, whose events are classified for `everything`.
 
     `time` is the type in which times are shown, None for no time. Where conditions are `dispatched`, by
-    their places there, `everything` says only the types of events. Rules see events `since` their eras, by
-    their places in the group; a place without one is left out, whatever rule is there. With `state`, from
-    `Recognition.snapshot`, it goes on from there; raises ValueError where events in it are of no rule.
+    their places there, of which there may be more later, `everything` says only the types of events.
+    Rules see events `since` their eras, by their places in the group; a place without one is left out,
+    whatever rule is there. With `state`, from `Recognition.snapshot`, it goes on from there; raises
+    ValueError where events in it are of no rule.
     """
 
     def __init__(
@@ -62,16 +63,9 @@ class GroupRecognition:
         )
         self._left_out: set[int] = set(range(len(group.names))) - self._since.keys()
         self._keyed = group.plans[0].keyed
+        self._dispatched = dispatched
         self._conditions: list[tuple[int, int, int]] = []
-        if dispatched is None:
-            self.reads(everything, events)
-        else:
-            self._excerpt = Excerpt(_silent(group.plans[0]), everything, events)
-            self._conditions = [
-                (rule, bit, dispatched[predicate])
-                for rule, plan in enumerate(group.plans)
-                for bit, predicate in enumerate(plan.classification.predicates)
-            ]
+        self.reads(everything, events)
         own = self._excerpt.schema
         self._events = own if group.shape is None else _with_rules(own, keyed=self._keyed)
         self.recognition: Recognition = Recognition(
@@ -100,6 +94,11 @@ class GroupRecognition:
         names, plans = self.group.names, self.group.plans
         return {names[place]: plans[place] for place in self._since}
 
+    @property
+    def is_dispatched(self) -> bool:
+        """Whether its conditions are dispatched, so that it is `push_dispatched`."""
+        return self._dispatched is not None
+
     def reads(self, everything: Classification, events: pa.Schema) -> None:
         """Events are classified for `everything` from now on."""
         plans = {place: self.group.plans[place] for place in self._since}
@@ -109,6 +108,13 @@ class GroupRecognition:
             return
         (first, *_) = plans.values()
         self._excerpt = Excerpt(_silent(first), everything, events)
+        if self._dispatched is not None:
+            self._conditions = [
+                (rule, bit, self._dispatched[predicate])
+                for rule, plan in sorted(plans.items())
+                for bit, predicate in enumerate(plan.classification.predicates)
+            ]
+            return
         places = {predicate: place for place, predicate in enumerate(everything.predicates)}
         self._asked = AskedBits(plans, places, self._since)
         self._words = numbered(BITS, events.names)
@@ -129,6 +135,7 @@ class GroupRecognition:
         for place in [place for place in self._since if self.names[place] == name]:
             self._left_out.add(place)
             del self._since[place]
+            self._conditions = [asked for asked in self._conditions if asked[0] != place]
 
     # ------------------------------------------------------------------------------- recognition
 
@@ -140,7 +147,13 @@ class GroupRecognition:
         self, classified: pa.RecordBatch, held: Mapping[int, list[Rows]]
     ) -> Iterator[EndedSets]:
         """The same where the rows are known for which each dispatched condition holds."""
-        segments = [(own, rule, bit) for rule, bit, place in self._conditions for own in held.get(place, ())]
+        eras = numbers_of(classified, HELD_ERA) if any(self._since.values()) else None
+        segments = [
+            (own, rule, bit)
+            for rule, bit, place in self._conditions
+            for rows in held.get(place, ())
+            if (own := _since(rows, eras, self._since[rule])).size
+        ]
         if segments:
             parts, of_rules, bits = zip(*segments, strict=True)
             rows, rules, word = pairs_by_row(parts, of_rules, bits, classified.num_rows)
@@ -194,6 +207,11 @@ class GroupRecognition:
         else:
             columns[KEYS[0]], columns[KEYS[1]] = array_of(of_rules), array_of(np.zeros_like(of_rules))
         return pa.RecordBatch.from_arrays([columns[name] for name in self._events.names], schema=self._events)
+
+
+def _since(rows: Rows, eras: NDArray[np.int64] | None, since: int) -> Rows:
+    """The rows of events that came in an era or a later one."""
+    return rows if eras is None or not since else rows[eras[rows] >= since]
 
 
 def _silent(plan: Plan) -> Classification:

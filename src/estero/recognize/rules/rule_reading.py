@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,15 +10,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from estero.automata.cea import EventPredicate
+from estero.classify.column_names import bits_name
 from estero.events.sources import Source
 from estero.events.streams.batch_classifier import Incoming
 from estero.events.streams.stream_layout import StreamLayout
 from estero.plan.plan import Classification, Plan
 from estero.plan.together import together
+from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.intake import Intake
+from estero.recognize.rules.asked_columns import Rows
+from estero.recognize.rules.dispatch import condition_columns, is_worth_it, plain_conditions, type_names
 from estero.recognize.rules.group_recognition import GroupRecognition
 from estero.recognize.rules.groups import RuleGroup, groups_of, shape_of
+from estero.recognize.rules.growing_dispatch import GrowingDispatch
 from estero.recognize.source_run import time_type
 
 GroupSets = list[tuple[GroupRecognition, EndedSets]]
@@ -35,19 +41,22 @@ def reading_of(plan: Plan) -> object:
 class KeptGroup:
     """What a state has of a group: at each of its places a rule and the era since which it sees events.
 
-    None stands where a rule was taken out. `recognition` is the state of the recognition.
+    None stands where a rule was taken out. `recognition` is the state of the recognition, and `dispatched`
+    says whether conditions are.
     """
 
     places: tuple[tuple[str, int] | None, ...]
     recognition: NDArray[np.uint8]
+    dispatched: bool
 
 
 @dataclass(frozen=True, slots=True)
 class KeptReading:
-    """What a state has of a reading: that of its intake, and its groups, in order."""
+    """What a state has of a reading: that of its intake, its groups, in order, and the dispatched types."""
 
     intake: dict[str, NDArray[Any]]
     groups: tuple[KeptGroup, ...]
+    types: tuple[str, ...]
 
 
 class RuleReading:
@@ -71,6 +80,7 @@ class RuleReading:
         self._strict = plan is not None and _decides_by_time(plan)
         self._nothing = _nothing_of(source) if plan is None else _without_conditions(plan.classification)
         self._asked = self._nothing
+        self._dispatch = GrowingDispatch()
         self.groups: list[GroupRecognition] = []
         self.intake: Intake = self._opened()
         if after is not None:
@@ -89,23 +99,46 @@ class RuleReading:
 
     def begin(self, plans: Mapping[str, Plan]) -> None:
         """Begins with these rules, all at once: to add them one by one takes as long for each as for all."""
-        groups = groups_of(plans, may_grow=True)
-        self._read_for([plan for group in groups for plan in group.plans])
-        for group in groups:
-            self._group(group, dict.fromkeys(range(len(group.names)), 0))
+        dispatched = self._dispatched(plans) if is_worth_it(len(plans)) else {}
+        others = {name: plan for name, plan in plans.items() if name not in dispatched}
+        groups = [(group, True) for group in groups_of(dispatched, may_grow=True)]
+        groups += [(group, False) for group in groups_of(others, may_grow=True)]
+        self._read_for([(plan, is_dispatched) for group, is_dispatched in groups for plan in group.plans])
+        for group, is_dispatched in groups:
+            self._group(group, dict.fromkeys(range(len(group.names)), 0), dispatched=is_dispatched)
 
     def add(self, name: str, plan: Plan) -> None:
         """Adds a rule, which sees the events that are pushed from now on."""
         since = self._next_era()
         shape = shape_of(plan)
+        dispatched = is_worth_it(1 + len(self.plans)) and bool(self._dispatched({name: plan}))
         for group in self.groups:
-            if shape is not None and group.group.shape == shape:
+            if shape is not None and group.group.shape == shape and group.is_dispatched == dispatched:
                 group.add(name, plan, since)
                 self._ask()
                 group.reads(self._asked, self.intake.schema)
                 return
-        self._ask(plan)
-        self._group(RuleGroup((name,), (plan,), shape), {0: since})
+        self._ask(plan, dispatched=dispatched)
+        self._group(RuleGroup((name,), (plan,), shape), {0: since}, dispatched=dispatched)
+
+    def _dispatched(self, plans: Mapping[str, Plan]) -> dict[str, Plan]:
+        """The rules whose conditions can be dispatched, which they are from now on."""
+        able = {name: plan for name, plan in plans.items() if shape_of(plan) is not None}
+        predicates = {one: None for plan in able.values() for one in plan.classification.predicates}
+        if not predicates or not self._dispatch.has_bits_for(predicates):
+            return {}
+        types = tuple(EventPredicate((name,)) for name in type_names(predicates))
+        looked_at = replace(self._nothing, predicates=types, payload=tuple(condition_columns(predicates)))
+        events = self._source.classified_schema(looked_at)
+        plain = plain_conditions(predicates, self._source.column_types, events)
+        dispatched = {
+            name: plan
+            for name, plan in able.items()
+            if all(one in plain for one in plan.classification.predicates)
+        }
+        asked = {one: None for plan in dispatched.values() for one in plan.classification.predicates}
+        self._dispatch.add({one: plain[one] for one in asked})
+        return dispatched
 
     def remove(self, name: str) -> None:
         """Removes a rule; what was open of it is dropped."""
@@ -120,13 +153,19 @@ class RuleReading:
         self.intake.era = era
         return era if self.intake.held_back else 0
 
-    def _ask(self, further: Plan | None = None) -> None:
+    def _ask(self, further: Plan | None = None, *, dispatched: bool = False) -> None:
         """Asks for what the rules ask for, in the order of groups, and for a `further` one."""
-        plans = [*self.plans.values(), *([] if further is None else [further])]
-        self._read_for(plans)
+        plans = [(plan, group.is_dispatched) for group in self.groups for plan in group.plans.values()]
+        self._read_for([*plans, *([] if further is None else [(further, dispatched)])])
 
-    def _read_for(self, plans: Sequence[Plan]) -> None:
-        asked = together([self._nothing, *(plan.classification for plan in plans)])
+    def _read_for(self, plans: Sequence[tuple[Plan, bool]]) -> None:
+        """Asks for what plans ask for, each with whether its conditions are dispatched."""
+        types = tuple(EventPredicate((name,)) for name in self._dispatch.types)
+        own = [
+            _looked_at(plan.classification) if is_dispatched else plan.classification
+            for plan, is_dispatched in plans
+        ]
+        asked = together([replace(self._nothing, predicates=types), *own])
         if asked == self._asked:
             return
         self._asked = asked
@@ -139,13 +178,16 @@ class RuleReading:
     def _opened(self) -> Intake:
         return Intake(self._layout, self._source, self._asked, strict=self._strict, eras=True)
 
-    def _group(self, rules: RuleGroup, since: Mapping[int, int], state: bytes | None = None) -> None:
+    def _group(
+        self, rules: RuleGroup, since: Mapping[int, int], state: bytes | None = None, *, dispatched: bool
+    ) -> None:
         group = GroupRecognition(
             rules,
             self._asked,
             self.intake.schema,
             time=time_type(self._source),
             endless=True,
+            dispatched=self._dispatch.places if dispatched else None,
             since=since,
             state=state,
         )
@@ -156,7 +198,9 @@ class RuleReading:
 
     def snapshot(self) -> KeptReading:
         """All that is needed to go on."""
-        return KeptReading(self.intake.snapshot(), tuple(map(_kept, self.groups)))
+        return KeptReading(
+            self.intake.snapshot(), tuple(map(_kept, self.groups)), tuple(self._dispatch.types)
+        )
 
     @classmethod
     def resumed(
@@ -171,11 +215,24 @@ class RuleReading:
         reading = cls(own[0] if own else None, layout, source)
         if any(reading_of(plan) != reading.common for plan in own):
             raise ValueError("rules of one reading have several keys")
-        reading._read_for(own)
-        reading.intake.resume(kept.intake)
-        for (rules, since), group in zip(groups, kept.groups, strict=True):
-            reading._group(rules, since, group.recognition.tobytes())
+        reading._take_up(kept, groups)
         return reading
+
+    def _take_up(self, kept: KeptReading, groups: Sequence[tuple[RuleGroup, dict[int, int]]]) -> None:
+        self._dispatch = GrowingDispatch(kept.types)
+        plans = [
+            (name, rules.plans[place], group.dispatched)
+            for (rules, since), group in zip(groups, kept.groups, strict=True)
+            for place, name in enumerate(rules.names)
+            if place in since
+        ]
+        dispatched = {name: plan for name, plan, is_dispatched in plans if is_dispatched}
+        if len(self._dispatched(dispatched)) != len(dispatched):
+            raise ValueError("conditions that were dispatched cannot be")
+        self._read_for([(plan, is_dispatched) for _, plan, is_dispatched in plans])
+        self.intake.resume(kept.intake)
+        for (rules, since), group in zip(groups, kept.groups, strict=True):
+            self._group(rules, since, group.recognition.tobytes(), dispatched=group.dispatched)
 
     # ------------------------------------------------------------------------------- recognition
 
@@ -198,10 +255,7 @@ class RuleReading:
         """What is decided as the stream ends, whose events are known up to time `known`."""
         relevant = self.intake.flush()
         times = [time for time in (known, self.intake.watermark) if time is not None]
-        sets: GroupSets = []
-        for group in self.groups:
-            sets += [(group, ended) for ended in group.push(relevant)]
-            sets += [(group, ended) for ended in group.recognition.ended(max(times, default=None))]
+        sets = self._pushed(relevant, lambda group: group.recognition.ended(max(times, default=None)))
         self.intake.close()
         return sets
 
@@ -212,11 +266,19 @@ class RuleReading:
 
     def _decided_with(self, relevant: pa.RecordBatch) -> GroupSets:
         position, time = self.intake.position - 1, self.intake.watermark
+        return self._pushed(relevant, lambda group: group.recognition.decided(position=position, time=time))
+
+    def _pushed(
+        self, relevant: pa.RecordBatch, decided: Callable[[GroupRecognition], Iterator[EndedSets]]
+    ) -> GroupSets:
+        """What events decide group by group, and what is decided behind them."""
+        held: dict[int, list[Rows]] = {}
+        if self._dispatch.places and relevant.num_rows:
+            held = self._dispatch.rows(relevant, numbers_of(relevant, bits_name(0)))
         sets: GroupSets = []
         for group in self.groups:
-            sets += [(group, ended) for ended in group.push(relevant)]
-            decided: Iterator[EndedSets] = group.recognition.decided(position=position, time=time)
-            sets += [(group, ended) for ended in decided]
+            ended = group.push_dispatched(relevant, held) if group.is_dispatched else group.push(relevant)
+            sets += [(group, one) for one in (*ended, *decided(group))]
         return sets
 
 
@@ -227,6 +289,12 @@ def _decides_by_time(plan: Plan) -> bool:
 def _without_conditions(known: Classification) -> Classification:
     """What is asked of events with the keys and values of these where there is no rule."""
     return replace(known, predicates=(), payload=(), keep_all=False)
+
+
+def _looked_at(known: Classification) -> Classification:
+    """What is asked of events whose conditions are dispatched: the columns to look at."""
+    payload = tuple(dict.fromkeys((*known.payload, *condition_columns(known.predicates))))
+    return replace(known, predicates=(), payload=payload)
 
 
 def _nothing_of(source: Source) -> Classification:
@@ -244,7 +312,8 @@ def _nothing_of(source: Source) -> Classification:
 def _kept(group: GroupRecognition) -> KeptGroup:
     since = group.since
     places = [(name, since[place]) if place in since else None for place, name in enumerate(group.names)]
-    return KeptGroup(tuple(places), np.frombuffer(group.recognition.snapshot(), np.uint8))
+    state = np.frombuffer(group.recognition.snapshot(), np.uint8)
+    return KeptGroup(tuple(places), state, group.is_dispatched)
 
 
 def _group_of(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,32 +12,35 @@ from estero.answers.rule_answers import RulesRun
 from estero.answers.rule_rows import RuleTable, rule_schema
 from estero.automata.cea import EventPredicate
 from estero.classify.column_names import POSITION, WORD, bits_name
-from estero.classify.vectors.compile import NotPlainError
+from estero.classify.vectors.conditions import Condition
 from estero.events.sources import Source
 from estero.plan.plan import Classification, Plan
 from estero.plan.together import together
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.in_process import InProcessRun
-from estero.recognize.rules.dispatch import Dispatcher, condition_columns, type_names
+from estero.recognize.rules.dispatch import (
+    Dispatcher,
+    condition_columns,
+    is_worth_it,
+    plain_conditions,
+    type_names,
+)
 from estero.recognize.rules.group_recognition import GroupRecognition
-from estero.recognize.rules.groups import RuleGroup, groups_of
+from estero.recognize.rules.groups import RuleGroup, groups_of, shape_of
 from estero.recognize.source_run import Progress, time_type
-
-FEWEST: Final = 8
-"""Rules of one shape from which on their conditions are dispatched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
     """What is classified in one reading of the events, and the groups of rules that it serves.
 
-    Where conditions are dispatched, `predicates` are these, and what is classified are types.
+    Where conditions are dispatched, they are here by their predicates, and what is classified are types.
     """
 
     classification: Classification
     groups: tuple[RuleGroup, ...]
-    predicates: tuple[EventPredicate, ...] = ()
+    conditions: Mapping[EventPredicate, Condition] = field(default_factory=dict)
 
 
 def passes_of(plans: Mapping[str, Plan], source: Source | None = None) -> list[Pass]:
@@ -47,38 +49,56 @@ def passes_of(plans: Mapping[str, Plan], source: Source | None = None) -> list[P
     Rules share one where they partition by the same keys, and compare the same values of several events.
     With a `source` conditions on its events are dispatched where that serves many rules.
     """
-    alike: dict[tuple[object, object, bool], list[RuleGroup]] = {}
-    for group in groups_of(plans):
-        known = group.plans[0].classification
-        many = source is not None and len(group.names) >= FEWEST and _may_dispatch(group, source)
-        alike.setdefault((known.keys, known.values, many), []).append(group)
-    return [_pass(tuple(groups), dispatched=many) for (_, _, many), groups in alike.items()]
+    alike: dict[tuple[object, object], dict[str, Plan]] = {}
+    for name, plan in plans.items():
+        known = plan.classification
+        alike.setdefault((known.keys, known.values), {})[name] = plan
+    return [reading for own in alike.values() for reading in _passes(own, source)]
 
 
-def _pass(groups: tuple[RuleGroup, ...], *, dispatched: bool) -> Pass:
-    asked = together([plan.classification for group in groups for plan in group.plans])
-    if not dispatched:
-        return Pass(asked, groups)
+def _passes(plans: Mapping[str, Plan], source: Source | None) -> Iterator[Pass]:
+    """The readings of rules with the same keys and values: one, or two where some are dispatched."""
+    dispatched = {} if source is None else _dispatched(plans, source)
+    others = {name: plan for name, plan in plans.items() if name not in dispatched}
+    readings = [_dispatching(dispatched)] if dispatched else []
+    if others:
+        asked = together([plan.classification for plan in others.values()])
+        readings.append(Pass(asked, tuple(groups_of(others))))
+    yield from sorted(readings, key=lambda reading: list(plans).index(reading.groups[0].names[0]))
+
+
+def _dispatching(rules: Mapping[str, tuple[Plan, Mapping[EventPredicate, Condition]]]) -> Pass:
+    plans = {name: plan for name, (plan, _) in rules.items()}
+    conditions = {key: value for _, own in rules.values() for key, value in own.items()}
+    return Pass(_of_types(plans.values()), tuple(groups_of(plans, may_grow=True)), conditions)
+
+
+def _of_types(plans: Iterable[Plan]) -> Classification:
+    """What is asked of events whose conditions are dispatched: their types, and the columns to look at."""
+    asked = together([plan.classification for plan in plans])
     types = tuple(EventPredicate((name,)) for name in type_names(asked.predicates))
     payload = tuple(dict.fromkeys((*asked.payload, *condition_columns(asked.predicates))))
-    return Pass(replace(asked, predicates=types, payload=payload), groups, asked.predicates)
+    return replace(asked, predicates=types, payload=payload)
 
 
-def _may_dispatch(group: RuleGroup, source: Source) -> bool:
-    """Whether the conditions of a group can be dispatched."""
-    reading = _pass((group,), dispatched=True)
-    if len(reading.classification.predicates) > WORD:
-        return False
-    try:
-        _dispatcher(reading, source)
-    except NotPlainError:
-        return False
-    return all(len(plan.classification.predicates) <= WORD for plan in group.plans)
-
-
-def _dispatcher(reading: Pass, source: Source) -> Dispatcher:
-    events = source.classified_schema(reading.classification)
-    return Dispatcher(reading.predicates, type_names(reading.predicates), source.column_types, events)
+def _dispatched(
+    plans: Mapping[str, Plan], source: Source
+) -> dict[str, tuple[Plan, Mapping[EventPredicate, Condition]]]:
+    """The rules whose conditions can be dispatched, with these; none where that does not pay."""
+    able = {name: plan for name, plan in plans.items() if shape_of(plan) is not None}
+    if not is_worth_it(len(able)):
+        return {}
+    reading = _of_types(able.values())
+    if len(reading.predicates) > WORD:
+        return {}
+    predicates = {one: None for plan in able.values() for one in plan.classification.predicates}
+    plain = plain_conditions(predicates, source.column_types, source.classified_schema(reading))
+    dispatched: dict[str, tuple[Plan, Mapping[EventPredicate, Condition]]] = {
+        name: (plan, {one: plain[one] for one in plan.classification.predicates})
+        for name, plan in able.items()
+        if all(one in plain for one in plan.classification.predicates)
+    }
+    return dispatched if is_worth_it(len(dispatched)) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +162,12 @@ class RuleSetRun(RulesRun):
     ) -> Iterator[tuple[GroupRecognition, Iterator[EndedSets]]]:
         events = self.source.classified_schema(reading.classification)
         time = time_type(self.source)
-        dispatcher = _dispatcher(reading, self.source) if reading.predicates else None
-        places = {predicate: place for place, predicate in enumerate(reading.predicates)} or None
+        dispatcher, places = None, None
+        if reading.conditions:
+            names = type_names(reading.classification.predicates)
+            bits = {name: 1 << place for place, name in enumerate(names)}
+            dispatcher = Dispatcher(reading.conditions, bits)
+            places = {predicate: place for place, predicate in enumerate(reading.conditions)}
         groups = [
             GroupRecognition(group, reading.classification, events, time=time, dispatched=places)
             for group in reading.groups

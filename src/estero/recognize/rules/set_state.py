@@ -26,16 +26,21 @@ KIND: Final = "a recognizer of rules"
 """The name of this kind of state, written into it."""
 
 _RULES, _READINGS = "rules", "readings"
+_TYPES, _GROUPS, _DISPATCHED = "types", "groups", "dispatched"
 
 
 def state_of(plans: Mapping[str, Plan], readings: Sequence[KeptReading]) -> State:
     """The state of the readings of some rules, in their order; nothing in it says how events are laid out."""
     numbers = {name: number for number, name in enumerate(plans)}
-    places = [
-        [
-            [None if rule is None else [numbers[rule[0]], rule[1]] for rule in group.places]
-            for group in reading.groups
-        ]
+    kept = [
+        {
+            _TYPES: reading.types,
+            _GROUPS: [
+                [None if rule is None else [numbers[rule[0]], rule[1]] for rule in group.places]
+                for group in reading.groups
+            ],
+            _DISPATCHED: [group.dispatched for group in reading.groups],
+        }
         for reading in readings
     ]
     digests = [[name, _digest(plan)] for name, plan in plans.items()]
@@ -44,7 +49,7 @@ def state_of(plans: Mapping[str, Plan], readings: Sequence[KeptReading]) -> Stat
         for number, reading in enumerate(readings)
         for name, array in _arrays(reading)
     }
-    return State({"kind": KIND, _RULES: json.dumps(digests), _READINGS: json.dumps(places)}, arrays)
+    return State({"kind": KIND, _RULES: json.dumps(digests), _READINGS: json.dumps(kept)}, arrays)
 
 
 def _arrays(reading: KeptReading) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -96,21 +101,29 @@ def readings_in(state: State, plans: Mapping[str, Plan]) -> list[KeptReading]:
 
 def _readings(state: State, names: Sequence[str]) -> list[KeptReading]:
     listed = json.loads(state.about[_READINGS])
-    there = [rule[0] for groups in listed for places in groups for rule in places if rule is not None]
+    there = [
+        rule[0] for reading in listed for places in reading[_GROUPS] for rule in places if rule is not None
+    ]
     if sorted(there) != list(range(len(names))) or not listed:
         raise ValueError("some rules are nowhere, or in several groups")
     readings = []
-    for number, groups in enumerate(listed):
+    for number, reading in enumerate(listed):
         own = {
             name.removeprefix(f"{number} "): array
             for name, array in state.arrays.items()
             if name.startswith(f"{number} ")
         }
         kept = [
-            KeptGroup(tuple(_place(rule, names) for rule in places), _bytes(own.pop(f"recognition {place}")))
-            for place, places in enumerate(groups)
+            KeptGroup(
+                tuple(_place(rule, names) for rule in places),
+                _bytes(own.pop(f"recognition {place}")),
+                bool(dispatched),
+            )
+            for place, (places, dispatched) in enumerate(
+                zip(reading[_GROUPS], reading[_DISPATCHED], strict=True)
+            )
         ]
-        readings.append(KeptReading(own, tuple(kept)))
+        readings.append(KeptReading(own, tuple(kept), tuple(map(str, reading[_TYPES]))))
     return readings
 
 

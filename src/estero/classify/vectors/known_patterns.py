@@ -1,0 +1,94 @@
+"""Which of many patterns of LIKE each of some strings is like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.classify.arrays import known_in
+from estero.classify.vectors.text_columns import ends_and_letters
+from estero.classify.vectors.text_patterns import Pattern, needle_of
+from estero.engine.substrings import KnownSubstrings
+from estero.language.tree.literals import in_lower_case
+
+_NO_PLACES: Final = np.empty(0, np.int64)
+_FOLDED: Final = np.array([letter + 32 if 65 <= letter <= 90 else letter for letter in range(256)], np.uint8)
+"""The bytes of ASCII in lower case."""
+
+
+class KnownPatterns:
+    """Patterns on one column: their longest parts are looked for together, the rest where these are."""
+
+    def __init__(self, patterns: Sequence[Pattern]) -> None:
+        self._patterns = patterns
+        self._tests: dict[int, Callable[[str], bool]] = {}
+        by_needle: dict[tuple[str, int], list[int]] = {}
+        certain, self._without_needle = np.zeros(len(patterns), np.bool_), []
+        for place, needle in enumerate(map(needle_of, patterns)):
+            if needle is None:
+                self._without_needle.append(place)
+            else:
+                by_needle.setdefault((needle.text, needle.where), []).append(place)
+                certain[place] = needle.certain
+        self._certain = certain
+        self._known = KnownSubstrings(
+            [text.encode() for text, _ in by_needle], [where for _, where in by_needle]
+        )
+        self._of_needles = np.array([place for places in by_needle.values() for place in places], np.int64)
+        self._firsts = np.cumsum([0, *map(len, by_needle.values())], dtype=np.int64)
+
+    def pairs(self, texts: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The pairs of a string and a pattern that it is like, int64[pairs] both; NULL is like none."""
+        values, needles = self._known.occurrences(*ends_and_letters(_in_lower_case(texts)))
+        begin, end = self._firsts[needles], self._firsts[needles + 1]
+        sizes = end - begin
+        before = sizes.cumsum() - sizes
+        within = np.arange(sizes.sum()) - np.repeat(before, sizes)
+        values, patterns = np.repeat(values, sizes), self._of_needles[np.repeat(begin, sizes) + within]
+        if texts.null_count:
+            there = known_in(texts)[values]
+            values, patterns = values[there], patterns[there]
+        doubtful = np.flatnonzero(~self._certain[patterns])
+        kept = np.ones(values.size, np.bool_)
+        kept[doubtful] = self._are_like(texts, values[doubtful], patterns[doubtful])
+        parts = [(values[kept], patterns[kept]), *self._asked_one_by_one(texts)]
+        of_values, of_patterns = zip(*parts, strict=True)
+        return np.concatenate(of_values), np.concatenate(of_patterns)
+
+    def _are_like(
+        self, texts: pa.Array, values: NDArray[np.int64], patterns: NDArray[np.int64]
+    ) -> list[bool]:
+        """Whether each of these strings is like the pattern beside it."""
+        if not values.size:
+            return []
+        strings = texts.take(pa.array(values)).to_pylist()
+        places = patterns.tolist()
+        tests = self._tests
+        for place in set(places) - tests.keys():
+            tests[place] = self._patterns[place].test()
+        return [tests[place](text) for text, place in zip(strings, places, strict=True)]
+
+    def _asked_one_by_one(self, texts: pa.Array) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        parts = []
+        for place in self._without_needle:
+            rows = np.flatnonzero(self._patterns[place].of_texts(texts))
+            parts.append((rows, np.full(rows.size, place)))
+        return parts
+
+
+def _in_lower_case(texts: pa.Array) -> pa.Array:
+    """The strings in lower case, letter by letter; what is NULL may be anything."""
+    ends, letters = ends_and_letters(texts)
+    own = letters[ends[0] : ends[-1]]
+    if own.size and own.max() > 127:
+        starts = np.maximum.reduceat(np.append(own, 0), np.minimum(ends[:-1] - ends[0], own.size))
+        foreign = (starts > 127) & (ends[1:] > ends[:-1])
+        lower = [in_lower_case(text or "") for text in texts.filter(pa.array(foreign)).to_pylist()]
+        texts = pa.compute.replace_with_mask(texts, pa.array(foreign), pa.array(lower, texts.type))
+        ends, letters = ends_and_letters(texts)
+    folded = pa.py_buffer(_FOLDED[letters])
+    return pa.Array.from_buffers(pa.string(), ends.size - 1, [None, pa.py_buffer(ends), folded])

@@ -1,0 +1,263 @@
+"""Conditions on strings by LIKE, ILIKE and regular expressions, and what is certain about them.
+
+`PatternColumns` compiles more than `PlainColumns`: what conditions of many rules have, whose strings are
+looked for together (known_patterns.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from estero.classify.columns import ColumnType
+from estero.classify.rows.texts import like_test
+from estero.classify.vectors.batch_columns import BatchColumns, Mask
+from estero.classify.vectors.compile import NotPlainError, PlainColumns, joined
+from estero.classify.vectors.conditions import (
+    Condition,
+    Constant,
+    Joined,
+    Known,
+    TextCondition,
+    mask_of,
+    rows_of,
+)
+from estero.classify.vectors.text_columns import ends_and_letters
+from estero.engine.substrings import AT_BEGIN, AT_END
+from estero.language.regex.dialects import for_re2
+from estero.language.tree import expressions as e
+from estero.language.tree.literals import in_lower_case
+from estero.language.tree.schema import Kind
+
+_WILD = "_"
+
+
+@dataclass(frozen=True, slots=True)
+class Negation(Condition):
+    """The rows in which a condition does not hold, be it false or unknown."""
+
+    part: Condition
+
+    def rows(self, columns: BatchColumns) -> Mask:
+        return ~rows_of(self.part, columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern(TextCondition):
+    """The rows in which a string is LIKE a pattern, in lower case where that of letters is ignored."""
+
+    column: str
+    pattern: str
+    ignoring_case: bool = False
+
+    def of_texts(self, texts: pa.Array) -> Mask:
+        test = self.test()
+        return np.array([text is not None and test(text) for text in texts.to_pylist()], np.bool_)
+
+    def test(self) -> Callable[[str], bool]:
+        """The test whether a string is LIKE the pattern."""
+        test = like_test(self.pattern)
+        return (lambda text: test(in_lower_case(text))) if self.ignoring_case else test
+
+
+@dataclass(frozen=True, slots=True)
+class Regex(TextCondition):
+    """The rows in which a regular expression, as RE2 has it, matches somewhere in a string."""
+
+    column: str
+    regex: str
+
+    def of_texts(self, texts: pa.Array) -> Mask:
+        return mask_of(pc.match_substring_regex(texts, self.regex))
+
+
+@dataclass(frozen=True, slots=True)
+class SameText(Condition):
+    """The rows in which the strings of two columns are the same, or the same in lower case."""
+
+    columns: tuple[str, str]
+    ignoring_case: bool
+
+    def rows(self, columns: BatchColumns) -> Mask:
+        one, other = (columns.decoded(name) for name in self.columns)
+        if self.ignoring_case:
+            one, other = lower_texts(one), lower_texts(other)
+        if one.type != other.type:
+            one, other = one.cast(pa.large_string()), other.cast(pa.large_string())
+        return mask_of(pc.equal(one, other))
+
+
+class Needle(NamedTuple):
+    """A part in lower case that every string in lower case has that is LIKE a pattern.
+
+    `where` says where it has to stand (`engine.substrings`). What has it is LIKE the pattern if `certain`.
+    """
+
+    text: str
+    where: int
+    certain: bool
+
+
+def needle_of(pattern: Pattern) -> Needle | None:
+    r"""The longest part of a pattern without wildcards; None where it has none.
+
+    >>> needle_of(Pattern("s", "%\\cmd.exe", ignoring_case=True)) == Needle("cmd.exe", AT_END, certain=True)
+    True
+    >>> needle_of(Pattern("s", "A%bcd%e_")) == Needle("bcd", 0, certain=False)
+    True
+    """
+    pieces = _pieces(pattern.pattern)
+    runs = []
+    for literal, group in groupby(range(len(pieces)), lambda place: pieces[place][1]):
+        places = list(group)
+        if literal:
+            runs.append(("".join(pieces[place][0] for place in places), places[0]))
+    if not runs:
+        return None
+    text, begin = max(runs, key=lambda run: len(run[0]))
+    end = begin + len(text)
+    where = (AT_BEGIN if begin == 0 else 0) + (AT_END if end == len(pieces) else 0)
+    outside = pieces[:begin] + pieces[end:]
+    alone = all(piece == ("%", False) for piece in outside)
+    lower = in_lower_case(text)
+    same = pattern.ignoring_case or (lower == text and text == text.upper())
+    return Needle(lower, where, certain=alone and same)
+
+
+def _pieces(pattern: str) -> list[tuple[str, bool]]:
+    """The letters of a pattern, each with whether it stands for itself; a row of ``%`` is one."""
+    pieces: list[tuple[str, bool]] = []
+    letters = iter(pattern)
+    for letter in letters:
+        if letter == "\\":
+            pieces.append((next(letters, "\\"), True))
+        elif letter not in {"%", _WILD}:
+            pieces.append((letter, True))
+        elif letter == _WILD or pieces[-1:] != [("%", False)]:
+            pieces.append((letter, False))
+    return pieces
+
+
+class PatternColumns(PlainColumns):
+    """Compiles plain conditions, LIKE and regular expressions, and ``coalesce(p, FALSE)``."""
+
+    def column(self, name: str) -> ColumnType | None:
+        """How expressions read a column; None where it is NULL in every event."""
+        return self.read(name)
+
+    def condition(self, node: e.Node, *, is_true: bool = True) -> Condition:
+        """The rows in which a condition is true, or false; raises `NotPlainError`."""
+        match node:
+            case e.Call("coalesce", (part, e.Literal(bool() as otherwise))) if not otherwise:
+                certain = self.condition(part)
+                return certain if is_true else negated(certain)
+            case e.Ilike():
+                return self.condition(node.as_like, is_true=is_true)
+            case e.Like(operand, pattern):
+                return self._like(operand, [pattern], is_true=is_true)
+            case e.Call(
+                "starts_with" | "ends_with" | "contains" as name, (operand, e.Literal(str() as text))
+            ):
+                before, behind = _AROUND[name]
+                return self._like(operand, [before + as_pattern(text) + behind], is_true=is_true)
+            case e.Comparison("=" | "!=" as sign, e.Call("lower") as operand, e.Literal(str() as text)):
+                return self._like(operand, [as_pattern(text)], is_true=is_true == (sign == "="))
+            case e.Comparison(
+                "=" | "!=" as sign, e.Attribute() | e.Call("lower") as one, e.Call("lower") as other
+            ):
+                return self._same(one, other, is_true=is_true == (sign == "="))
+            case e.Comparison("=" | "!=" as sign, e.Attribute() as one, e.Attribute() as other):
+                return self._same(one, other, is_true=is_true == (sign == "="))
+            case e.In(e.Call("lower") as operand, members):
+                return self._like(operand, list(map(_exactly, members)), is_true=is_true)
+            case e.Matches(operand, regex):
+                return self._matches(operand, regex, is_true=is_true)
+        return super().condition(node, is_true=is_true)
+
+    def _like(self, operand: e.Node, patterns: Sequence[str], *, is_true: bool) -> Condition:
+        name, ignoring_case = self._text(operand)
+        if name is None:
+            return Constant(holds=False)
+        some: list[Condition] = []
+        for pattern in patterns:
+            if pattern and not pattern.strip("%"):
+                some.append(Known(name))
+            elif not ignoring_case or in_lower_case(pattern) == pattern:
+                some.append(Pattern(name, pattern, ignoring_case))
+        return _true_or_false(name, joined(some, some=True), is_true=is_true)
+
+    def _same(self, one: e.Node, other: e.Node, *, is_true: bool) -> Condition:
+        (first, lower), (second, also) = self._text(one), self._text(other)
+        if lower != also:
+            raise NotPlainError
+        if first is None or second is None:
+            return Constant(holds=False)
+        same = SameText((first, second), lower)
+        return same if is_true else joined([Known(first), Known(second), negated(same)], some=False)
+
+    def _matches(self, operand: e.Node, regex: str, *, is_true: bool) -> Condition:
+        name, ignoring_case = self._text(operand)
+        if ignoring_case:
+            raise NotPlainError
+        if name is None:
+            return Constant(holds=False)
+        return _true_or_false(name, Regex(name, for_re2(regex)), is_true=is_true)
+
+    def _text(self, operand: e.Node) -> tuple[str | None, bool]:
+        """The column of strings that is read, None for one of NULLs, and whether in lower case."""
+        ignoring_case = isinstance(operand, e.Call) and operand.name == "lower"
+        if isinstance(operand, e.Call) and ignoring_case:
+            (operand,) = operand.arguments
+        match operand:
+            case e.Attribute(name, None):
+                column = self.column(name)
+                if column is not None and column.kind is not Kind.STRING:
+                    raise NotPlainError
+                return (None if column is None else name), ignoring_case
+        raise NotPlainError
+
+
+def lower_texts(texts: pa.Array) -> pa.Array:
+    """The strings in lower case, letter by letter; NULLs stay."""
+    ends, letters = ends_and_letters(texts)
+    own = letters[ends[0] : ends[-1]]
+    if not own.size or own.max() < 128:
+        return pc.ascii_lower(texts)
+    return pa.array([text if text is None else in_lower_case(text) for text in texts.to_pylist()], texts.type)
+
+
+def negated(part: Condition) -> Condition:
+    """The rows in which a condition does not hold, be it false or unknown."""
+    match part:
+        case Constant(holds):
+            return Constant(holds=not holds)
+        case Negation(inner):
+            return inner
+        case Joined(parts, some):
+            return joined(map(negated, parts), some=not some)
+    return Negation(part)
+
+
+def as_pattern(text: str) -> str:
+    """The pattern of LIKE that a text alone is like."""
+    return "".join(f"\\{letter}" if letter in {"%", _WILD, "\\"} else letter for letter in text)
+
+
+def _exactly(member: e.Literal | e.Range) -> str:
+    if isinstance(member, e.Literal) and isinstance(member.value, str):
+        return as_pattern(member.value)
+    raise NotPlainError
+
+
+def _true_or_false(name: str, condition: Condition, *, is_true: bool) -> Condition:
+    """The rows in which a condition on a column is true, or those in which it is false."""
+    return condition if is_true else joined([Known(name), negated(condition)], some=False)
+
+
+_AROUND = {"starts_with": ("", "%"), "ends_with": ("%", ""), "contains": ("%", "%")}

@@ -1,0 +1,203 @@
+"""A column of which many conditions ask something, and what a batch says to all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.classify.arrays import known_in
+from estero.classify.vectors.batch_columns import Mask
+from estero.classify.vectors.conditions import (
+    Condition,
+    NumberList,
+    NumberTest,
+    TextList,
+    TextTest,
+    indices_of,
+)
+from estero.classify.vectors.known_patterns import KnownPatterns
+from estero.classify.vectors.text_columns import ends_and_letters
+from estero.classify.vectors.text_patterns import Pattern
+from estero.engine.texts import KnownTexts
+
+Rows: TypeAlias = NDArray[np.int64]
+Places: TypeAlias = NDArray[np.int64]
+
+_FEW: Final = 1 << 16
+"""So many values have codes of 16 bits, which sort in one pass."""
+_NO_PLACES: Final = np.empty(0, np.int64)
+
+
+def is_asked(condition: Condition) -> bool:
+    """Whether a condition asks a column for constants or a pattern, so that it can be asked with others."""
+    match condition:
+        case TextTest(_, "=", _) | TextList(_, _, False) | Pattern():
+            return True
+        case NumberTest(_, "=", int()) | NumberList(_, _, False):
+            return all(isinstance(number, int) for number in _constants(condition))
+    return False
+
+
+def _constants(condition: Condition) -> tuple[str | int, ...]:
+    match condition:
+        case TextTest(_, _, text):
+            return (text,)
+        case TextList(_, texts, _):
+            return tuple(sorted(texts))
+        case NumberTest(_, _, number):
+            return (number,)
+        case NumberList(_, numbers, _):
+            return tuple(dict.fromkeys(numbers))
+    return ()
+
+
+class AskedColumn:
+    """The conditions that ask one column for constants or patterns, by their places."""
+
+    def __init__(self, name: str, conditions: Sequence[Condition]) -> None:
+        self.name = name
+        self._number = len(conditions)
+        by_value: dict[str | int, list[int]] = {}
+        for place, condition in enumerate(conditions):
+            for value in _constants(condition):
+                by_value.setdefault(value, []).append(place)
+        values = sorted(by_value, key=lambda value: (isinstance(value, str), value))
+        self._asking = [by_value[value] for value in values]
+        self._sizes = np.array(list(map(len, self._asking)), np.int64)
+        self._firsts = self._sizes.cumsum() - self._sizes
+        self._of_constants = np.array([place for places in self._asking for place in places], np.int64)
+        self._texts = KnownTexts([str(value).encode() for value in values])
+        self._numbers = np.array([value for value in values if not isinstance(value, str)], np.int64)
+        patterns = {place: own for place, own in enumerate(conditions) if isinstance(own, Pattern)}
+        self._patterns = KnownPatterns(list(patterns.values())) if patterns else None
+        self._of_patterns = np.array(list(patterns), np.int64)
+
+    def asked(self, column: pa.Array) -> AskedValues:
+        """What a column says to all conditions."""
+        if self._patterns is None and not isinstance(column, pa.DictionaryArray):
+            codes = self._codes(column)
+            return AskedValues(codes, *self._by_constants(np.arange(self._sizes.size)), self._number)
+        encoded = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
+        values = encoded.dictionary
+        pairs = [self._by_constants(self._codes(values))]
+        if self._patterns is not None:
+            of_values, patterns = self._patterns.pairs(values)
+            pairs.append((of_values, self._of_patterns[patterns]))
+        codes = indices_of(encoded)
+        of_values, places = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+        return AskedValues(codes, of_values, places, self._number, values=len(values))
+
+    def _by_constants(self, codes: NDArray[np.integer]) -> tuple[Places, Places]:
+        """The pairs of a value, by its place, and a condition that asks for the constant that it is."""
+        known = np.flatnonzero(codes < self._sizes.size)
+        own = codes[known]
+        sizes = self._sizes[own]
+        before = sizes.cumsum() - sizes
+        within = np.arange(sizes.sum()) - np.repeat(before, sizes)
+        return np.repeat(known, sizes), self._of_constants[np.repeat(self._firsts[own], sizes) + within]
+
+    def _codes(self, values: pa.Array) -> NDArray[np.integer]:
+        """For each value the place of its constant, or the one behind the last; so for NULL."""
+        other = self._sizes.size
+        if self._numbers.size:
+            numbers = values.cast(pa.int64()).fill_null(0).to_numpy()
+            codes: NDArray[np.integer] = np.searchsorted(self._numbers, numbers)
+            there = self._numbers[np.minimum(codes, other - 1)] == numbers
+            codes[~there] = other
+        elif other:
+            codes = self._texts.codes(*ends_and_letters(values))
+        else:
+            codes = np.zeros(len(values), np.int32)
+        if values.null_count:
+            codes[~known_in(values)] = other
+        return codes
+
+
+class AskedValues:
+    """What a column of a batch says to the conditions on it.
+
+    `codes` are the numbers of the values, by row; those from `values` on are of no interest. Value
+    ``of_values[i]`` satisfies the condition ``places[i]``; each pair is there once.
+    """
+
+    def __init__(
+        self,
+        codes: NDArray[np.integer],
+        of_values: Places,
+        places: Places,
+        number: int,
+        *,
+        values: int | None = None,
+    ) -> None:
+        self._codes = codes
+        order = np.argsort(places, kind="stable")
+        self._values = of_values[order]
+        self._first = np.searchsorted(places[order], np.arange(number + 1))
+        self._number = (int(of_values.max()) + 1 if of_values.size else 0) if values is None else values
+        often = np.bincount(codes, minlength=self._number)[: self._number]
+        summed = np.concatenate([[0], often[self._values].cumsum()])
+        self.counts: NDArray[np.int64] = summed[self._first[1:]] - summed[self._first[:-1]]
+        """The number of rows for which each condition holds, int64[conditions]."""
+        self._of_asked: tuple[Rows, Places] | None = None
+        self._tests: dict[int, Mask] = {}
+
+    def rows(self, place: int) -> Rows:
+        """The rows for which a condition holds, each once."""
+        values = self._values[self._first[place] : self._first[place + 1]]
+        order, ends = self._in_order()
+        if values.size == 1:
+            (value,) = values.tolist()
+            return order[ends[value] : ends[value + 1]]
+        if values.size > 16:  # a look at all rows costs less than so many small arrays
+            return np.flatnonzero(self._test(place)[self._codes])
+        parts = [order[ends[value] : ends[value + 1]] for value in values.tolist()]
+        return np.concatenate([_NO_PLACES, *parts])
+
+    def holds(self, place: int, rows: Rows) -> Mask:
+        """Whether a condition holds in some rows."""
+        held: Mask = self._test(place)[self._codes[rows]]
+        return held
+
+    def _test(self, place: int) -> Mask:
+        """Whether a condition holds for each value, and for what is none."""
+        test = self._tests.get(place)
+        if test is None:
+            test = self._tests[place] = np.zeros(self._number + 1, np.bool_)
+            test[self._values[self._first[place] : self._first[place + 1]]] = True
+        return test
+
+    def _in_order(self) -> tuple[Rows, Places]:
+        """The rows whose values some condition asks for, by value, and where those of each value end."""
+        if self._of_asked is None:
+            asked = np.zeros(self._number + 1, np.bool_)
+            asked[self._values] = True
+            rows = np.flatnonzero(asked[self._codes])
+            codes = self._codes[rows]
+            order = np.argsort(codes.astype(np.uint16) if self._number <= _FEW else codes, kind="stable")
+            ends = np.bincount(codes, minlength=self._number).cumsum()
+            self._of_asked = rows[order], np.concatenate([[0], ends])
+        return self._of_asked
+
+
+def asked_columns(conditions: Iterable[Condition]) -> list[tuple[AskedColumn, list[Condition]]]:
+    """The columns that conditions ask, and the conditions of each."""
+    by_column: dict[str, list[Condition]] = {}
+    for condition in conditions:
+        by_column.setdefault(column_of(condition), []).append(condition)
+    return [(AskedColumn(name, own), own) for name, own in by_column.items()]
+
+
+def column_of(condition: Condition) -> str:
+    """The one column that a condition reads which is asked."""
+    (column,) = columns_of(condition)
+    return column
+
+
+def columns_of(condition: Condition) -> tuple[str, ...]:
+    """The columns that a condition reads, which joins no others."""
+    several: tuple[str, ...] = getattr(condition, "columns", ())
+    return tuple(dict.fromkeys(several)) or (getattr(condition, "column"),)  # noqa: B009 - a field of all others

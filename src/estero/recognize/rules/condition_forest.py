@@ -1,0 +1,243 @@
+"""Many conditions joined by AND, OR and NOT over parts that they share, and how they are asked of a batch.
+
+For each batch the parts that ask a column for constants or patterns are counted first. From these numbers
+follows for every condition, by a few vector operations for all of them, in how many rows it holds at most:
+the least of its parts joined by AND, the sum of those joined by OR. Most hold in none, and are done. The
+others look at the rows of their rarest part, and ask them the rest.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from estero.classify.vectors.batch_columns import BatchColumns, Mask
+from estero.classify.vectors.conditions import Condition, Joined, rows_of
+from estero.classify.vectors.taking import taken
+from estero.classify.vectors.text_patterns import Negation, Regex
+from estero.recognize.rules.asked_columns import AskedValues, Rows, asked_columns, columns_of, is_asked
+
+_OFTEN: Final = 8
+"""From so many conditions on a part of them is evaluated for a whole batch."""
+
+
+class AskedBatch:
+    """What is known of a batch; `most` says in how many rows a part holds at most, by its number."""
+
+    def __init__(self, columns: BatchColumns, values: Sequence[AskedValues], most: NDArray[np.int64]) -> None:
+        self.columns = columns
+        self.values = values
+        self.most: list[int] = most.tolist()
+        self.size: int = columns.batch.num_rows
+        self.rows: dict[int, Rows] = {}
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Part(ABC):
+    """A part of conditions: its number, how many others have it, and whether it is dear to evaluate."""
+
+    number: int
+    level: int = 0
+    users: int = 0
+    dear: bool = False
+
+    @abstractmethod
+    def _rows(self, batch: AskedBatch) -> Rows:
+        """The rows in which it holds, each once."""
+
+    @abstractmethod
+    def holds(self, batch: AskedBatch, rows: Rows) -> Mask:
+        """Whether it holds in some rows."""
+
+    def rows(self, batch: AskedBatch) -> Rows:
+        """The rows in which it holds, each once, worked out once."""
+        if self.users == 1:
+            return self._rows(batch)
+        if self.number not in batch.rows:
+            batch.rows[self.number] = self._rows(batch)
+        return batch.rows[self.number]
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Asked(Part):
+    """A part that is asked with others: the number of its column, and its place there."""
+
+    column: int = 0
+    place: int = 0
+
+    def _rows(self, batch: AskedBatch) -> Rows:
+        return batch.values[self.column].rows(self.place)
+
+    def holds(self, batch: AskedBatch, rows: Rows) -> Mask:
+        return batch.values[self.column].holds(self.place, rows)
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Evaluated(Part):
+    """A part that is evaluated by itself."""
+
+    condition: Condition
+
+    def _rows(self, batch: AskedBatch) -> Rows:
+        return np.flatnonzero(rows_of(self.condition, batch.columns))
+
+    def holds(self, batch: AskedBatch, rows: Rows) -> Mask:
+        mask = batch.columns.masks.get(self.condition)
+        if mask is None and self.users < _OFTEN and 2 * rows.size < batch.size:
+            part = taken(batch.columns.batch.select(list(columns_of(self.condition))), rows)
+            return rows_of(self.condition, BatchColumns(part))
+        return rows_of(self.condition, batch.columns)[rows]
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Not(Part):
+    """A part that holds where another one does not."""
+
+    part: Part
+
+    def _rows(self, batch: AskedBatch) -> Rows:
+        mask = np.ones(batch.size, np.bool_)
+        if batch.most[self.part.number]:
+            mask[self.part.rows(batch)] = False
+        return np.flatnonzero(mask)
+
+    def holds(self, batch: AskedBatch, rows: Rows) -> Mask:
+        if not batch.most[self.part.number]:
+            return np.ones(rows.size, np.bool_)
+        return ~self.part.holds(batch, rows)
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class All(Part):
+    """Parts joined by AND."""
+
+    parts: tuple[Part, ...]
+
+    def _rows(self, batch: AskedBatch) -> Rows:
+        first, *others = self._rarest_first(batch)
+        rows = first.rows(batch)
+        for part in others:
+            if not rows.size:
+                break
+            rows = rows[part.holds(batch, rows)]
+        return rows
+
+    def holds(self, batch: AskedBatch, rows: Rows) -> Mask:
+        mask = np.zeros(rows.size, np.bool_)
+        if batch.most[self.number]:
+            left = np.arange(rows.size)
+            for part in self._rarest_first(batch):
+                left = left[part.holds(batch, rows[left])]
+                if not left.size:
+                    break
+            mask[left] = True
+        return mask
+
+    def _rarest_first(self, batch: AskedBatch) -> list[Part]:
+        return sorted(self.parts, key=lambda part: (batch.most[part.number], part.dear))
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Some(Part):
+    """Parts joined by OR."""
+
+    parts: tuple[Part, ...]
+
+    def _rows(self, batch: AskedBatch) -> Rows:
+        some = [part for part in self.parts if batch.most[part.number]]
+        if len(some) == 1:
+            return some[0].rows(batch)
+        mask = np.zeros(batch.size, np.bool_)
+        for part in some:
+            mask[part.rows(batch)] = True
+        return np.flatnonzero(mask)
+
+    def holds(self, batch: AskedBatch, rows: Rows) -> Mask:
+        mask = np.zeros(rows.size, np.bool_)
+        for part in self.parts:
+            if batch.most[part.number]:
+                mask |= part.holds(batch, rows)
+        return mask
+
+
+class ConditionForest:
+    """Conditions whose parts are known once, however many have them; `roots` are the conditions, in order."""
+
+    def __init__(self, conditions: Sequence[Condition]) -> None:
+        self._parts: dict[Condition, Part] = {}
+        self.roots: list[Part] = list(map(self._part, conditions))
+        asked = {condition: part for condition, part in self._parts.items() if isinstance(part, Asked)}
+        self._columns = []
+        self._numbers = []
+        for number, (column, own) in enumerate(asked_columns(asked)):
+            for place, condition in enumerate(own):
+                asked[condition].column, asked[condition].place = number, place
+            self._columns.append(column)
+            self._numbers.append(np.array([asked[condition].number for condition in own], np.int64))
+        joining = [part for part in self._parts.values() if isinstance(part, All | Some)]
+        kinds = sorted({(part.level, isinstance(part, Some)) for part in joining})
+        self._steps = [
+            (
+                kind[1],
+                _Together.of([part for part in joining if (part.level, isinstance(part, Some)) == kind]),
+            )
+            for kind in kinds
+        ]
+
+    def _part(self, condition: Condition) -> Part:
+        part = self._parts.get(condition)
+        if part is None:
+            part = self._made(condition)
+            self._parts[condition] = part
+        part.users += 1
+        return part
+
+    def _made(self, condition: Condition) -> Part:
+        match condition:
+            case Joined(parts, some):
+                inner = tuple(map(self._part, parts))
+                level, dear = 1 + max(part.level for part in inner), any(part.dear for part in inner)
+                join = Some if some else All
+                return join(number=len(self._parts), level=level, dear=dear, parts=inner)
+            case Negation(negated):
+                part = self._part(negated)
+                return Not(number=len(self._parts), level=part.level, dear=part.dear, part=part)
+        if is_asked(condition):
+            return Asked(number=len(self._parts))
+        return Evaluated(number=len(self._parts), dear=isinstance(condition, Regex), condition=condition)
+
+    def asked(self, batch: pa.RecordBatch) -> AskedBatch:
+        """What a batch, whose columns have the names of attributes, says to all conditions."""
+        columns = BatchColumns(batch)
+        values = [column.asked(columns.array(column.name)) for column in self._columns]
+        most = np.full(len(self._parts), batch.num_rows, np.int64)
+        for numbers, own in zip(self._numbers, values, strict=True):
+            most[numbers] = own.counts
+        for some, step in self._steps:
+            join = np.add if some else np.minimum
+            most[step.numbers] = join.reduceat(most[step.parts], step.firsts)
+        return AskedBatch(columns, values, most)
+
+
+@dataclass(frozen=True, slots=True)
+class _Together:
+    """Parts by their numbers that all join others alike: those of the first one come first in `parts`."""
+
+    numbers: NDArray[np.int64]
+    parts: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, joining: Sequence[All | Some]) -> _Together:
+        sizes = np.array([len(one.parts) for one in joining], np.int64)
+        return cls(
+            np.array([one.number for one in joining], np.int64),
+            np.array([part.number for one in joining for part in one.parts], np.int64),
+            sizes.cumsum() - sizes,
+        )

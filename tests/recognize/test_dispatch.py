@@ -1,0 +1,120 @@
+"""Which events many conditions hold for, against the reference of each condition and event alone."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from estero.automata.cea import EventPredicate
+from estero.classify.column_names import event_column
+from estero.classify.columns import ColumnType
+from estero.language.tree import expressions as e
+from estero.language.tree.paths import field_of
+from estero.language.tree.schema import Kind
+from estero.recognize.rules.dispatch import Dispatcher, plain_conditions
+from estero.reference.values import Event, evaluate_expression
+
+INSIDE = field_of("event", "data")
+KINDS = {"s": Kind.STRING, INSIDE: Kind.STRING, "n": Kind.INT, "x": Kind.FLOAT, "b": Kind.BOOL}
+TYPES = ["A", "B", "C"]
+
+texts = st.sampled_from(["", "a", "A", "ab", "aB", "ba", "%", "a_b", "É", "é"])
+numbers = st.integers(-1, 2)
+strings = st.sampled_from(["s", INSIDE, "gone"]).map(e.Attribute)
+lowered = strings.map(lambda attribute: e.Call("lower", (attribute,)))
+signs = st.sampled_from(["=", "!=", "<", ">="])
+patterns = st.sampled_from(["a%", "%b", "%a%", "a_b", "%", "", "_", "A%B", "a\\%", "%é%"])
+string_tests = st.one_of(
+    st.builds(e.Comparison, signs, strings, texts.map(e.Literal)),
+    st.builds(e.Comparison, st.sampled_from(["=", "!="]), lowered, texts.map(e.Literal)),
+    st.builds(e.Comparison, st.sampled_from(["=", "!="]), strings, strings),
+    st.builds(e.Comparison, st.sampled_from(["=", "!="]), lowered, lowered),
+    st.builds(e.In, strings | lowered, st.lists(texts.map(e.Literal), min_size=1, max_size=3).map(tuple)),
+    st.builds(e.Like, strings | lowered, patterns),
+    st.builds(e.Ilike, strings, patterns),
+    st.builds(e.Matches, strings, st.sampled_from(["^a", "b$", "(?i)a.", "^$"])),
+    st.builds(
+        e.Call,
+        st.sampled_from(["starts_with", "ends_with", "contains"]),
+        st.tuples(strings | lowered, texts.map(e.Literal)),
+    ),
+)
+number_tests = st.one_of(
+    st.builds(e.Comparison, signs, st.just(e.Attribute("n")), numbers.map(e.Literal)),
+    st.builds(e.Comparison, signs, st.just(e.Attribute("x")), st.sampled_from([0.5, 1.0]).map(e.Literal)),
+    st.builds(
+        e.In, st.just(e.Attribute("n")), st.lists(numbers.map(e.Literal), min_size=1, max_size=3).map(tuple)
+    ),
+)
+leaves = (
+    string_tests
+    | number_tests
+    | st.just(e.Attribute("b"))
+    | st.builds(e.IsNull, st.sampled_from(list(KINDS)).map(e.Attribute))
+)
+conditions = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.builds(e.And, st.lists(inner, min_size=2, max_size=3).map(tuple)),
+        st.builds(e.Or, st.lists(inner, min_size=2, max_size=3).map(tuple)),
+        st.builds(e.Not, inner),
+        inner.map(lambda part: e.Call("coalesce", (part, e.Literal(False)))),
+    ),
+    max_leaves=6,
+)
+predicates = st.builds(
+    EventPredicate,
+    st.lists(st.sampled_from(TYPES), min_size=1, unique=True).map(tuple),
+    st.none() | conditions,
+)
+rows = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(TYPES),
+        "s": st.none() | texts,
+        INSIDE: st.none() | texts,
+        "n": st.none() | numbers,
+        "x": st.none() | st.sampled_from([0.0, 0.5, 1.0]),
+        "b": st.none() | st.booleans(),
+    }
+)
+ARROW = {"s": pa.string(), INSIDE: pa.string(), "n": pa.int32(), "x": pa.float64(), "b": pa.bool_()}
+ENCODED = pa.dictionary(pa.int32(), pa.string())
+
+
+@given(
+    st.lists(predicates, min_size=1, max_size=12, unique=True),
+    st.lists(st.lists(rows, max_size=8), min_size=1, max_size=2),
+    st.booleans(),
+)
+def test_conditions_hold_where_the_reference_says(
+    asked: list[EventPredicate], batches: list[list[dict[str, object]]], encoded: bool
+) -> None:
+    kinds = {**ARROW, **({"s": ENCODED} if encoded else {})}
+    schema = pa.schema([(event_column(name), kind) for name, kind in kinds.items()])
+    columns = {name: ColumnType(kind) for name, kind in KINDS.items() if name != INSIDE}
+    columns["event"] = ColumnType(Kind.OPAQUE, fields=(("data", ColumnType(Kind.STRING)),))
+    conditions = plain_conditions(asked, columns, schema)
+    assert list(conditions) == asked
+    dispatcher = Dispatcher(conditions, {name: 1 << place for place, name in enumerate(TYPES)})
+    for batch in batches:
+        arrays = [
+            pa.array([row[name] for row in batch], ARROW[name]).cast(kind) for name, kind in kinds.items()
+        ]
+        types = np.array([1 << TYPES.index(str(row["type"])) for row in batch], np.int64)
+        held = dispatcher.rows(pa.RecordBatch.from_arrays(arrays, schema=schema), types)
+        for place, predicate in enumerate(asked):
+            condition = predicate.condition
+            wanted = [
+                number
+                for number, row in enumerate(batch)
+                if row["type"] in predicate.types
+                and (
+                    condition is None or evaluate_expression(condition, Event(str(row["type"]), row)) is True
+                )
+            ]
+            parts = [part.tolist() for part in held.get(place, [])]
+            assert sorted(reduce(list.__add__, parts, [])) == wanted, condition
