@@ -6,6 +6,7 @@ import json
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from estero.local.columns import texts_as, values_as, wrong_texts, wrong_values
 from estero.local.raw import DeadLetter, Raw
 
 _read_json = json.JSONDecoder().decode
+_BETWEEN = f'"{token_hex(16)}"'
 
 
 class Decoded(NamedTuple):
@@ -108,11 +110,11 @@ class Decoder:
 def objects(texts: Sequence[bytes]) -> tuple[list[dict[str, Any]], list[bytes], list[int], dict[int, str]]:
     """The objects in texts of JSON, their texts and places; and by place why a text is none."""
     try:
-        rows = list(map(_read_json, map(bytes.decode, texts)))
-        if set(map(type, rows)) <= {dict}:
-            return rows, list(texts), list(range(len(rows))), {}
-    except (ValueError, RecursionError):
-        pass
+        rows = _read_together(texts)
+    except (ValueError, RecursionError):  # a text is not UTF-8, or all of them together are not JSON
+        rows = []
+    if len(rows) == len(texts) and set(map(type, rows)) <= {dict}:
+        return rows, list(texts), list(range(len(rows))), {}
     rows, places, reasons = [], [], {}
     for place, text in enumerate(texts):
         try:
@@ -128,6 +130,19 @@ def objects(texts: Sequence[bytes]) -> tuple[list[dict[str, Any]], list[bytes], 
             else:
                 reasons[place] = "this is JSON, but no object"
     return rows, [texts[place] for place in places], places, reasons
+
+
+def _read_together(texts: Sequence[bytes]) -> list[Any]:
+    """The values of texts, read as one array, in half the time; another number of them where a text is none.
+
+    Between two of them stands a text that nobody can guess. If it is every second value of the array, all of
+    them are, and what stands between them is one value; no text can have closed or opened anything.
+    """
+    values: list[Any] = _read_json(f"[{f',{_BETWEEN},'.join(map(bytes.decode, texts))}]")
+    between = json.loads(_BETWEEN)
+    if any(value != between for value in values[1::2]):
+        return []
+    return values[::2]
 
 
 def _without(values: Sequence[Any]) -> dict[int, str]:
