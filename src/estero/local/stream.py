@@ -312,21 +312,24 @@ class LiveStream:
             self._schema = pa.ipc.read_schema(pa.py_buffer(state.schema))
         if state.recognizer:
             self._recognition = self._asked.resumed(state.recognizer, state.rules)
-        noted = [] if self._checkpoint is None else list(self._checkpoint.noted(state.number))
-        for note in noted:
+        for note in self._journal(state.number):
             self._noted = note.delivered or self._noted
         if self._recognition is not None:
             self._open_sinks(self._recognition)
         if self._checkpoint is not None:
             self._checkpoint.begin(state.number)
         self._tell("checkpoint read")
-        for note in noted:
+        for note in self._journal(state.number):
             self._repeat(note)
         self._check_sinks()
         self._resumed = True
         if self._recognition is None and self._schema is not None:
             self._begin(self._schema)
         self._checkpoint_due = monotonic() + self._settings.checkpoint_every
+
+    def _journal(self, number: int) -> Iterator[Noted]:
+        """What the journal has behind a state."""
+        return iter(()) if self._checkpoint is None else self._checkpoint.noted(number)
 
     def _repeat(self, note: Noted) -> None:
         """Does again what a line of the journal says."""
