@@ -38,6 +38,8 @@ if TYPE_CHECKING:
         prev,
     )
     from estero.language.builder.queries import absent, event
+    from estero.local.door import live
+    from estero.local.stream import LiveStream
     from estero.queries.automaton_query import automaton
     from estero.queries.equivalence import difference, equivalent, includes, missing
     from estero.queries.match_recognize_query import from_match_recognize
@@ -61,6 +63,7 @@ __all__ = [
     "EsteroError",
     "EsteroWarning",
     "LimitExceeded",
+    "LiveStream",
     "Query",
     "QueryError",
     "RuleAnswers",
@@ -89,6 +92,7 @@ __all__ = [
     "holds",
     "includes",
     "increasing",
+    "live",
     "missing",
     "outside",
     "param",
@@ -108,6 +112,7 @@ _HOMES = {
     "Answer": "estero.answers.answer",
     "ComplexEvent": "estero.answers.complex_event",
     "ContinuousRecognizer": "estero.recognize.continuous",
+    "LiveStream": "estero.local.stream",
     "Query": "estero.queries.query",
     "RuleAnswers": "estero.answers.rule_answers",
     "RuleSet": "estero.queries.rules.rule_set",
@@ -135,6 +140,7 @@ _HOMES = {
     "holds": "estero.language.builder.functions",
     "includes": "estero.queries.equivalence",
     "increasing": "estero.language.builder.functions",
+    "live": "estero.local.door",
     "missing": "estero.queries.equivalence",
     "outside": "estero.language.builder.functions",
     "param": "estero.language.builder.conditions",

@@ -129,18 +129,23 @@ class MissingPackage(EnvironmentProblem, ImportError):
     """A package is not installed that comes with one of Estero's extras; says which."""
 
 
-_PACKAGES: Final = {
+Extra = Literal["spark", "plot", "studio", "sigma", "kafka", "postgresql", "webhook", "metrics"]
+_PACKAGES: Final[dict[Extra, tuple[str, ...]]] = {
     "spark": ("pyspark", "pandas"),
     "plot": ("matplotlib",),
     "studio": ("anywidget", "starlette", "uvicorn"),
     "sigma": ("pySigma",),
+    "kafka": ("confluent_kafka",),
+    "postgresql": ("psycopg",),
+    "webhook": ("urllib3", "tenacity"),
+    "metrics": ("prometheus_client",),
 }
 """The packages of each extra (pyproject.toml) that are looked for before they are used."""
 _MODULES: Final = {"pySigma": "sigma.collection"}
 """What packages are imported as, where that is another name; that of pySigma is a part of a namespace."""
 
 
-def require(extra: Literal["spark", "plot", "studio", "sigma"], purpose: str) -> None:
+def require(extra: Extra, purpose: str) -> None:
     """Raises `MissingPackage` where a package of an extra is not installed; `purpose` begins its sentence."""
     for package in _PACKAGES[extra]:
         if find_spec(_MODULES.get(package, package)) is None:

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 
 from estero import DataError, demo
 from estero.cli.commands import app
-from estero.cli.stream import check_note
+from estero.local.note import check_note
 from waiting import FAR_OFF
 
 LAYOUT = ["--type", "kind", "--time", "time", "--order", "id"]

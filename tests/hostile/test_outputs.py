@@ -19,9 +19,9 @@ import pyarrow.parquet
 import pytest
 
 import estero
-from estero.cli.stream import check_note
 from estero.events.database import connect
 from estero.events.reading_errors import interruptible, reading
+from estero.local.note import check_note
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

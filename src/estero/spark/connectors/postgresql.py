@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark import __version__
 
+from estero.addresses import Address
 from estero.classify.sql_texts import quoted
 from estero.errors import DataError, EnvironmentProblem
-from estero.spark.connectors.address import Address
 from estero.spark.connectors.packages import connector_problem
 from estero.spark.failures import first_sentence
 

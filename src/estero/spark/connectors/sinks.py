@@ -9,10 +9,11 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from estero.addresses import Address
 from estero.arguments import checked
 from estero.errors import DataError
 from estero.spark.connectors import postgresql
-from estero.spark.connectors.address import Address, located, sink_address, trigger_of
+from estero.spark.connectors.address import located, sink_address, trigger_of
 from estero.spark.connectors.packages import connecting
 from estero.spark.frames import check_frame, quoted
 

@@ -7,11 +7,12 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from estero.addresses import Address
 from estero.arguments import checked
 from estero.errors import DataError
 from estero.events.files.paths import files_of
 from estero.events.inputs import open_input
-from estero.spark.connectors.address import Address, located, source_address
+from estero.spark.connectors.address import located, source_address
 from estero.spark.connectors.packages import connecting, stream_session
 from estero.spark.failures import first_sentence, jobs
 from estero.spark.files import files

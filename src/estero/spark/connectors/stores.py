@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from estero.addresses import Address
 from estero.errors import DataError
-from estero.spark.connectors.address import Address, located, source_address
+from estero.spark.connectors.address import located, source_address
 from estero.spark.connectors.packages import connecting
 
 if TYPE_CHECKING:

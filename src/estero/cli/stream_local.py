@@ -1,0 +1,150 @@
+"""The command `stream` with the local engine: in this process, without Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from estero.cli.completion import file_names
+from estero.cli.options import existing_or_not, option, query_in, values_in
+from estero.cli.rules import is_rules
+from estero.cli.stream_usage import asked_to_stop, check_usage, meant
+from estero.errors import DataError
+
+_about_local = partial(option, group="Options for the local engine")
+
+LOCAL_OPTIONS = (
+    _about_local(
+        "--dead-letters",
+        metavar="ADDRESS",
+        help="Where events go that cannot be read, with the reason; a sink as in --to. Default: they are "
+        "logged and counted.",
+    ),
+    _about_local(
+        "--backfill",
+        metavar="PATH",
+        type=existing_or_not,
+        help="Files with the past, which is read before the stream; of the stream, events count that are "
+        "behind it by time and --order.",
+        shell_complete=file_names,
+    ),
+    _about_local("--version-column", is_flag=True, help="Answers have the digest of the rules as `version`."),
+    _about_local(
+        "--checkpoint-interval",
+        metavar="DURATION",
+        help="How often the checkpoint is written, such as '5 seconds'. Default: 10 seconds.",
+    ),
+    _about_local(
+        "--serve",
+        metavar="HOST:PORT",
+        help="Serves /metrics for Prometheus, and /health; :PORT is on this machine alone.",
+    ),
+)
+
+_INTERVAL: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|seconds?|min|minutes?)?\s*")
+_SECONDS: Final = {"ms": 0.001, "mi": 60.0, "s": 1.0, "se": 1.0}
+_SERVER: Final = re.compile(r"(?P<host>[^:\s]*|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})")
+_MOST_PORTS: Final = 65_535
+
+
+def stream_locally(
+    query: Path,
+    source: str | None,
+    sink: str,
+    checkpoint: Path | None,
+    trigger: str | None,
+    param: Sequence[str],
+    *,
+    schema: str | None,
+    layout: Mapping[str, Any],
+    dead_letters: str | None,
+    backfill: Path | None,
+    version: bool,
+    interval: str | None,
+    serve: str | None,
+) -> None:
+    """Runs a query or a directory of rules over a stream, until it is stopped or the source ends."""
+    from estero.local.door import live
+    from estero.local.opening import local_sink, local_source
+
+    if source is None:
+        raise click.BadParameter("stream needs to know where events come from", param_hint="--from")
+    meant("--from", local_source, source)
+    meant("--to", local_sink, sink)
+    if dead_letters is not None:
+        meant("--dead-letters", local_sink, dead_letters)
+    if source == "stdin" and str(query) == "-":
+        raise click.BadParameter("the query is read from standard input already", param_hint="--from")
+    once = _is_once(trigger)
+    every = 10.0 if interval is None else _seconds(interval)
+    served = None if serve is None else _server(serve)
+    check_usage(sink, checkpoint, layout["time"])
+    rules, params = (query, values_in(param)) if is_rules(query) else (query_in(query, param), None)
+    with ExitStack() as things, _as_data_errors():
+        stream = live(
+            rules,
+            source,
+            sink,
+            checkpoint=checkpoint,
+            schema=schema,
+            **layout,
+            dead_letters=dead_letters,
+            backfill=backfill,
+            version=version,
+            checkpoint_every=every,
+            params=params,
+        )
+        things.enter_context(stream)
+        asked = things.enter_context(asked_to_stop(stream.stop))
+        if served is not None:
+            from estero.local.serving import serving
+
+            things.enter_context(serving(stream, *served))
+        stream.run(until_caught_up=once)
+    if asked:
+        raise click.exceptions.Exit(128 + asked[0])
+
+
+@contextmanager
+def _as_data_errors() -> Iterator[None]:
+    """What Python's functions say of a lateness or a time that has no meaning, as the command says it."""
+    try:
+        yield
+    except ValueError as error:
+        raise DataError(str(error)) from error
+
+
+def _is_once(trigger: str | None) -> bool:
+    """Whether the stream ends when all is read that is there; the local engine knows no other trigger."""
+    if trigger is None:
+        return False
+    if trigger.strip().lower().replace("_", "-").replace(" ", "-") not in {"available-now", "availablenow"}:
+        raise click.BadParameter(
+            "the local engine looks for events as soon as possible; it knows available-now only",
+            param_hint="--trigger",
+        )
+    return True
+
+
+def _seconds(text: str) -> float:
+    match = _INTERVAL.fullmatch(text.lower())
+    if match is None:
+        raise click.BadParameter(
+            f"{text!r} is not a duration such as 5 seconds", param_hint="--checkpoint-interval"
+        )
+    unit = match[2] or "s"
+    return float(match[1]) * (1.0 if unit == "s" else _SECONDS["ms" if unit == "milliseconds" else unit[:2]])
+
+
+def _server(text: str) -> tuple[str, int]:
+    """The host and port to serve at; without a host, this machine alone."""
+    match = _SERVER.fullmatch(text)
+    if match is None or int(match["port"]) > _MOST_PORTS:
+        raise click.BadParameter(f"{text!r} is not HOST:PORT", param_hint="--serve")
+    return match["host"].strip("[]") or "127.0.0.1", int(match["port"])

@@ -1,0 +1,108 @@
+"""Values of JSON and texts → columns of Arrow; and which of them are none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from estero.errors import legible
+
+_UTC: Final = "UTC"
+_REFUSED: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
+"""What Arrow raises for a value that is not of a type."""
+
+
+def values_as(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Values as JSON has them in a column of a type; ValueError where one is not of it.
+
+    An integer is no text and a truth value no number; times, dates and decimals are texts. Whether a value is
+    taken does not depend on the others.
+    """
+    classes = set(map(type, values))
+    classes.discard(type(None))
+    if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
+        _check(classes, {str})
+        return texts_as(pa.array(values, pa.string()), kind)
+    _check(classes, _classes(kind))
+    return pa.array(values, kind)
+
+
+def texts_as(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Texts in a column of a type, ``2026-03-02T12:00:00Z`` for a time; ArrowInvalid where one is not of it.
+
+    A time without a zone is in UTC.
+    """
+    if not pa.types.is_timestamp(kind):
+        return texts.cast(kind)
+    try:
+        return texts.cast(pa.timestamp(kind.unit)).cast(kind)
+    except pa.ArrowInvalid:  # one has a zone
+        pass
+    try:
+        return texts.cast(pa.timestamp(kind.unit, _UTC)).cast(kind)
+    except pa.ArrowInvalid:  # one has none, or is no time
+        if len(texts) < 2:
+            raise
+    half = len(texts) // 2
+    return pa.concat_arrays([texts_as(texts[:half], kind), texts_as(texts[half:], kind)])
+
+
+def wrong_values(values: Sequence[Any], kind: pa.DataType) -> dict[int, str]:
+    """The places of values that are not of a type, with the reason."""
+    try:
+        values_as(values, kind)
+    except _REFUSED:
+        if len(values) == 1:
+            return {0: f"{_shown(values[0])} is not {_word(kind)}"}
+        half = len(values) // 2
+        behind = wrong_values(values[half:], kind)
+        return wrong_values(values[:half], kind) | {half + place: why for place, why in behind.items()}
+    return {}
+
+
+def wrong_texts(texts: pa.Array, kind: pa.DataType) -> dict[int, str]:
+    """The places of texts that are not of a type, with the reason."""
+    try:
+        texts_as(texts, kind)
+    except _REFUSED:
+        if len(texts) == 1:
+            return {0: f"{_shown(texts[0].as_py())} is not {_word(kind)}"}
+        half = len(texts) // 2
+        behind = wrong_texts(texts[half:], kind)
+        return wrong_texts(texts[:half], kind) | {half + place: why for place, why in behind.items()}
+    return {}
+
+
+def _check(classes: set[type], allowed: set[type] | None) -> None:
+    if allowed is not None and not classes <= allowed:
+        raise ValueError("a value is of another type")
+
+
+def _classes(kind: pa.DataType) -> set[type] | None:
+    """The types of Python that JSON has for a type; None where Arrow may decide."""
+    if pa.types.is_boolean(kind):
+        return {bool}
+    if pa.types.is_integer(kind):
+        return {int}
+    if pa.types.is_floating(kind):
+        return {int, float}
+    return {str} if _is_text(kind) else None
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _word(kind: pa.DataType) -> str:
+    if _is_text(kind):
+        return "a text"
+    if pa.types.is_boolean(kind):
+        return "true or false"
+    return f"of the type {kind}"
+
+
+def _shown(value: object) -> str:
+    text = legible(repr(value))
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,0 +1,73 @@
+"""What a running stream counts, and where its time goes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from time import perf_counter
+from typing import Any
+
+STAGES = ("poll", "decode", "recognize", "write", "checkpoint")
+"""The parts of a batch whose seconds are counted."""
+_KEPT = ("events", "dead", "skipped", "batches", "answers")
+
+
+class Counters:
+    """Numbers since the stream began, and seconds since this process did; another thread may read them."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._numbers = dict.fromkeys(_KEPT, 0)
+        self._by_rule: Counter[str] = Counter()
+        self._gauges = {"late": 0, "held_back": 0, "state_bytes": 0, "checkpoints": 0, "rules": 0}
+        self._seconds = dict.fromkeys(STAGES, 0.0)
+
+    def add(self, **numbers: int) -> None:
+        """Adds to some numbers."""
+        with self._lock:
+            for name, number in numbers.items():
+                self._numbers[name] += number
+
+    def add_answers(self, rules: Counter[str]) -> None:
+        """Adds answers by rule."""
+        with self._lock:
+            self._by_rule.update(rules)
+            self._numbers["answers"] += rules.total()
+
+    def put(self, **gauges: int) -> None:
+        """Puts numbers in the place of some."""
+        with self._lock:
+            self._gauges.update(gauges)
+
+    @contextmanager
+    def timing(self, stage: str) -> Iterator[None]:
+        """Adds the seconds of the block to a stage."""
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._seconds[stage] += perf_counter() - start
+
+    def kept(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        with self._lock:
+            return {**self._numbers, "by_rule": dict(self._by_rule)}
+
+    def resume(self, kept: dict[str, Any]) -> None:
+        """Goes on from what a checkpoint kept."""
+        with self._lock:
+            self._by_rule = Counter(kept.get("by_rule", {}))
+            self._numbers |= {name: int(kept.get(name, 0)) for name in _KEPT}
+
+    def now(self) -> dict[str, Any]:
+        """All of them."""
+        with self._lock:
+            return {
+                **self._numbers,
+                **self._gauges,
+                "answers_by_rule": dict(self._by_rule),
+                "seconds": dict(self._seconds),
+            }

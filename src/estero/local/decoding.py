@@ -1,0 +1,178 @@
+"""Texts and tables of a source → events in the columns of the stream, and dead letters."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from estero.errors import DataError
+from estero.local.columns import texts_as, values_as, wrong_texts, wrong_values
+from estero.local.raw import DeadLetter, Raw
+
+_read_json = json.JSONDecoder().decode
+_BETWEEN = f'"{token_hex(16)}"'
+
+
+class Decoded(NamedTuple):
+    """Events of a batch, its dead letters, and the number of events that are not wanted."""
+
+    events: pa.Table
+    dead: list[DeadLetter]
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """Reads events in the columns of `schema`; without a value in the column `time`, one is a dead letter.
+
+    Whether an event is read does not depend on those that came with it. A key that JSON lacks is NULL, and
+    columns that the schema does not have are left out.
+    """
+
+    schema: pa.Schema
+    time: str | None
+
+    def decoded(self, raw: Raw) -> Decoded:
+        """The events that can be read, in order, and what cannot."""
+        table, dead = self._of_texts(raw) if raw.table is None else self._of_table(raw.table, raw.place)
+        wanted = table if raw.wanted is None else raw.wanted(table)
+        return Decoded(wanted, [*raw.dead, *dead], table.num_rows - wanted.num_rows)
+
+    def _of_texts(self, raw: Raw) -> tuple[pa.Table, list[DeadLetter]]:
+        rows, texts, places, reasons = objects(raw.texts)
+        dead = [DeadLetter(raw.place(place), reason, raw.texts[place]) for place, reason in reasons.items()]
+        try:
+            columns = [self._values(rows, field) for field in self.schema]
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+            wrong: dict[int, str] = {}
+            for field in self.schema:
+                values = [row.get(field.name) for row in rows]
+                if values:
+                    _add(wrong, field.name, wrong_values(values, field.type))
+                if field.name == self.time:
+                    _add(wrong, field.name, _without(values))
+            dead += [
+                DeadLetter(raw.place(places[row]), why, texts[row]) for row, why in sorted(wrong.items())
+            ]
+            rows = [row for number, row in enumerate(rows) if number not in wrong]
+            columns = [self._values(rows, field) for field in self.schema]
+        return pa.Table.from_arrays(columns, schema=self.schema), dead
+
+    def _values(self, rows: Sequence[dict[str, Any]], field: pa.Field) -> pa.Array:
+        name = field.name
+        column = values_as([row.get(name) for row in rows], field.type)
+        if name == self.time and column.null_count:
+            raise ValueError("an event has no time")
+        return column
+
+    def _of_table(self, table: pa.Table, place: Callable[[int], str]) -> tuple[pa.Table, list[DeadLetter]]:
+        """A table of a file: columns that are texts where others are wanted are read."""
+        wrong: dict[int, str] = {}
+        for field in self.schema:
+            if field.name not in table.column_names:
+                continue
+            column = table.column(field.name).combine_chunks()
+            if isinstance(column, pa.ChunkedArray):
+                column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+            if pa.types.is_string(column.type) and len(column):
+                _add(wrong, field.name, wrong_texts(column, field.type))
+            if field.name == self.time and column.null_count:
+                _add(wrong, field.name, _without(column.to_pylist()))
+        dead = [
+            DeadLetter(place(row), why, _row_text(table.slice(row, 1))) for row, why in sorted(wrong.items())
+        ]
+        if wrong:
+            table = table.take(pa.array([n for n in range(table.num_rows) if n not in wrong], pa.int64()))
+        columns = [self._column(table, field) for field in self.schema]
+        return pa.Table.from_arrays(columns, schema=self.schema), dead
+
+    def _column(self, table: pa.Table, field: pa.Field) -> pa.Array | pa.ChunkedArray:
+        if field.name not in table.column_names:
+            return pa.nulls(table.num_rows, field.type)
+        column = table.column(field.name)
+        if not pa.types.is_string(column.type):
+            try:
+                return column.cast(field.type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise DataError(
+                    f"the column {field.name} is {column.type}, and {field.type} was declared",
+                    hint="name a schema that the files fit",
+                ) from error
+        return pa.chunked_array([texts_as(chunk, field.type) for chunk in column.chunks], field.type)
+
+
+def objects(texts: Sequence[bytes]) -> tuple[list[dict[str, Any]], list[bytes], list[int], dict[int, str]]:
+    """The objects in texts of JSON, their texts and places; and by place why a text is none."""
+    try:
+        rows = _read_together(texts)
+    except (ValueError, RecursionError):  # a text is not UTF-8, or all of them together are not JSON
+        rows = []
+    if len(rows) == len(texts) and set(map(type, rows)) <= {dict}:
+        return rows, list(texts), list(range(len(rows))), {}
+    rows, places, reasons = [], [], {}
+    for place, text in enumerate(texts):
+        try:
+            value = _read_json(text.decode())
+        except UnicodeDecodeError as error:
+            reasons[place] = f"this is not UTF-8: {error.reason} at byte {error.start}"
+        except (ValueError, RecursionError) as error:
+            reasons[place] = f"this is not JSON: {error}"
+        else:
+            if isinstance(value, dict):
+                rows.append(value)
+                places.append(place)
+            else:
+                reasons[place] = "this is JSON, but no object"
+    return rows, [texts[place] for place in places], places, reasons
+
+
+def _read_together(texts: Sequence[bytes]) -> list[Any]:
+    """The values of texts, read as one array, in half the time; another number of them where a text is none.
+
+    Between two of them stands a text that nobody can guess. If it is every second value of the array, all of
+    them are, and what stands between them is one value; no text can have closed or opened anything.
+    """
+    values: list[Any] = _read_json(f"[{f',{_BETWEEN},'.join(map(bytes.decode, texts))}]")
+    between = json.loads(_BETWEEN)
+    if any(value != between for value in values[1::2]):
+        return []
+    return values[::2]
+
+
+def _without(values: Sequence[Any]) -> dict[int, str]:
+    return {row: "an event has no time here" for row, value in enumerate(values) if value is None}
+
+
+def _add(wrong: dict[int, str], name: str, more: dict[int, str]) -> None:
+    """Adds the reasons of a column; of two for one event, the first stays."""
+    for row, why in more.items():
+        wrong.setdefault(row, f"{name}: {why}")
+
+
+def _row_text(row: pa.Table) -> bytes:
+    return json.dumps(row.to_pylist()[0], default=str, ensure_ascii=False).encode(errors="surrogateescape")
+
+
+def letters_table(letters: Iterable[DeadLetter], source: str) -> pa.RecordBatch:
+    """Some dead letters as rows: source, place, reason, and the text; as base64 if it is no text."""
+    rows = []
+    for letter in letters:
+        text: str | None
+        try:
+            text, coded = letter.text.decode(), None
+        except UnicodeDecodeError:
+            text, coded = None, b64encode(letter.text).decode()
+        rows.append(
+            {"source": source, "place": letter.place, "reason": letter.reason, "text": text, "base64": coded}
+        )
+    return pa.RecordBatch.from_pylist(rows, LETTERS)
+
+
+LETTERS = pa.schema([(name, pa.string()) for name in ("source", "place", "reason", "text", "base64")])
+"""The columns of dead letters."""

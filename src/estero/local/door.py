@@ -1,0 +1,126 @@
+"""What `estero.live` does: a query or rules, a source and a sink → a stream that runs in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, fsencode, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from estero.addresses import Address
+from estero.arguments import checked
+from estero.errors import legible
+from estero.local.checkpoints import Checkpoint
+from estero.local.note import check_note, write_note
+from estero.local.opening import local_sink, local_source, opened_sink, opened_source
+from estero.local.recognition import Asked
+from estero.local.rule_files import RuleFiles, directory_of
+from estero.local.schemas import schema_of
+from estero.local.stream import LiveStream, Settings
+from estero.queries.query import Query
+from estero.queries.rules.rule_set import RuleSet
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from estero.events.streams.stream_layout import Lateness
+
+
+@checked
+def live(  # noqa: PLR0913 (what users may have to say)
+    rules: Query | RuleSet | str | PathLike[str],
+    source: str,
+    sink: str = "console",
+    *,
+    checkpoint: str | PathLike[str] | None = None,
+    schema: pa.Schema | str | PathLike[str] | None = None,
+    type: str | None = None,
+    time: str | None = None,
+    order: Sequence[str] = (),
+    time_unit: str | None = None,
+    lateness: Lateness | None = None,
+    dead_letters: str | None = None,
+    backfill: str | PathLike[str] | None = None,
+    version: bool = False,
+    checkpoint_every: float = 10.0,
+    batch: int = 20_000,
+    params: Mapping[str, object] | None = None,
+) -> LiveStream:
+    """A stream from an address to another one, recognized in this process, without Spark.
+
+    `rules` is a query, a set of rules, or a directory of rules, whose files may change while the stream runs.
+    `source` is ``kafka://HOST:PORT/TOPIC``, ``parquet:DIR``, ``json:DIR`` or ``csv:DIR`` (files that appear),
+    ``tcp://HOST:PORT`` or ``stdin`` (lines of JSON); `sink` is Kafka, ``parquet:DIR``, ``json:DIR``,
+    ``postgresql://USER@HOST:PORT/DATABASE/TABLE``, the URL of a webhook, or ``console``. `schema` has the
+    columns of events ("kind STRING, time TIMESTAMP"); without it the first events say them.
+
+    With a `checkpoint`, a directory, the stream goes on where it was; one is written every
+    `checkpoint_every` seconds (0: behind each batch). `dead_letters` is the address for what cannot be read,
+    which without it is logged and counted. `backfill` are files with the past, which are read first: of
+    the stream, events count that are behind the last of these by `time` and `order`. With `version` answers
+    have the digest of the rules. `batch` are the most events that are taken at once, and `params` values for
+    the parameters of rules in a directory. `type`, `time`, `order`, `time_unit` and `lateness` are as in
+    `Query.recognizer`.
+
+    Raises `DataError` for what is no address and for a checkpoint of another stream, ValueError for a number
+    that is out of range, and `MissingPackage` without the package that a source or sink needs.
+    """
+    _check(checkpoint_every, batch, backfill, time)
+    from_, to = local_source(source), local_sink(sink)
+    letters = None if dead_letters is None else local_sink(dead_letters)
+    asked: Query | RuleSet | RuleFiles
+    if isinstance(rules, Query | RuleSet):
+        asked = rules.bind(params) if params else rules
+    else:
+        asked = RuleFiles(directory_of(Path(fspath(rules))), dict(params or {}))
+    columns = None if schema is None else schema_of(schema)
+    layout = {"type": type, "time": time, "order": order, "time_unit": time_unit, "lateness": lateness}
+    settings = Settings(str(from_), columns, time, version, float(checkpoint_every), most=batch)
+    place = None if checkpoint is None else _directory(checkpoint)
+    if place is not None:
+        check_note(place, _note(asked, from_, to))
+    events = opened_source(from_)
+    if backfill is not None and time is not None:
+        from estero.local.sources.past import PastThenStream
+
+        events = PastThenStream(fspath(backfill), events, time, order)
+    sinks = opened_sink(to), None if letters is None else opened_sink(letters)
+    kept = None if place is None else Checkpoint(place)
+    if place is not None:
+        write_note(place, _note(asked, from_, to))
+    return LiveStream(Asked(asked, layout), events, sinks, kept, settings)
+
+
+def _directory(path: str | PathLike[str]) -> Path:
+    name = fspath(path)
+    try:
+        if b"\0" in fsencode(name):
+            raise ValueError(f"{legible(name)} is not the name of a directory: it contains a NUL")
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{legible(name)} is not the name of a directory: it contains half a surrogate pair"
+        ) from None
+    return Path(name)
+
+
+def _check(checkpoint_every: float, batch: int, backfill: object, time: str | None) -> None:
+    if not 0 <= checkpoint_every <= 86_400:
+        raise ValueError(f"checkpoint_every is from 0 to 86,400 seconds, not {checkpoint_every}")
+    if not 1 <= batch <= 1_000_000:
+        raise ValueError(f"batch is from 1 to 1,000,000 events, not {batch}")
+    if backfill is not None and time is None:
+        raise ValueError(
+            "a backfill needs a time column, by which past and stream are told apart: give time="
+        )
+
+
+def _note(asked: Query | RuleSet | RuleFiles, source: Address, sink: Address) -> dict[str, str]:
+    """What has to stay the same; rules in a directory may change."""
+    match asked:
+        case Query():
+            query = str(asked)
+        case RuleSet():
+            query = "; ".join(f"{name}: {asked[name]}" for name in asked)
+        case _:
+            query = "a directory of rules"
+    return {"query": query, "source": str(source), "sink": str(sink), "engine": "local"}

@@ -1,0 +1,154 @@
+"""The recognizer of a query or a set of rules, behind one door for both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from estero.answers.answer import Answer
+from estero.answers.rule_answers import RuleAnswers
+from estero.errors import DataError, EsteroError, QueryError
+from estero.local.rule_files import RuleFiles, texts_of, version_of
+from estero.queries.query import Query
+from estero.queries.rules.rule_set import RuleSet
+from estero.queries.texts import restore
+from estero.recognize.rules.set_recognizer import RuleSetRecognizer
+from estero.recognize.stream_recognizer import StreamRecognizer
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is recognized: a query, a set of rules or files of rules; and how events are laid out."""
+
+    rules: Query | RuleSet | RuleFiles
+    layout: Mapping[str, Any]
+
+    def begun(self, schema: pa.Schema) -> Recognition:
+        """The recognition from the first event on; raises `QueryError` where nothing fits the columns."""
+        if isinstance(self.rules, RuleFiles):
+            return _begun_with_files(self.rules, schema, self.layout)
+        texts = texts_of(self.rules)
+        return Recognition(self.rules.recognizer(schema, **self.layout), texts)
+
+    def resumed(self, state: bytes, texts: dict[str, str] | None) -> Recognition:
+        """The recognition behind a state; `texts` are the rules in files that it had."""
+        if not isinstance(self.rules, RuleFiles):
+            return Recognition(restore(self.rules, state), texts_of(self.rules))
+        if texts is None:
+            raise DataError("this checkpoint is of a query, not of a directory of rules")
+        rules = RuleSet({name: self.rules.query(name, text) for name, text in texts.items()})
+        self.rules.texts = dict(texts)
+        return Recognition(restore(rules, state), dict(texts), self.rules)
+
+
+class Recognition:
+    """A recognizer with the texts of its rules, which may change between two batches."""
+
+    def __init__(
+        self,
+        recognizer: StreamRecognizer | RuleSetRecognizer,
+        texts: dict[str, str],
+        files: RuleFiles | None = None,
+    ) -> None:
+        self._recognizer = recognizer
+        self._files = files
+        self.texts = texts
+        self.version = version_of(texts)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of answers."""
+        return self._recognizer.schema
+
+    @property
+    def of_rules(self) -> bool:
+        """Whether answers are those of a set of rules."""
+        return isinstance(self._recognizer, RuleSetRecognizer)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers of events: numbered ones, late ones, those that wait."""
+        asked = self._recognizer
+        return {"numbered": asked.position, "late": asked.late, "held_back": asked.held_back}
+
+    @property
+    def watermark(self) -> int | None:
+        """The time before which no event is expected any more, in ticks."""
+        return self._recognizer.watermark
+
+    def push(self, events: pa.Table) -> Iterator[pa.RecordBatch]:
+        """The answers that events bring, batch by batch."""
+        return _batches(self._recognizer.push(events))
+
+    def closed(self) -> Iterator[pa.RecordBatch]:
+        """The answers that the end of the stream brings."""
+        return _batches(self._recognizer.close())
+
+    def snapshot(self) -> bytes:
+        """The state of the recognizer."""
+        return self._recognizer.snapshot()
+
+    def change(self, texts: dict[str, str]) -> dict[str, str]:
+        """Has the rules be these, as far as they can be; the texts that count then.
+
+        A rule that does not fit is refused in the log, and what stood in its place stays.
+        """
+        recognizer, files = self._recognizer, self._files
+        if files is None or not isinstance(recognizer, RuleSetRecognizer):
+            raise TypeError("rules change in a directory only")
+        counting: dict[str, str] = {}
+        for name in [name for name in self.texts if name not in texts]:
+            recognizer.remove(name)
+        for name, text in texts.items():
+            before = self.texts.get(name)
+            try:
+                if before is None:
+                    recognizer.add(name, files.query(name, text))
+                elif before != text:
+                    recognizer.replace(name, files.query(name, text))
+                counting[name] = text
+            except (EsteroError, ValueError) as error:
+                files.refuse(name, error)
+                if before is not None:
+                    counting[name] = before
+        self.texts = files.texts = counting
+        self.version = version_of(counting)
+        return counting
+
+
+def _batches(answers: Answer | RuleAnswers) -> Iterator[pa.RecordBatch]:
+    return (batch for batch in answers.batches() if batch.num_rows)
+
+
+def _begun_with_files(files: RuleFiles, schema: pa.Schema, layout: Mapping[str, Any]) -> Recognition:
+    """The recognition of all rules in files that fit the columns; the others are refused in the log."""
+    texts = files.changed() or {}
+    queries = {name: files.query(name, text) for name, text in texts.items()}
+    while queries:
+        with suppress(QueryError):
+            recognizer = RuleSet(queries).recognizer(schema, **layout)
+            files.texts = {name: texts[name] for name in queries}
+            return Recognition(recognizer, dict(files.texts), files)
+        queries = _fitting(files, queries, schema, layout)
+    raise DataError(
+        "there is no rule that can be used", hint="the log says what is wrong with those there are"
+    )
+
+
+def _fitting(
+    files: RuleFiles, queries: dict[str, Query], schema: pa.Schema, layout: Mapping[str, Any]
+) -> dict[str, Query]:
+    """The queries that fit the columns, asked one by one."""
+    fitting = {}
+    for name, query in queries.items():
+        try:
+            RuleSet({name: query}).recognizer(schema, **layout)
+        except QueryError as error:
+            files.refuse(name, error)
+        else:
+            fitting[name] = query
+    return fitting

@@ -1,0 +1,176 @@
+"""The past out of files, then a stream, without a gap or a double between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from estero.classify.sql_texts import quoted
+from estero.errors import DataError
+from estero.events.database import Connection, connect
+from estero.events.inputs import open_input
+from estero.events.reading_errors import reading
+from estero.local.raw import Offsets, Raw
+from estero.local.sources.source import Source
+
+
+class PastThenStream(Source):
+    """The events of files in order of time, then those of a stream that come behind them.
+
+    An event of the stream belongs to the past, and is left out, if its time and the columns of `order` are
+    not greater than those of the last event of the past, compared in turn. Events of the past are in order
+    of these columns, and of all others where these are equal.
+    """
+
+    def __init__(self, path: str, stream: Source, time: str, order: Sequence[str]) -> None:
+        self._path = path
+        self._stream = stream
+        self._keys = (time, *order)
+        self._rows = 0
+        self._over = False
+        self._last: list[Any] | None = None
+        self._place: Offsets | None = None
+        self._connection: Connection | None = None
+        self._reader: pa.RecordBatchReader | None = None
+        self._ahead: pa.Table | None = None
+        self._schema: pa.Schema | None = None
+
+    def schema(self) -> pa.Schema | None:
+        """The columns of the past."""
+        return self._past_schema()
+
+    def seek(self, offsets: Offsets | None) -> None:
+        """Goes to an event of the past, or of the stream behind it."""
+        said = offsets or {"past": 0, "over": False, "last": None, "stream": None}
+        self._rows, self._over, self._last, self._place = (
+            said["past"],
+            said["over"],
+            said["last"],
+            said["stream"],
+        )
+        self._reader = self._ahead = None
+        if self._over:
+            self._begin_stream()
+
+    def poll(self, most: int, seconds: float) -> Raw | None:
+        """The next events of the past, then of the stream."""
+        if not self._over:
+            table = self._take(most)
+            if table.num_rows:
+                return self._of_past(table)
+            self._over = True
+            self._begin_stream()
+        raw = self._stream.poll(most, seconds)
+        self.ended, self.caught_up = self._stream.ended, self._stream.caught_up
+        return None if raw is None else self._of_stream(raw)
+
+    def replay(self, after: Offsets) -> Raw:
+        """The events up to there."""
+        if not after["over"]:
+            return self._of_past(self._take(after["past"] - self._rows))
+        if not self._over:
+            self._over = True
+            self._begin_stream()
+        return self._of_stream(self._stream.replay(after["stream"]))
+
+    def passed(self, after: Offsets) -> None:
+        """Takes note of what came from the journal."""
+        if not self._over:
+            self._over = True
+            self._begin_stream()
+        self._stream.passed(after["stream"])
+        self._place = after["stream"]
+
+    def keeps(self, after: Offsets) -> bool:
+        """Whether the journal has to keep a batch: the past can be read again."""
+        return bool(after["over"]) and self._stream.keeps(after["stream"])
+
+    def close(self) -> None:
+        """Closes both."""
+        self._stream.close()
+        if self._connection is not None:
+            self._connection.close()
+
+    # ------------------------------------------------------------------------------------- inside
+
+    def _after(self) -> Offsets:
+        return {"past": self._rows, "over": self._over, "last": self._last, "stream": self._place}
+
+    def _begin_stream(self) -> None:
+        self._reader = self._ahead = None
+        self._stream.seek(self._place)
+
+    def _of_past(self, table: pa.Table) -> Raw:
+        first = self._rows
+        self._rows += table.num_rows
+        last = table.slice(table.num_rows - 1)
+        self._last = [_comparable(last.column(name))[0].as_py() for name in self._keys]
+        return Raw(self._after(), table=table, place=lambda row: f"{self._path}: event {first + row + 1}")
+
+    def _of_stream(self, raw: Raw) -> Raw:
+        self._place = raw.after
+        return Raw(self._after(), raw.texts, raw.table, raw.place, raw.dead, self._behind)
+
+    def _behind(self, events: pa.Table) -> pa.Table:
+        """The events that are behind the last one of the past."""
+        if self._last is None or not events.num_rows:
+            return events
+        behind: Any = None
+        equal: Any = None
+        for name, value in zip(self._keys, self._last, strict=True):
+            column = events.column(name)
+            column = _comparable(column)
+            bound = pa.scalar(value, column.type)
+            greater = pc.fill_null(pc.greater(column, bound), fill_value=False)
+            behind = greater if behind is None else pc.or_(behind, pc.and_(equal, greater))
+            same = pc.fill_null(pc.equal(column, bound), fill_value=False)
+            equal = same if equal is None else pc.and_(equal, same)
+        return events.filter(behind)
+
+    def _past_schema(self) -> pa.Schema:
+        if self._schema is None:
+            relation = self._opened(limit=True)
+            self._schema = relation.to_arrow_table().schema
+        return self._schema
+
+    def _opened(self, *, limit: bool) -> Any:
+        given = open_input(self._path)
+        self._connection = self._connection or connect()
+        query = given.query if given.query is not None else None
+        if query is None:
+            raise DataError("the past is read from files", file=self._path)
+        with reading(given.file):
+            if limit:
+                return self._connection.sql(f"{query} LIMIT 0")
+            names = [*self._keys, *(name for name in self._past_schema().names if name not in self._keys)]
+            return self._connection.sql(
+                f"SELECT * FROM ({query}) ORDER BY {', '.join(map(quoted, names))} OFFSET {self._rows}"
+            )
+
+    def _take(self, most: int) -> pa.Table:
+        """The next events of the past."""
+        schema = self._past_schema()
+        missing = [name for name in self._keys if name not in schema.names]
+        if missing:
+            raise DataError(f"the past has no column {missing[0]}", file=self._path)
+        if self._reader is None or self._ahead is None:
+            self._reader = self._opened(limit=False).to_arrow_reader(most)
+            self._ahead = self._reader.schema.empty_table()
+        table = self._ahead
+        while table.num_rows < most:
+            batch = next(iter(self._reader), None)
+            if batch is None:
+                break
+            table = pa.concat_tables([table, pa.Table.from_batches([batch])])
+        self._ahead = table.slice(most)
+        return table.slice(0, most)
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of the past or the stream as numbers and texts: times in nanoseconds, whichever their unit."""
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        return column.cast(pa.timestamp("ns")).cast(pa.int64())
+    return column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column

@@ -1,0 +1,416 @@
+"""A stream that runs in this process: source → decoder → recognizer → sink, batch by batch."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import monotonic
+from types import TracebackType
+from typing import Any, Final, Self
+
+import pyarrow as pa
+
+from estero.errors import DataError
+from estero.local.checkpoints import Checkpoint, Noted, State
+from estero.local.counters import Counters
+from estero.local.decoding import LETTERS, Decoded, Decoder, letters_table, objects
+from estero.local.raw import DeadLetter, Offsets, Raw
+from estero.local.recognition import Asked, Recognition
+from estero.local.rows import Rows
+from estero.local.rule_files import RuleFiles
+from estero.local.schemas import inferred
+from estero.local.sinks.sink import Sink
+from estero.local.sources.source import Source
+from estero.local.stopping import Stopping
+
+_log: Final = logging.getLogger("estero.live")
+_WAIT: Final = 0.1
+"""Seconds for which a source is waited for, between two looks at whether to stop."""
+_ANSWERS, _DEAD = 0, 1
+"""Places of the sinks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a stream runs: see `estero.live`; `source` is the name that dead letters have."""
+
+    source: str
+    schema: pa.Schema | None = None
+    time: str | None = None
+    versioned: bool = False
+    checkpoint_every: float = 10.0
+    look_every: float = 1.0
+    most: int = 20_000
+
+
+class LiveStream:
+    """A stream that runs in this process (`estero.live` makes one).
+
+    `step` takes one batch, `run` all that come, until `stop` is called or the source ends. `metrics` can be
+    asked from any thread, and `stop` be called; all else is for one thread. As a context it is closed at the
+    end, with a last checkpoint unless it has failed.
+    """
+
+    def __init__(
+        self,
+        asked: Asked,
+        source: Source,
+        sinks: tuple[Sink, Sink | None],
+        checkpoint: Checkpoint | None,
+        settings: Settings,
+    ) -> None:
+        self._asked = asked
+        self._source = source
+        self._sinks = [sink for sink in sinks if sink is not None]
+        self._checkpoint = checkpoint
+        self._settings = settings
+        self._counters = Counters()
+        self._stopping = Stopping()
+        self._recognition: Recognition | None = None
+        self._schema = settings.schema
+        self._stream = ""
+        self._number = self._saved = -1
+        self._offsets: Offsets | None = None
+        self._first: Offsets | None = None
+        self._noted: list[int] = []
+        self._resumed = self._failed = self._closed = False
+        self._checkpoint_due = self._look_due = 0.0
+        self._reached: Callable[[str], None] = _nothing
+        for sink in self._sinks:
+            sink.stopping = self._stopping
+
+    # ------------------------------------------------------------------------------------ to run it
+
+    def step(self, seconds: float = 0.0) -> bool:
+        """Takes the next batch, for which it may wait so long; whether there was one.
+
+        The first step goes on from the checkpoint, and first repeats what is not known to be done. Raises
+        `DataError` where source or sink fail; nothing more can be done then but to close the stream.
+        """
+        try:
+            return self._step(seconds)
+        except BaseException:
+            self._failed = True
+            raise
+
+    def run(self, *, until_caught_up: bool = False) -> None:
+        """Takes batches until `stop` is called, the source ends, or all is read that is there."""
+        self.step()
+        while not self._stopping.is_set():
+            came = self.step(_WAIT)
+            if not came and (self._source.ended or (until_caught_up and self._source.caught_up)):
+                break
+
+    def stop(self) -> None:
+        """Has `run` end behind the batch that it is at."""
+        self._stopping.set()
+
+    def save(self) -> None:
+        """Writes a checkpoint now, if there is a directory for it; all rows are delivered before."""
+        with self._counters.timing("checkpoint"):
+            for sink in self._sinks:
+                sink.flush(self._number)
+            self._tell("flushed")
+            if self._checkpoint is None or self._recognition is None:
+                return
+            state = self._state(self._recognition)
+            self._checkpoint.write(state)
+            self._tell("state written")
+            self._checkpoint.begin(self._number)
+            self._tell("journal begun")
+            self._saved = self._number
+            self._checkpoint_due = monotonic() + self._settings.checkpoint_every
+            checkpoints = self._counters.now()["checkpoints"] + 1
+            self._counters.put(state_bytes=len(state.recognizer), checkpoints=checkpoints)
+
+    def close(self) -> None:
+        """Ends the stream: with a last checkpoint, unless it has failed."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self._resumed and not self._failed and self._number > self._saved:
+                self.save()
+        finally:
+            for part in (self._source, *self._sinks, self._checkpoint):
+                if part is not None:
+                    part.close()
+
+    def metrics(self) -> dict[str, Any]:
+        """What was counted since the stream began; `seconds` by stage, since this process began.
+
+        ``events``, ``dead`` (letters), ``skipped`` (of the stream, since the past has them), ``late``,
+        ``held_back``, ``answers`` and ``answers_by_rule``, ``batches``, ``rules``, ``checkpoints`` and
+        ``state_bytes``, ``version`` of the rules, ``failed``.
+        """
+        recognition = self._recognition
+        version = None if recognition is None else recognition.version
+        return {**self._counters.now(), "version": version, "failed": self._failed}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._failed = self._failed or error is not None
+        self.close()
+
+    # --------------------------------------------------------------------------------- one batch
+
+    def _step(self, seconds: float) -> bool:
+        if not self._resumed:
+            self._resume()
+        self._look_at_rules()
+        with self._counters.timing("poll"):
+            raw = self._source.poll(self._settings.most, seconds)
+        self._tell("polled")
+        if raw is None:
+            if self._source.ended and self._checkpoint is None and self._recognition is not None:
+                self._end(self._recognition)
+            elif self._number > self._saved and monotonic() >= self._checkpoint_due:
+                self.save()
+            return False
+        self._number += 1
+        if self._checkpoint is not None:
+            texts = raw.texts if self._source.keeps(raw.after) else None
+            self._checkpoint.note_batch(self._number, raw.after, texts)
+        self._tell("batch noted")
+        self._process(raw)
+        if monotonic() >= self._checkpoint_due:
+            self.save()
+        return True
+
+    def _process(self, raw: Raw) -> None:
+        """Recognizes a batch, and delivers what it brings, where that is not done."""
+        self._offsets = raw.after
+        recognition = self._recognition or self._begun(raw)
+        with self._counters.timing("decode"):
+            decoded = self._decoded(raw)
+        self._tell("decoded")
+        with self._counters.timing("recognize"):
+            answers, dead = self._recognized(recognition, decoded)
+        self._tell("recognized")
+        with self._counters.timing("write"):
+            self._write_dead(dead)
+            self._tell("dead letters written")
+            if recognition is not None:
+                self._write(recognition, answers)
+                self._tell("answers written")
+        self._counters.add(events=raw.size, dead=len(dead), skipped=decoded.skipped, batches=1)
+        if recognition is not None:
+            counts = recognition.counts
+            self._counters.put(
+                late=counts["late"], held_back=counts["held_back"], rules=len(recognition.texts)
+            )
+        self._note_delivered()
+
+    def _decoded(self, raw: Raw) -> Decoded:
+        if self._schema is not None:
+            return Decoder(self._schema, self._settings.time).decoded(raw)
+        _, _, places, reasons = objects(raw.texts)
+        empty = dict.fromkeys(places, "no columns are known yet, and it has none")
+        dead = [
+            DeadLetter(raw.place(place), why, raw.texts[place])
+            for place, why in sorted({**reasons, **empty}.items())
+        ]
+        return Decoded(pa.table({}), [*raw.dead, *dead], 0)
+
+    def _recognized(
+        self, recognition: Recognition | None, decoded: Decoded
+    ) -> tuple[Iterator[pa.RecordBatch], list[DeadLetter]]:
+        events = decoded.events
+        if recognition is None or not events.num_rows:
+            return iter(()), decoded.dead
+        try:
+            return recognition.push(events), decoded.dead
+        except DataError as error:  # of the batch as a whole; the recognizer is as it was
+            letters = [
+                DeadLetter(f"batch {self._number}", str(error), repr(row).encode())
+                for row in events.to_pylist()
+            ]
+            return iter(()), [*decoded.dead, *letters]
+
+    def _write(self, recognition: Recognition, answers: Iterator[pa.RecordBatch]) -> None:
+        rules: Counter[str] = Counter()
+        rows = _counted(self._rows(recognition).of(answers, recognition.version), rules, recognition.of_rules)
+        sink = self._sinks[_ANSWERS]
+        if self._number > sink.delivered:
+            sink.write(self._number, rows)
+        else:
+            for _ in rows:  # it has them, and they only count
+                pass
+        self._counters.add_answers(rules)
+
+    def _write_dead(self, letters: list[DeadLetter]) -> None:
+        for letter in letters[:3]:
+            _log.warning(
+                "an event cannot be read: %s: %s",
+                letter.place,
+                letter.reason,
+                extra={"place": letter.place, "reason": letter.reason, "letters": len(letters)},
+            )
+        if len(self._sinks) > _DEAD and self._number > self._sinks[_DEAD].delivered:
+            table = [letters_table(letters, self._settings.source)] if letters else []
+            self._sinks[_DEAD].write(self._number, iter(table))
+
+    def _note_delivered(self) -> None:
+        delivered = self._delivered()
+        if self._checkpoint is not None and delivered != self._noted:
+            self._checkpoint.note_delivered(delivered)
+            self._noted = delivered
+        self._tell("delivery noted")
+
+    def _delivered(self) -> list[int]:
+        return [sink.delivered for sink in self._sinks]
+
+    def _end(self, recognition: Recognition) -> None:
+        """Decides all that is open, once, where nothing can come any more."""
+        self._number += 1
+        self._write(recognition, recognition.closed())
+        for sink in self._sinks:
+            sink.flush(self._number)
+        self._recognition = None
+
+    def _look_at_rules(self) -> None:
+        files, recognition = self._asked.rules, self._recognition
+        if not isinstance(files, RuleFiles) or recognition is None or monotonic() < self._look_due:
+            return
+        self._look_due = monotonic() + self._settings.look_every
+        texts = files.changed()
+        if texts is None:
+            return
+        before = recognition.texts
+        counting = recognition.change(texts)
+        if counting == before:
+            return
+        if self._checkpoint is not None:
+            self._checkpoint.note_rules(self._number, counting)
+        self._tell("rules noted")
+        _log.info(
+            "the rules have the version %s", recognition.version, extra={"version": recognition.version}
+        )
+
+    # ------------------------------------------------------------------------- where it goes on
+
+    def _resume(self) -> None:
+        """Goes to the last checkpoint, and repeats the batches of the journal behind it."""
+        state = None if self._checkpoint is None else self._checkpoint.state()
+        if state is None:
+            state = State(secrets.token_hex(4))
+            if self._checkpoint is not None:
+                self._checkpoint.write(state)
+        self._stream, self._number, self._saved = state.stream, state.number, state.number
+        self._offsets = self._first = state.offsets
+        self._noted = list(state.delivered)
+        self._counters.resume(state.counters)
+        self._source.seek(state.offsets)
+        if state.schema:
+            self._schema = pa.ipc.read_schema(pa.py_buffer(state.schema))
+        if state.recognizer:
+            self._recognition = self._asked.resumed(state.recognizer, state.rules)
+        for note in self._journal(state.number):
+            self._noted = note.delivered or self._noted
+        if self._recognition is not None:
+            self._open_sinks(self._recognition)
+        if self._checkpoint is not None:
+            self._checkpoint.begin(state.number)
+        self._tell("checkpoint read")
+        for note in self._journal(state.number):
+            self._repeat(note)
+        self._check_sinks()
+        self._resumed = True
+        if self._recognition is None and self._schema is not None:
+            self._begin(self._schema)
+        self._checkpoint_due = monotonic() + self._settings.checkpoint_every
+
+    def _journal(self, number: int) -> Iterator[Noted]:
+        """What the journal has behind a state."""
+        return iter(()) if self._checkpoint is None else self._checkpoint.noted(number)
+
+    def _repeat(self, note: Noted) -> None:
+        """Does again what a line of the journal says."""
+        if note.rules is not None and self._recognition is not None:
+            self._recognition.change(note.rules)
+        elif note.after is not None:
+            self._number = note.number
+            if note.texts is None:
+                raw = self._source.replay(note.after)
+            else:
+                self._source.passed(note.after)
+                raw = Raw(note.after, note.texts, place=lambda row: f"batch {note.number}, line {row + 1}")
+            self._process(raw)
+
+    def _begun(self, raw: Raw) -> Recognition | None:
+        """The recognition, once the columns are known, which the first events may say."""
+        if self._schema is None:
+            self._schema = self._source.schema() or inferred(raw, self._settings.time)
+        return None if self._schema is None else self._begin(self._schema)
+
+    def _begin(self, schema: pa.Schema) -> Recognition:
+        """Begins to recognize, and writes a first state, behind which rules are what they are now."""
+        recognition = self._recognition = self._asked.begun(schema)
+        self._open_sinks(recognition)
+        if self._checkpoint is not None:
+            self._checkpoint.write(self._state(recognition, at=self._saved))
+        self._tell("begun")
+        return recognition
+
+    def _state(self, recognition: Recognition, at: int | None = None) -> State:
+        """The state now; `at` the number of an earlier one, none of whose events were recognized."""
+        if self._schema is None:
+            raise ValueError("a recognizer has columns")
+        rules = recognition.texts if isinstance(self._asked.rules, RuleFiles) else None
+        schema = self._schema.serialize().to_pybytes()
+        number, offsets = (self._number, self._offsets) if at is None else (at, self._first)
+        return State(
+            self._stream,
+            number,
+            offsets,
+            recognition.snapshot(),
+            schema,
+            rules,
+            self._delivered(),
+            self._counters.kept(),
+        )
+
+    _first_offsets: Any = None
+
+    def _rows(self, recognition: Recognition) -> Rows:
+        return Rows(recognition.schema, self._stream, self._settings.versioned, recognition.of_rules)
+
+    def _open_sinks(self, recognition: Recognition) -> None:
+        schemas = self._rows(recognition).schema, LETTERS
+        for place, sink in enumerate(self._sinks):
+            sink.reached = self._tell
+            sink.open(self._stream if place == _ANSWERS else f"{self._stream}-dead", schemas[place])
+            sink.delivered = max(sink.delivered, self._noted[place])
+
+    def _check_sinks(self) -> None:
+        """Raises `DataError` where a sink has more than this checkpoint knows of."""
+        for sink in self._sinks:
+            if sink.delivered > self._number:
+                raise DataError(
+                    f"the sink has batch {sink.delivered} of this stream, and the checkpoint ends with "
+                    f"{self._number}",
+                    hint="the checkpoint is an older one: begin with a new one",
+                )
+
+    def _tell(self, step: str) -> None:
+        self._reached(step)
+
+
+def _nothing(_step: str) -> None:
+    """What is done at a step."""
+
+
+def _counted(
+    batches: Iterator[pa.RecordBatch], rules: Counter[str], of_rules: bool
+) -> Iterator[pa.RecordBatch]:
+    """The batches, whose rows are counted by rule."""
+    for batch in batches:
+        rules.update(batch.column("rule").to_pylist() if of_rules else {"query": batch.num_rows})
+        yield batch
