@@ -106,6 +106,24 @@ def test_a_rule_that_becomes_broken_counts_as_it_was(tmp_path: Path, rules: Path
     assert told(read_lines(tmp_path / "out")) == expected(estero.rules(RULES), EVENTS)
 
 
+def test_rules_in_other_languages_go_on_from_a_checkpoint(tmp_path: Path, rules: Path) -> None:
+    (rules / "elastic.eql").write_text("B where v > 5")
+    (rules / "sigma.yml").write_text(
+        "{title: t, name: named, logsource: {category: c}, detection: {s: {kind: b}, condition: s}}"
+    )
+    put(tmp_path / "in", 0, EVENTS[:20])
+    with stream(tmp_path, rules) as running:
+        running.step()
+        assert running.metrics()["rules"] == len(RULES) + 1
+    put(tmp_path / "in", 1, EVENTS[20:])
+    with stream(tmp_path, rules) as running:
+        running.run(until_caught_up=True)
+    ends = [row["end"] for row in read_lines(tmp_path / "out") if row["rule"] == "elastic"]
+    assert ends == [
+        place for place, event in enumerate(EVENTS) if event["kind"] == "B" and int(str(event["v"])) > 5
+    ]
+
+
 def test_a_directory_without_a_rule_that_can_be_used_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "rules").mkdir()
     put(tmp_path / "in", 0, EVENTS)

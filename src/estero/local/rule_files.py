@@ -10,8 +10,12 @@ from typing import Final
 
 from estero.errors import DataError, EsteroError
 from estero.queries.query import Query
-from estero.queries.rules.rule_files import SUFFIX, rule_in_file
-from estero.queries.rules.rule_set import RuleSet, read_rule
+from estero.queries.rules.eql_files import is_eql
+from estero.queries.rules.rule_files import SUFFIXES
+from estero.queries.rules.rule_set import RuleSet, read_files, read_rule
+from estero.queries.rules.sigma_files import is_sigma
+from estero.queries.statement import raise_first
+from estero.queries.texts import eql
 
 _log: Final = logging.getLogger("estero.live")
 
@@ -19,30 +23,32 @@ _log: Final = logging.getLogger("estero.live")
 class RuleFiles:
     """The rules in the files below a directory, with `values` for their parameters.
 
-    `changed` looks at names, times and sizes, and reads what is new. A file that is no rule is refused by its
-    name in the log, once for each text; the text that it had before counts on.
+    `changed` looks at names, times and sizes, and reads what is new. A file that has no rule is refused by
+    its name in the log, once for each state of it; the rules that it had before count on.
     """
 
     def __init__(self, directory: Path, values: Mapping[str, object]) -> None:
         self._directory = directory
         self._values = values
-        self._seen: dict[str, tuple[int, int]] = {}
-        self._refused: dict[str, str] = {}
+        self._seen: dict[Path, tuple[int, int]] = {}
+        self._of_files: dict[Path, dict[str, str]] = {}
         self._queries: dict[str, tuple[str, Query]] = {}
         self.texts: dict[str, str] = {}
 
     def changed(self) -> dict[str, str] | None:
         """The texts of all rules, by name in order, if one is new, gone or another since the last look."""
-        files = {path.stem: path for path in sorted(self._directory.rglob(f"*{SUFFIX}")) if path.is_file()}
-        seen = {name: _stamp(path) for name, path in files.items()}
+        files = [
+            path for path in sorted(self._directory.rglob("*")) if path.suffix in SUFFIXES and path.is_file()
+        ]
+        seen = {path: _stamp(path) for path in files}
         if seen == self._seen:
             return None
+        new = [path for path in files if self._seen.get(path) != seen[path]]
+        self._of_files = {path: self._of_files.get(path, {}) for path in files}
         self._seen = seen
-        texts: dict[str, str] = {}
-        for name, path in files.items():
-            text = self._text(name, path)
-            if text is not None:
-                texts[name] = text
+        for path in new:
+            self._read(path)
+        texts = {name: text for own in self._of_files.values() for name, text in own.items()}
         return texts if texts != self.texts else None
 
     def query(self, name: str, text: str) -> Query:
@@ -50,9 +56,7 @@ class RuleFiles:
         known = self._queries.get(name)
         if known is not None and known[0] == text:
             return known[1]
-        query = read_rule(name, text)
-        own = {key: value for key, value in self._values.items() if key in query.parameters}
-        query = query.bind(own) if own else query
+        query = self._bound(_query_of(name, text))
         self._queries[name] = text, query
         return query
 
@@ -60,18 +64,44 @@ class RuleFiles:
         """Says in the log that a rule does not count."""
         _log.error("the rule %s is refused: %s", name, error, extra={"rule": name, "error": str(error)})
 
-    def _text(self, name: str, path: Path) -> str | None:
-        """The text of a file that is a rule; the one that the rule had before, if the new one is none."""
-        text = ""
+    def _read(self, path: Path) -> None:
+        """Reads the rules of one file; what it had before stays where it has none now."""
+        texts: dict[str, str] = {}
         try:
-            text = rule_in_file(path).text
-            self.query(name, text)
-        except (EsteroError, OSError, ValueError) as error:
-            if self._refused.get(name) != text:
+            read, errors = read_files(path)
+            raise_first(errors)
+            for name, error in read.refused.items():
                 self.refuse(name, error)
-            self._refused[name] = text
-            return self.texts.get(name)
-        return text
+            for name in read:
+                texts[name] = _kind_of(path) + read.text_of(name)
+                self._queries[name] = texts[name], self._bound(read[name])
+        except (EsteroError, OSError, ValueError) as error:
+            self.refuse(path.stem, error)
+        if texts:
+            self._of_files[path] = texts
+
+    def _bound(self, query: Query) -> Query:
+        own = {key: value for key, value in self._values.items() if key in query.parameters}
+        return query.bind(own) if own else query
+
+
+_EQL, _SIGMA = "eql\n", "sigma\n"
+"""What the texts of rules begin with that are not in CEQL."""
+
+
+def _kind_of(path: Path) -> str:
+    return _EQL if is_eql(path) else _SIGMA if is_sigma(path) else ""
+
+
+def _query_of(name: str, text: str) -> Query:
+    """The query of a text that was kept."""
+    if text.startswith(_EQL):
+        return eql(text.removeprefix(_EQL))
+    if text.startswith(_SIGMA):
+        from estero.queries.sigma import sigma
+
+        return sigma(text.removeprefix(_SIGMA))
+    return read_rule(name, text)
 
 
 def _stamp(path: Path) -> tuple[int, int]:

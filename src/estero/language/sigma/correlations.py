@@ -63,6 +63,8 @@ def correlation_of_rule(
     if not references:
         raise error("a correlation has rules", "correlation", hint="rules: [name of a rule]")
     _refuse_operators(read, kind, len(references), error)
+    if read.condition.count != int(read.condition.count):
+        raise error("a number of events is a whole number", "condition", hint="gte: 3")
     fieldref = read.condition.fieldref
     counted = () if fieldref is None else (fieldref,) if isinstance(fieldref, str) else tuple(fieldref)
     return s.Correlation(
@@ -72,7 +74,7 @@ def correlation_of_rule(
         read.timespan.seconds,
         tuple(_keys(read, references, field, error) for field in read.group_by or ()),
         cast("s.CountOperator", _SIGNS[read.condition.op.name]),
-        read.condition.count,
+        int(read.condition.count),
         counted,
         read.generate,
     )

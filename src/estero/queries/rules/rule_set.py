@@ -95,6 +95,11 @@ class RuleSet:
         text = self._texts.get(self._known(name))
         return None if text is None else text.file
 
+    def text_of(self, name: str) -> str:
+        """The text of a rule as its file has it, else that of its query; KeyError for an unknown name."""
+        text = self._texts.get(self._known(name))
+        return str(self._rules[name]) if text is None else text.text
+
     def __getitem__(self, name: str) -> Query:
         """The query of a rule; KeyError for a name that the set does not have."""
         return self._rules[self._known(name)]
