@@ -180,7 +180,7 @@ def _commands(machines: Machines, images: NDArray[np.int32], random: np.random.G
             lines.append(f'"{machines.images[image]}" {_FLAGS[flag]} --session {number:x}')
         else:
             lines.append(f'"{machines.images[image]}" {_FLAGS[flag]}')
-    return pa.array(lines)
+    return pa.array(lines, pa.string())
 
 
 def _encoded(
@@ -191,7 +191,7 @@ def _encoded(
 
 
 def _made(there: NDArray[np.bool_], numbers: NDArray[np.int64], text: Any) -> pa.Array:
-    values = pa.array([text(number) for number in numbers[there].tolist()])
+    values = pa.array([text(number) for number in numbers[there].tolist()], pa.string())
     return values.take(_places(there))
 
 
