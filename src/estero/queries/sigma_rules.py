@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sigma.processing.pipeline import ProcessingPipeline
 
-from estero.arguments import checked
+from estero.arguments import checked, shown
 from estero.errors import DataError, QueryError
 from estero.language.sigma.documents import Document, documents_of
 from estero.language.sigma.fields import Mapped
@@ -41,11 +41,17 @@ def options_of(
     """The options that arguments of `estero.sigma` say; raises `DataError` for files that are wrong."""
     if pipeline is not None and logsource is None:
         logsource = False
-    values = {
-        name: (texts,) if isinstance(texts, str) else tuple(map(str, texts))
-        for name, texts in (placeholders or {}).items()
-    }
+    values = {name: _texts(name, texts) for name, texts in (placeholders or {}).items()}
     return SigmaOptions(mapped_of(fields), Reading(values, _pipeline(pipeline)), logsource)
+
+
+def _texts(name: str, given: object) -> tuple[str, ...]:
+    """The values of a placeholder."""
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, Iterable):
+        raise TypeError(f"placeholders has a list of texts for {name!r}, not {shown(given)}")
+    return tuple(map(str, given))
 
 
 @dataclass(frozen=True)
