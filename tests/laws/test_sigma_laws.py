@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 import estero
 from estero.reference.sigma import detects
 from estero.reference.sigma_windows import windows
+from laws.test_whole_queries import MOST
 from strategies.sigma_rules import PLACEHOLDERS, correlations, detections, events, timed_events
 
 
@@ -47,3 +48,23 @@ def test_a_correlation_gives_the_windows_of_the_reference(
     answer = query.run(given_events, time="t", time_unit="s", threads=threads)
     event("some" if due else "none")
     assert sorted(found.positions["Event"] for found in answer) == due
+
+
+@pytest.mark.filterwarnings("ignore:.*cannot hold in full:estero.EsteroWarning")
+@settings(max_examples=MOST // 2)
+@given(st.lists(detections(), min_size=9, max_size=12), events())
+def test_many_rules_together_give_what_they_give_alone(
+    several: list[dict[str, Any]], given_events: list[dict[str, Any]]
+) -> None:
+    rules = {}
+    for place, detection in enumerate(several):
+        text = yaml.safe_dump({"title": "drawn", "logsource": {"category": "any"}, "detection": detection})
+        rules[f"r{place}"] = estero.sigma(text, placeholders=PLACEHOLDERS, logsource=False)
+    numbered = [{"at": place, **one} for place, one in enumerate(given_events)]
+    due = {
+        (f"r{place}", start)
+        for place, detection in enumerate(several)
+        for start, one in enumerate(given_events)
+        if detects(detection, one, PLACEHOLDERS)
+    }
+    assert {(found.rule, found.start) for found in estero.rules(rules).run(numbered, time="at")} == due
