@@ -140,6 +140,13 @@ def test_without_a_column_for_the_category_it_cannot_be_asked_for() -> None:
         estero.eql("process where n == 1").run(events)
 
 
+def test_a_plan_is_made_anew_for_fields_of_another_kind() -> None:
+    query = estero.eql("any where p.x / 2 == 3")
+    for values, found in (([7, 6], [0, 1]), ([7.0, 6.0], [1])):
+        events = pa.table({"p": [{"x": value} for value in values]})
+        assert [ce.start for ce in query.run(events)] == found
+
+
 def test_a_query_is_a_value() -> None:
     query = estero.eql('process where a:"x"|head 2')
     assert str(query) == 'process where a : "x" | head 2'
