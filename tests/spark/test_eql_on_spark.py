@@ -12,6 +12,10 @@ from queries.test_eql import FOUND, table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+COLUMNS = (
+    "`@timestamp` timestamp, process struct<name: string, parent: struct<pid: bigint>>, "
+    "event struct<category: string>, code string, size double, tags array<string>, ok boolean"
+)
 ASKED = [
     'any where tags : "b?" or process.name regex ".*\\\\.t.t"',
     'any where not process.name : "cmd*" and tags != "c"',
@@ -24,7 +28,7 @@ ASKED = [
 def test_spark_finds_the_same(spark: SparkSession, text: str) -> None:
     query, events = estero.eql(text), table()
     here = [ce["1"][0]["code"] for ce in query.run(events, time="@timestamp")]
-    matches = query.run(spark.createDataFrame(events.to_pandas()), time="@timestamp")
+    matches = query.run(spark.createDataFrame(events.to_pylist(), COLUMNS), time="@timestamp")
     assert [row["1"][0]["code"] for row in matches.collect()] == here
     assert here
 
