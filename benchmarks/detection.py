@@ -18,6 +18,7 @@ import resource
 import sqlite3
 import time
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -106,18 +107,17 @@ def _peers(directory: Path, events: pa.Table, counts: dict[str, int]) -> None:
 
 def _statements(directory: Path) -> Iterable[tuple[str, str]]:
     """The statement that counts the events of each rule, by its id."""
-    from sigma.backends.sqlite import sqliteBackend
-    from sigma.collection import SigmaCollection
-    from sigma.exceptions import SigmaError
-    from sigma.pipelines.sysmon import sysmon_pipeline
-    from sigma.pipelines.windows import windows_logsource_pipeline
-
-    backend = sqliteBackend(sysmon_pipeline() + windows_logsource_pipeline())
+    collections, errors = import_module("sigma.collection"), import_module("sigma.exceptions")
+    pipelines = [
+        import_module("sigma.pipelines.sysmon").sysmon_pipeline(),
+        import_module("sigma.pipelines.windows").windows_logsource_pipeline(),
+    ]
+    backend = import_module("sigma.backends.sqlite").sqliteBackend(sum(pipelines[1:], pipelines[0]))
     for file in sorted(directory.rglob("*.yml")):
-        collection = SigmaCollection.from_yaml(file.read_text(encoding="utf-8"))
+        collection = collections.SigmaCollection.from_yaml(file.read_text(encoding="utf-8"))
         try:
             (statement,) = backend.convert(collection)
-        except SigmaError:
+        except errors.SigmaError:
             continue  # it has no search in all columns
         yield str(collection.rules[0].id), statement.replace("SELECT *", "SELECT count(*)", 1)
 

@@ -9,7 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import estero
+from estero.recognize.rules import dispatch
 from estero.spark import recognize
+from estero.spark.batch import rules as on_spark
 from estero.spark.batch.rules import passes_of
 
 pytestmark = pytest.mark.spark
@@ -42,6 +44,22 @@ def test_tasks_give_the_complex_events_of_all_rules(spark: SparkSession) -> None
     right = rules.run(EVENTS, **LAYOUT)
     assert min(right.counts().values()) > 0
     assert rows.columns == right.schema.names
+    expected = [tuple(map(repr, row.values())) for row in right.to_dicts()]
+    assert sorted(tuple(map(repr, row)) for row in rows.collect()) == sorted(expected)
+
+
+def test_workers_may_dispatch_conditions(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "FEWEST", 1)
+    monkeypatch.setattr(on_spark, "MANY", 1)
+    pair = "SELECT * WHERE A AS a ; B AS b FILTER b[x > {}] WITHIN 4 SECONDS"
+    named = "SELECT * WHERE B AS b FILTER b[place.name ILIKE '%{}' AND NOT coalesce(kind LIKE 'A%', FALSE)]"
+    rules = estero.rules(
+        {"low": pair.format(1), "high": pair.format(5), "one": named.format("x1"), "two": named.format("X2")}
+    )
+    events = EVENTS.append_column("place", pa.array([{"name": f"ax{n}"} for n in EVENTS["n"].to_pylist()]))
+    rows = recognize(spark.createDataFrame(events), rules, **LAYOUT, partitions=2)
+    right = rules.run(events, **LAYOUT)
+    assert min(right.counts().values()) > 0
     expected = [tuple(map(repr, row.values())) for row in right.to_dicts()]
     assert sorted(tuple(map(repr, row)) for row in rows.collect()) == sorted(expected)
 

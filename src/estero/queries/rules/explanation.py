@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from estero.errors import legible
 from estero.plan.plan import Plan
 from estero.queries.explanation import Explanation
-from estero.recognize.rules.set_run import Pass, passes_of
+from estero.recognize.rules.passes import Pass, passes_of
 
 _NAMED = 6
 """Rules that are named of one recognition."""

@@ -96,7 +96,7 @@ class GroupRecognition:
 
     @property
     def is_dispatched(self) -> bool:
-        """Whether its conditions are dispatched, so that it is `push_dispatched`."""
+        """Whether its conditions are dispatched."""
         return self._dispatched is not None
 
     def reads(self, everything: Classification, events: pa.Schema) -> None:
@@ -139,14 +139,21 @@ class GroupRecognition:
 
     # ------------------------------------------------------------------------------- recognition
 
-    def push(self, classified: pa.RecordBatch) -> Iterator[EndedSets]:
-        """The compact sets that end in this batch, or that its times decide."""
-        yield from self.recognition.recognize(self._of(classified))
+    def push(
+        self, classified: pa.RecordBatch, held: Mapping[int, list[Rows]] | None = None
+    ) -> Iterator[EndedSets]:
+        """The compact sets that end in this batch, or that its times decide.
 
-    def push_dispatched(
+        Where its conditions are dispatched, `held` are the rows for which each holds.
+        """
+        if self.is_dispatched:
+            yield from self._push_dispatched(classified, held or {})
+        else:
+            yield from self.recognition.recognize(self._of(classified))
+
+    def _push_dispatched(
         self, classified: pa.RecordBatch, held: Mapping[int, list[Rows]]
     ) -> Iterator[EndedSets]:
-        """The same where the rows are known for which each dispatched condition holds."""
         eras = numbers_of(classified, HELD_ERA) if any(self._since.values()) else None
         segments = [
             (own, rule, bit)

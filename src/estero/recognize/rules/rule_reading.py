@@ -280,8 +280,7 @@ class RuleReading:
             held = self._dispatch.rows(relevant, numbers_of(relevant, bits_name(0)))
         sets: GroupSets = []
         for group in self.groups:
-            ended = group.push_dispatched(relevant, held) if group.is_dispatched else group.push(relevant)
-            sets += [(group, one) for one in (*ended, *decided(group))]
+            sets += [(group, ended) for ended in (*group.push(relevant, held), *decided(group))]
         return sets
 
 

@@ -8,41 +8,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import TYPE_CHECKING
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from estero.answers.rule_rows import common_rows, rule_schema
+from estero.classify.column_names import bits_name
 from estero.plan.division import Division, division_of
-from estero.plan.plan import Classification, Layout, Plan, Window
-from estero.plan.together import together
-from estero.recognize.rules.groups import RuleGroup, groups_of
+from estero.plan.plan import Layout, Plan, Window
+from estero.recognize.batch_columns import numbers_of
+from estero.recognize.rules.passes import EventColumns, Pass, dispatched_passes
 from estero.spark.batch.batch import keyed, known_time
 from estero.spark.batch.distribute import distribute
 from estero.spark.batch.halo import after_halo
-from estero.spark.frames import classified_schema
+from estero.spark.frames import classified_schema, columns_of_frame
 from estero.spark.work import Batches, Work, classified_batch, shown_time, spark_schema
 from estero.spark.workers import spare_collector
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
     from estero.recognize.ended_sets import EndedSets
     from estero.recognize.rules.group_recognition import GroupRecognition
     from estero.recognize.until import Until
 
 
+MANY: Final = 256
+"""Conditions from which on workers of Python dispatch them, and the JVM does not evaluate them."""
+
+
 @dataclass(frozen=True, slots=True)
 class RulesWork:
     """The work of a task for all rules of a pass; it travels to workers by pickle.
 
-    `classification` is for all `groups`, `events` the schema of what is classified, `answer` the common
-    columns, and `known` the time up to which events are known, for rules that wait for a deadline.
+    `events` is the schema of what is classified for the `reading`, `answer` the common columns, and `known`
+    the time up to which events are known, for rules that wait for a deadline.
     """
 
-    groups: tuple[RuleGroup, ...]
-    classification: Classification
+    reading: Pass
     events: pa.Schema
     time: pa.DataType | None
     answer: pa.Schema
@@ -52,14 +57,18 @@ class RulesWork:
         """The rows of the common table that end in a task's own events, as ``mapInArrow`` calls it."""
         spare_collector()
         groups: list[GroupRecognition] = []
+        dispatcher = None
         seen = 0
         for piece in after_halo(batches):
             if not groups:  # a task without events loads nothing
-                groups, seen = self._recognitions(), 0
+                groups, dispatcher, seen = self._recognitions(), self.reading.dispatcher(), 0
             classified = classified_batch(piece.rows, self.events, seen)
             seen += classified.num_rows
+            held = None
+            if dispatcher is not None:
+                held = dispatcher.rows(classified, numbers_of(classified, bits_name(0)))
             for group in groups:
-                for ended in group.push(classified):
+                for ended in group.push(classified, held):
                     if piece.own:
                         yield from self._shown(group, ended)
         for group in groups:
@@ -70,8 +79,10 @@ class RulesWork:
     def _recognitions(self) -> list[GroupRecognition]:
         from estero.recognize.rules.group_recognition import GroupRecognition  # for workers only
 
+        asked, places = self.reading.classification, self.reading.places()
         return [
-            GroupRecognition(group, self.classification, self.events, time=self.time) for group in self.groups
+            GroupRecognition(group, asked, self.events, time=self.time, dispatched=places)
+            for group in self.reading.groups
         ]
 
     def _shown(self, group: GroupRecognition, ended: EndedSets) -> Iterator[pa.RecordBatch]:
@@ -101,13 +112,15 @@ def recognize_rules(
     frames, distributions = [], []
     for rules, division in passes_of(plans):
         events, own = _keyed(df, rules)
-        asked = together([plan.classification for plan in own.values()])
-        widest = replace(next(iter(own.values())), classification=asked, window=_widest(own.values()))
-        distributed = distribute(events, widest, division, partitions)
-        classified = classified_schema(events.schema, asked, ordinals=division.ordinals)
-        work = RulesWork(tuple(groups_of(own)), asked, classified, time, answer, known)
-        distributions.append(distributed)
-        frames.append(distributed.rows.mapInArrow(work.on_batches, spark_schema(answer)))
+        for reading in dispatched_passes(own, _columns(events.schema, own, division)):
+            asked = reading.classification
+            plans_read = [plan for group in reading.groups for plan in group.plans]
+            widest = replace(plans_read[0], classification=asked, window=_widest(plans_read))
+            distributed = distribute(events, widest, division, partitions)
+            classified = classified_schema(events.schema, asked, ordinals=division.ordinals)
+            work = RulesWork(reading, classified, time, answer, known)
+            distributions.append(distributed)
+            frames.append(distributed.rows.mapInArrow(work.on_batches, spark_schema(answer)))
     if not frames:
         return df.sparkSession.createDataFrame([], spark_schema(answer))
     matches = reduce(type(df).union, frames)
@@ -141,6 +154,17 @@ def passes_of(plans: Mapping[str, Plan]) -> Iterator[tuple[dict[str, Plan], Divi
         own = replace(plan, classification=replace(asked, keep_all=False)) if division.ordinals else plan
         alike.setdefault(key, ({}, division))[0][name] = own
     yield from alike.values()
+
+
+def _columns(events: StructType, plans: Mapping[str, Plan], division: Division) -> EventColumns | None:
+    """The columns for conditions that Python's workers dispatch; None where the JVM evaluates them.
+
+    That crosses fewer events, and looks at all conditions for each of them.
+    """
+    if sum(len(plan.classification.predicates) for plan in plans.values()) < MANY:
+        return None
+    types = {name: replace(column, stands=None) for name, column in columns_of_frame(events).items()}
+    return EventColumns(types, partial(classified_schema, events, ordinals=division.ordinals))
 
 
 def _keyed(df: DataFrame, plans: Mapping[str, Plan]) -> tuple[DataFrame, dict[str, Plan]]:

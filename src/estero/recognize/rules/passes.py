@@ -1,0 +1,113 @@
+"""The readings of events that a set of rules needs, and whose conditions are dispatched in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from estero.automata.cea import EventPredicate
+from estero.classify.column_names import WORD
+from estero.classify.columns import ColumnType
+from estero.classify.vectors.conditions import Condition
+from estero.plan.plan import Classification, Plan
+from estero.plan.together import together
+from estero.recognize.rules.dispatch import (
+    Dispatcher,
+    condition_columns,
+    is_worth_it,
+    plain_conditions,
+    type_names,
+)
+from estero.recognize.rules.groups import RuleGroup, groups_of, shape_of
+
+
+class EventColumns(NamedTuple):
+    """How expressions read the columns of events, and which columns classified events have."""
+
+    types: Mapping[str, ColumnType]
+    classified: Callable[[Classification], pa.Schema]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What is classified in one reading of the events, and the groups of rules that it serves.
+
+    Where conditions are dispatched, they are here by their predicates, and what is classified are types.
+    """
+
+    classification: Classification
+    groups: tuple[RuleGroup, ...]
+    conditions: Mapping[EventPredicate, Condition] = field(default_factory=dict)
+
+    def dispatcher(self) -> Dispatcher | None:
+        """What dispatches events; None where conditions are classified."""
+        if not self.conditions:
+            return None
+        names = type_names(self.classification.predicates)
+        return Dispatcher(self.conditions, {name: 1 << place for place, name in enumerate(names)})
+
+    def places(self) -> dict[EventPredicate, int] | None:
+        """The places of dispatched conditions."""
+        return {predicate: place for place, predicate in enumerate(self.conditions)} or None
+
+
+def passes_of(plans: Mapping[str, Plan], columns: EventColumns | None = None) -> list[Pass]:
+    """The readings that a set of rules needs, in order of their first rules.
+
+    Rules share one where they partition by the same keys, and compare the same values of several events.
+    With `columns` conditions on events that have these are dispatched where that serves many rules.
+    """
+    alike: dict[tuple[object, ...], dict[str, Plan]] = {}
+    for name, plan in plans.items():
+        known = plan.classification
+        key = (known.keys, known.values, known.type_column, known.only_type)
+        alike.setdefault(key, {})[name] = plan
+    return [reading for own in alike.values() for reading in dispatched_passes(own, columns)]
+
+
+def dispatched_passes(plans: Mapping[str, Plan], columns: EventColumns | None) -> Iterator[Pass]:
+    """The readings of rules with the same keys and values: one, or two where some are dispatched."""
+    dispatched = {} if columns is None else _dispatched(plans, columns)
+    others = {name: plan for name, plan in plans.items() if name not in dispatched}
+    readings = [_dispatching(dispatched)] if dispatched else []
+    if others:
+        asked = together([plan.classification for plan in others.values()])
+        readings.append(Pass(asked, tuple(groups_of(others))))
+    yield from sorted(readings, key=lambda reading: list(plans).index(reading.groups[0].names[0]))
+
+
+def _dispatching(rules: Mapping[str, tuple[Plan, Mapping[EventPredicate, Condition]]]) -> Pass:
+    plans = {name: plan for name, (plan, _) in rules.items()}
+    conditions = {key: value for _, own in rules.values() for key, value in own.items()}
+    return Pass(_of_types(plans.values()), tuple(groups_of(plans, may_grow=True)), conditions)
+
+
+def _of_types(plans: Iterable[Plan]) -> Classification:
+    """What is asked of events whose conditions are dispatched: their types, and the columns to look at."""
+    asked = together([plan.classification for plan in plans])
+    types = tuple(EventPredicate((name,)) for name in type_names(asked.predicates))
+    payload = tuple(dict.fromkeys((*asked.payload, *condition_columns(asked.predicates))))
+    return replace(asked, predicates=types, payload=payload)
+
+
+def _dispatched(
+    plans: Mapping[str, Plan], columns: EventColumns
+) -> dict[str, tuple[Plan, Mapping[EventPredicate, Condition]]]:
+    """The rules whose conditions can be dispatched, with these; none where that does not pay."""
+    able = {name: plan for name, plan in plans.items() if shape_of(plan) is not None}
+    if not is_worth_it(len(able)):
+        return {}
+    reading = _of_types(able.values())
+    if len(reading.predicates) > WORD:
+        return {}
+    predicates = {one: None for plan in able.values() for one in plan.classification.predicates}
+    plain = plain_conditions(predicates, columns.types, columns.classified(reading))
+    dispatched: dict[str, tuple[Plan, Mapping[EventPredicate, Condition]]] = {
+        name: (plan, {one: plain[one] for one in plan.classification.predicates})
+        for name, plan in able.items()
+        if all(one in plain for one in plan.classification.predicates)
+    }
+    return dispatched if is_worth_it(len(dispatched)) else {}
