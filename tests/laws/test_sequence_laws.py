@@ -14,6 +14,7 @@ from estero.answers.complex_event import ComplexEvent
 from estero.engine.runs.sequences.stage_runs import StageRuns
 from estero.plan.stages import KeyField
 from estero.recognize.rules import dispatch
+from estero.recognize.threads import ranges
 from estero.reference.event_sequences import Places, is_sample, sample_ends
 from laws.test_kernel_laws import interpreted
 from laws.test_thread_laws import divided
@@ -143,6 +144,20 @@ def test_threads_find_the_same(
         several = asked.query.run(table_of(events), time="t", time_unit="s", threads=threads)
         assert several.to_arrow() == one
         assert several.count() == one.num_rows
+
+
+@settings(max_examples=2 * MOST)
+@given(ASKED, rows(), st.lists(st.integers(1, 12), min_size=1, max_size=4), st.sampled_from([2, 3]))
+def test_a_divided_push_finds_the_same(
+    asked: Staged, events: list[Row], sizes: list[int], threads: int
+) -> None:
+    recognizer = asked.query.recognizer(COLUMNS, time="t", time_unit="s", threads=threads)
+    found: list[ComplexEvent] = []
+    with patch.object(ranges, "SHORTEST", 1), patch.object(ranges, "HALOS", 1):
+        for batch in pushed(events, sizes):
+            found += recognizer.push(batch)
+    found += recognizer.close()
+    agree(found, asked, events)
 
 
 @settings(max_examples=MOST)

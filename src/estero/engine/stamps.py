@@ -63,7 +63,7 @@ class Stamps:
         return self.oldest
 
     def of(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The stamps of events that are reached; of others, which something may still name, the earliest kept."""
+        """The stamps of events that are reached; others that something still names have the earliest."""
         return self._kept[np.maximum(events - self._first, 0)]
 
     def expire(self, stamp: int) -> None:
