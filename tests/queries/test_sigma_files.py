@@ -24,6 +24,9 @@ def rule(number: int, more: str = "", source: str = "product: windows, service: 
     return f"title: Event {number}\nlogsource: {{{source}}}\n{detection}\n{more}\n"
 
 
+REFUSED = pytest.mark.filterwarnings("ignore:.*rules cannot be run, as refused says:estero.EsteroWarning")
+
+
 @pytest.fixture
 def rules(tmp_path: Path) -> Path:
     (tmp_path / "deep").mkdir()
@@ -45,6 +48,7 @@ def rules(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@REFUSED
 def test_rules_are_named_and_found(rules: Path) -> None:
     found = estero.rules(rules)
     assert set(found) == {"any", "cleared", "twice", ID}
@@ -52,6 +56,7 @@ def test_rules_are_named_and_found(rules: Path) -> None:
     assert sorted(alerts) == sorted([("any", 3, 3), ("cleared", 0, 0), (ID, 0, 0), ("twice", 1, 2)])
 
 
+@REFUSED
 def test_what_is_said_of_a_rule_is_metadata(rules: Path) -> None:
     found = estero.rules(rules)
     assert found.metadata["cleared"] == {
@@ -66,7 +71,10 @@ def test_what_is_said_of_a_rule_is_metadata(rules: Path) -> None:
 
 
 def test_rules_that_cannot_be_run_are_listed_with_the_reason(rules: Path) -> None:
-    found = estero.rules(rules)
+    with pytest.warns(
+        estero.EsteroWarning, match="4 of 8 rules cannot be run, as refused says: .*broken.yml: this is"
+    ):
+        found = estero.rules(rules)
     said = {
         name: (error.rule, error.line_and_column[0], error.message) for name, error in found.refused.items()
     }
@@ -97,6 +105,19 @@ def test_options_are_those_of_one_rule(rules: Path) -> None:
     assert [alert.start for alert in found.run([{"id": 2}, {"id": 1}])] == [1]
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"field": "ecs"}, "sigma takes fields, pipeline, placeholders and logsource, not 'field'"),
+        ({"logsource": "no"}, "logsource"),
+        ({"pipeline": 7}, "pipeline"),
+    ],
+)
+def test_options_that_are_wrong_are_refused(rules: Path, options: dict[str, object], said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        estero.rules(rules / "toast.yml", sigma=options)
+
+
 def test_a_set_warns_once_of_fields_that_no_event_has(rules: Path) -> None:
     found = estero.rules([rules / "deep", rules / "any.ceql"])
     with pytest.warns(
@@ -115,6 +136,7 @@ def test_a_rule_that_a_correlation_generates_is_a_rule_too(tmp_path: Path) -> No
     assert set(estero.rules(tmp_path)) == {"one", "many"}
 
 
+@REFUSED
 def test_files_that_are_no_text_are_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "large.yml").write_text("#" * ((1 << 20) + 1))
     (tmp_path / "latin.yml").write_bytes(b"title: \xe9")

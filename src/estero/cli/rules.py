@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def is_rules(path: Path) -> bool:
-    """Whether the argument of a command is a directory of rules, and not one query."""
-    return path.is_dir()
+    """Whether the argument of a command is a directory of rules or a file in Sigma, and not one query."""
+    return path.is_dir() or path.suffix in (".yml", ".yaml")
 
 
 def run_rules(

@@ -46,9 +46,9 @@ def sigma(
     fields that cannot be read, and `MissingPackage` without pySigma (``estero[sigma]``).
     """
     require("sigma", "a rule in Sigma")
-    from estero.queries.sigma_rules import SigmaOptions, rules_in_text
+    from estero.queries.sigma_rules import options_of, rules_in_text
 
-    options = SigmaOptions.of(fields, pipeline, placeholders, logsource)
+    options = options_of(fields=fields, pipeline=pipeline, placeholders=placeholders, logsource=logsource)
     rules = rules_in_text(text, options)
     raise_first([one.problem for one in rules if one.problem is not None])
     if len(rules) != 1:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
 
 from sigma.processing.pipeline import ProcessingPipeline
 
+from estero.arguments import checked
 from estero.errors import DataError, QueryError
 from estero.language.sigma.documents import Document, documents_of
 from estero.language.sigma.fields import Mapped
@@ -29,19 +29,23 @@ class SigmaOptions:
     reading: Reading
     logsource: bool | None
 
-    @classmethod
-    def of(
-        cls,
-        fields: Any = None,
-        pipeline: object = None,
-        placeholders: Mapping[str, Sequence[str]] | None = None,
-        logsource: bool | None = None,
-    ) -> SigmaOptions:
-        """The options that arguments of `estero.sigma` say; raises `DataError` for files that are wrong."""
-        if pipeline is not None and logsource is None:
-            logsource = False
-        reading = Reading(dict(placeholders or {}), _pipeline(pipeline))
-        return cls(mapped_of(fields), reading, logsource)
+
+@checked
+def options_of(
+    *,
+    fields: str | PathLike[str] | Mapping[str, object] | Sequence[object] | None = None,
+    pipeline: ProcessingPipeline | str | PathLike[str] | None = None,
+    placeholders: Mapping[str, Sequence[str]] | None = None,
+    logsource: bool | None = None,
+) -> SigmaOptions:
+    """The options that arguments of `estero.sigma` say; raises `DataError` for files that are wrong."""
+    if pipeline is not None and logsource is None:
+        logsource = False
+    values = {
+        name: (texts,) if isinstance(texts, str) else tuple(map(str, texts))
+        for name, texts in (placeholders or {}).items()
+    }
+    return SigmaOptions(mapped_of(fields), Reading(values, _pipeline(pipeline)), logsource)
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ READY: Final[Mapping[str, Mapped]] = {
 """Mappings by name. Fields that they do not name are looked for under the names of the rules."""
 
 
-def mapped_of(given: Given | Sequence[Given] | None) -> Mapped:
+def mapped_of(given: Given | Sequence[object] | None) -> Mapped:
     """What is given of fields, as one; the first that names a field counts.
 
     Raises `DataError` for a name or a file that there is not, and for what is no mapping of fields.
@@ -150,6 +150,8 @@ def mapped_of(given: Given | Sequence[Given] | None) -> Mapped:
     names: dict[str, tuple[str, ...]] = {}
     sources: list[tuple[LogSource, Condition]] = []
     for one in [given] if isinstance(given, str | PathLike | Mapping) else given:
+        if not isinstance(one, str | PathLike | Mapping):
+            raise DataError(f"fields are a name, a file or a mapping, not {one!r}")
         mapped = _mapped(one)
         names = {**mapped.names, **names}
         sources += mapped.sources

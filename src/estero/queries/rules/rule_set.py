@@ -350,8 +350,8 @@ def rules(rules: Named | Paths, *, sigma: Mapping[str, object] | None = None) ->
     rule, and comment lines at its top, ``-- title: …``, are its `RuleSet.metadata`. Files ending in ``.yml``
     or ``.yaml`` have rules in Sigma, by ``name``, else ``id``, else the stem of the file; `sigma` are
     arguments of `estero.sigma` for them, ``{"fields": "ecs"}``. Those that cannot be run are in
-    `RuleSet.refused`: what is wrong with them, or a log source of which nothing says which events it has
-    (``logsource=False`` asks all events).
+    `RuleSet.refused`, and an `EsteroWarning` counts them: what is wrong with them, or a log source of which
+    nothing says which events it has (``logsource=False`` asks all events).
 
     Files ending in ``.eql`` have one rule in EQL, those in ``.toml`` one of Elastic's, with the stem of the
     file as its name. Those that cannot be run are in `RuleSet.refused`, too; those that do not fit the events
@@ -369,6 +369,10 @@ def rules(rules: Named | Paths, *, sigma: Mapping[str, object] | None = None) ->
     else:
         read, errors = read_files(rules, sigma)
     raise_first(errors)
+    if read.refused:
+        error = next(iter(read.refused.values()))
+        many = f"{len(read.refused)} of {len(read) + len(read.refused)} rules cannot be run"
+        warn(f"{many}, as refused says: {error.rule}: {error.message}")
     return read
 
 

@@ -42,11 +42,13 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None = No
         return SigmaFiles()
     require("sigma", f"{given[0]}, a rule in Sigma,")
     from estero.language.sigma.documents import Document, documents_of
-    from estero.queries.sigma_rules import SigmaOptions, rules_in_documents
+    from estero.queries.sigma_rules import options_of, rules_in_documents
 
-    asked = SigmaOptions.of(
-        **{"logsource": None if (options or {}).get("pipeline") else True, **(options or {})}
-    )
+    unknown = set(options or {}) - {"fields", "pipeline", "placeholders", "logsource"}
+    if unknown:
+        raise TypeError(f"sigma takes fields, pipeline, placeholders and logsource, not {min(unknown)!r}")
+
+    asked = options_of(**{"logsource": None if (options or {}).get("pipeline") else True, **(options or {})})
     read = SigmaFiles()
     documents: list[Document] = []
     places: dict[int, Path] = {}
