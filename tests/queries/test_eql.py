@@ -201,6 +201,22 @@ def test_rules_in_eql_run_beside_others() -> None:
     assert found == [("cmd", 0), ("sh", 1), ("tagged", 3)]
 
 
+def test_rules_in_eql_run_beside_those_that_ask_for_types() -> None:
+    events = pa.table({"kind": ["file", "process", "file"], "n": [1, 2, 3]})
+    rules = estero.rules(
+        {
+            "odd": estero.eql("any where n % 2 == 1"),
+            "typed": "SELECT * WHERE process AS x : file AS y",
+            "pair": estero.eql("sequence [process where true] [file where n > 1]"),
+        }
+    )
+    found = [(ce.rule, ce.start) for ce in rules.run(events, type="kind")]
+    assert sorted(found) == [("odd", 0), ("odd", 2), ("pair", 1), ("typed", 1)]
+    recognizer = rules.recognizer(events.schema, type="kind")
+    pushed = [(ce.rule, ce.start) for batch in events.to_batches(1) for ce in recognizer.push(batch)]
+    assert sorted(pushed) == sorted(found)
+
+
 def test_explain_shows_the_query_and_its_sql() -> None:
     said = str(estero.eql('file where tags == "c"').explain(table(), time="@timestamp"))
     assert said.startswith('Query\n  file where tags == "c"')
