@@ -46,6 +46,7 @@ from estero.language.tree.expressions import (
     Between,
     Call,
     Comparison,
+    Element,
     Ilike,
     In,
     IsNull,
@@ -57,6 +58,7 @@ from estero.language.tree.expressions import (
     Not,
     Or,
     Range,
+    SomeElement,
 )
 from estero.reference.queries import Event
 from strategies.patterns import TABLE, predicates, streams, to_table
@@ -300,3 +302,20 @@ def test_random_predicates_on_spark_mean_what_the_reference_says(
     spark: SparkSession, nodes: list[Node], events: list[Event]
 ) -> None:
     assert_same(on_spark(spark), nodes, to_table(events).cast(TABLE))
+
+
+def test_some_element_satisfies_a_condition() -> None:
+    lists = [["a", "Bc", None], [], None, [None], ["b", "aa"], ["", "bB"]]
+    rows = pa.table({"s": ["a", "b", None, "aa", "aa", ""], "l": pa.array(lists, pa.list_(pa.string()))})
+    whole, element = Attribute("l"), Element("t")
+    conditions: list[Node] = [
+        Comparison("=", element, Literal("a")),
+        Comparison("<", element, S),
+        Ilike(element, "b%"),
+        Not(Comparison("=", element, Literal("a"))),
+        IsNull(element),
+        Comparison(">", Call("length", (Call("concat", (element, element)),)), Literal(2)),
+        SomeElement(whole, "u", Comparison("=", Element("u"), Call("upper", (element,)))),
+    ]
+    tests: list[Node] = [SomeElement(whole, "t", condition) for condition in conditions]
+    assert_same(on_duckdb, [*tests, *map(Not, tests), *map(IsNull, tests)], rows)

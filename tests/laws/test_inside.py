@@ -62,6 +62,10 @@ def test_a_restart_at_every_cut_changes_no_answer(
             'A AS x ; B AS y FILTER contains(x.ns, y."a struct".n)',
             'A AS x ; B AS y FILTER NOT contains(y."a struct".xs, x.ns[1])',
             'A+ AS x FILTER x[contains("a struct".xs, "a struct"."In Side".x) OR contains(ns, 1)]',
+            "A AS x FILTER some(x.ns AS n, n > 2 AND n % 2 = 1)",
+            'A AS x ; B AS y FILTER some(x.ns AS n, n = y."a struct".n)',
+            'A+ AS x FILTER x[NOT some("a struct".xs AS t, t < "a struct"."In Side".x)]',
+            "A AS x FILTER some(x.ns AS n, n IS NULL)",
         ]
     ),
     streams(max_size=9),

@@ -140,6 +140,13 @@ def test_without_a_column_for_the_category_it_cannot_be_asked_for() -> None:
         estero.eql("process where n == 1").run(events)
 
 
+def test_a_plan_is_made_anew_for_fields_of_another_kind() -> None:
+    query = estero.eql("any where p.x / 2 == 3")
+    for values, found in (([7, 6], [0, 1]), ([7.0, 6.0], [1])):
+        events = pa.table({"p": [{"x": value} for value in values]})
+        assert [ce.start for ce in query.run(events)] == found
+
+
 def test_a_query_is_a_value() -> None:
     query = estero.eql('process where a:"x"|head 2')
     assert str(query) == 'process where a : "x" | head 2'
@@ -192,6 +199,22 @@ def test_rules_in_eql_run_beside_others() -> None:
     )
     found = [(ce.rule, ce.start) for ce in rules.run(table(), time="@timestamp")]
     assert found == [("cmd", 0), ("sh", 1), ("tagged", 3)]
+
+
+def test_rules_in_eql_run_beside_those_that_ask_for_types() -> None:
+    events = pa.table({"kind": ["file", "process", "file"], "n": [1, 2, 3]})
+    rules = estero.rules(
+        {
+            "odd": estero.eql("any where n % 2 == 1"),
+            "typed": "SELECT * WHERE process AS x : file AS y",
+            "pair": estero.eql("sequence [process where true] [file where n > 1]"),
+        }
+    )
+    found = [(ce.rule, ce.start) for ce in rules.run(events, type="kind")]
+    assert sorted(found) == [("odd", 0), ("odd", 2), ("pair", 1), ("typed", 1)]
+    recognizer = rules.recognizer(events.schema, type="kind")
+    pushed = [(ce.rule, ce.start) for batch in events.to_batches(1) for ce in recognizer.push(batch)]
+    assert sorted(pushed) == sorted(found)
 
 
 def test_explain_shows_the_query_and_its_sql() -> None:

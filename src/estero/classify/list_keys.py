@@ -141,7 +141,9 @@ def _text(value: Any) -> str:
             return f"{type(value).__name__} {value!r}"
         case float() | Decimal() if value == value // 1:
             return f"number {int(value)}"
-        case int() | float() | Decimal():
+        case Decimal():
+            return f"number {value.normalize()}"
+        case int() | float():
             return f"number {value}"
         case _:
             return f"{type(value).__name__} {value!r}"

@@ -522,10 +522,10 @@ def _opened(scan: Scan) -> Source:
 
 
 def _asked(layout: Layout) -> object:
-    """The key of a plan: a layout, and the order of its columns, which == does not see."""
+    """The key of a plan: a layout, and what == does not see: the order of columns, and what is inside."""
     schema = layout.schema
     order = [(name, list(attributes)) for name, attributes in schema.types.items()]
-    return layout, order, list(schema.shared or ()), schema.untyped
+    return layout, order, list(schema.shared or ()), schema.untyped, schema.nested
 
 
 def _warn_of_other_names(plan: Plan, *, timed: bool) -> None:

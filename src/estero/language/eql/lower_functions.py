@@ -172,8 +172,8 @@ def _index_of(arguments: Sequence[Typed], caseless: bool, span: Span) -> Typed:
         start = _at_least_zero(_or(number_of(arguments[2], "indexOf", _INTEGERS), e.Literal(0)))
     rest = whole if start == e.Literal(0) else e.Call("substring", (whole, _plus(start, 1)))
     place = e.Call("position", (rest, part))
-    found = e.Comparison(">", place, e.Literal(0))
-    return Typed(e.Case((e.When(found, _plus(_plus(place, -1), start)),), span=span), Kind.INT)
+    is_there = e.Comparison(">", place, e.Literal(0))
+    return Typed(e.Case((e.When(is_there, _plus(_plus(place, -1), start)),), span=span), Kind.INT)
 
 
 def _between(arguments: Sequence[Typed], caseless: bool, span: Span) -> Typed:

@@ -47,7 +47,7 @@ def eql_in_files(files: Iterable[Path]) -> EqlFiles:
         try:
             text = text_of_file(file)
             if file.suffix == ".toml":
-                text, said = _of_toml(text, file)
+                text, said = _of_toml(text)
                 metadata = said | metadata
             statement = eql_statement(text)
             statement.refuse_pipes()
@@ -61,17 +61,17 @@ def eql_in_files(files: Iterable[Path]) -> EqlFiles:
     return read
 
 
-def _of_toml(text: str, file: Path) -> tuple[str, dict[str, str]]:
+def _of_toml(text: str) -> tuple[str, dict[str, str]]:
     """The query of a rule in TOML and what is said of it."""
     try:
         rule = tomllib.loads(text).get("rule")
     except tomllib.TOMLDecodeError as error:
-        raise DataError(f"{file} is not TOML: {error}") from error
+        raise DataError(f"this is not TOML: {error}") from error
     if not isinstance(rule, Mapping) or not isinstance(rule.get("query"), str):
-        raise DataError(f"{file} has no rule with a query", hint='a rule is [rule] with query = """…"""')
+        raise DataError("there is no rule with a query here", hint='a rule is [rule] with query = """…"""')
     language = rule.get("language", "eql")
     if language != "eql":
-        raise DataError(f"{file} has a rule in {language}, not in EQL")
+        raise DataError(f"this rule is in {language}, not in EQL")
     said = {word: str(rule[entry]) for entry, word in _SAID.items() if isinstance(rule.get(entry), str | int)}
     tags = ", ".join(dict.fromkeys(_tags(rule)))
     return rule["query"], said | ({"tags": tags} if tags else {})
