@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import estero
+from estero.spark import recognize
 from queries.test_eql import FOUND, table
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ ASKED = [
 def test_spark_finds_the_same(spark: SparkSession, text: str) -> None:
     query, events = estero.eql(text), table()
     here = [ce["1"][0]["code"] for ce in query.run(events, time="@timestamp")]
-    matches = query.run(spark.createDataFrame(events.to_pylist(), COLUMNS), time="@timestamp")
+    matches = recognize(spark.createDataFrame(events.to_pylist(), COLUMNS), query, time="@timestamp")
     assert [row["1"][0]["code"] for row in matches.collect()] == here
     assert here
 
