@@ -134,9 +134,8 @@ def main() -> None:
     some = sorted(counts, key=lambda name: -counts[name])[:20]
     if any(rules[name].run(few, **LAYOUT).count() != counts[name] for name in some):
         raise SystemExit("a rule has another number of answers in the set than alone")
-    print(
-        f"{len(unfit):,} rules do not fit the events; {sum(counts.values()):,} alerts of {few.num_rows:,} events"
-    )
+    alerts = sum(counts.values())
+    print(f"{len(unfit):,} rules do not fit the events; {alerts:,} alerts of {few.num_rows:,} events")
     with TemporaryDirectory() as place:
         for number, table in enumerate(batches(asked.events, asked.hosts)):
             pq.write_table(whole(elastic(table)), Path(place) / f"{number:04d}.parquet")
