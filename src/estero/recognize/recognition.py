@@ -24,6 +24,7 @@ from estero.recognize.batch_columns import numbers_of
 from estero.recognize.consumed import Consumed
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.engine_input import EngineInput
+from estero.recognize.metrics import Extent
 from estero.recognize.open_runs import OpenRuns, open_runs
 from estero.recognize.set_reader import SetReader
 from estero.recognize.stages.composed import event_stages, nearby_of, reader_of, set_stages
@@ -229,6 +230,15 @@ class Recognition:
     def snapshot(self) -> bytes:
         """All that is needed to go on; nothing that has left the window is in it."""
         return self._holding.written(self.plan, self._events)
+
+    @property
+    def size(self) -> int:
+        """How much is held, in nodes, entries, partitions and events, in reach or not."""
+        return self._holding.size
+
+    def extent(self) -> Extent:
+        """How much is needed to go on; it takes as long as a snapshot."""
+        return self._holding.extent()
 
     def open_runs(self) -> OpenRuns:
         """What is open; it takes as long as a snapshot."""

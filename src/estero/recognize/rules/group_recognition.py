@@ -19,6 +19,7 @@ from estero.plan.plan import Classification, Plan
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.excerpts import Excerpt
+from estero.recognize.metrics import number_of_ends
 from estero.recognize.recognition import Recognition
 from estero.recognize.rules.asked_bits import AskedBits
 from estero.recognize.rules.asked_columns import Rows
@@ -194,6 +195,15 @@ class GroupRecognition:
             total[rule] = total.get(rule, 0) + number
         kept = {self.names[rule]: number for rule, number in total.items() if rule not in self._left_out}
         return RuleCounts(list(kept), list(kept.values()))
+
+    def ends(self, ended: EndedSets) -> RuleCounts:
+        """At how many events some sets end, by rule."""
+        if self.group.shape is None:
+            return RuleCounts([self.names[0]], [number_of_ends([ended])])
+        events = np.unique(ended.roots.event)
+        rules = numbers_of(self.recognition.store.take(events, [RULE]), RULE)
+        kept, numbers = np.unique(rules[~np.isin(rules, list(self._left_out))], return_counts=True)
+        return RuleCounts([self.names[rule] for rule in kept.tolist()], numbers.tolist())
 
     def _of(self, classified: pa.RecordBatch) -> pa.RecordBatch:
         """The events of each rule: an event is there once for every rule that wants it, in order of rules."""
