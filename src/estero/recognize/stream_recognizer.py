@@ -21,6 +21,7 @@ from estero.errors import EsteroError, legible
 from estero.plan.plan import Plan
 from estero.recognize.increment import Turn
 from estero.recognize.intake import Intake
+from estero.recognize.memory_limit import MemoryGuard, bytes_of
 from estero.recognize.metrics import Extent, Meter
 from estero.recognize.partials_recognition import PartialsRecognition
 from estero.recognize.progress import RecognizerProgress
@@ -51,6 +52,7 @@ class StreamRecognizer(ABC):
         self._intake = intake
         self._turn = Turn()
         self._meter = Meter()
+        self._guard: MemoryGuard | None = None
         self._listeners: list[Callable[[Answer], object]] = []
         self._thread = RLock()
 
@@ -83,6 +85,15 @@ class StreamRecognizer(ABC):
     def why_slow(self) -> str | None:
         """Why single events go the way of batches, through DuckDB; None where they do not."""
         return self._intake.why_slow
+
+    def limit_memory(self, limit: int | str) -> None:
+        """Has pushes raise `LimitExceeded` from now on where the state behind them takes more.
+
+        `limit` is in bytes, or a text such as "500 MB". The events of such a push are recognized, and the
+        answer is in the error. The state is measured as a snapshot has it, again and again as events come, so
+        that this takes a part of the time only. Raises ValueError for what is no size.
+        """
+        self._guard = MemoryGuard(bytes_of(limit))
 
     def progress(self) -> RecognizerProgress:
         """What was read, and which partial matches are open; it takes as long as a snapshot."""
@@ -124,7 +135,7 @@ class StreamRecognizer(ABC):
         """
         with self._by_one_thread():
             self._turn.check_sound()
-            return self._notify(self._pushed(events))
+            return self._within_limit(self._notify(self._pushed(events)))
 
     def flush(self) -> Answer:
         """Lets all events go that are held back, and gives what they decide.
@@ -305,6 +316,12 @@ class StreamRecognizer(ABC):
     def _expire(self) -> None:
         """Closes windows before which no event comes any more."""
         self._recognition.expire(position=self._intake.position, time=self._intake.passed)
+
+    def _within_limit(self, answer: Answer) -> Answer:
+        if self._guard is not None:
+            size = self._recognition.size + self._intake.held_back
+            self._guard.check(self._intake.position + self._intake.held_back, size, self._extent, answer)
+        return answer
 
     def _extent(self) -> Extent:
         """How much is needed to go on, with what is held back."""

@@ -19,6 +19,7 @@ from estero.events.streams.stream_layout import StreamLayout
 from estero.plan.plan import Plan
 from estero.recognize.increment import Turn
 from estero.recognize.intake import Intake
+from estero.recognize.memory_limit import MemoryGuard, bytes_of
 from estero.recognize.metrics import Extent, Meter
 from estero.recognize.rules.pushed_rules import PushedRules
 from estero.recognize.rules.rule_reading import GroupSets, RuleReading, reading_of
@@ -58,6 +59,7 @@ class RuleSetRecognizer:
         self._turn = Turn()
         self._thread = RLock()
         self._meter = Meter()
+        self._guard: MemoryGuard | None = None
         self._listeners: list[Callable[[RuleAnswers], object]] = []
         order = rules if state is None else names_in(state, list(rules))
         plans = {name: self._planned(name, rules[name]) for name in order}
@@ -95,6 +97,13 @@ class RuleSetRecognizer:
     def watermark(self) -> int | None:
         """The time before which no event is expected any more, in ticks; None where none is known."""
         return self._intake.watermark
+
+    def limit_memory(self, limit: int | str) -> None:
+        """Has pushes raise `LimitExceeded` where the state of all rules takes more.
+
+        See `ContinuousRecognizer.limit_memory`.
+        """
+        self._guard = MemoryGuard(bytes_of(limit))
 
     def metrics(self) -> dict[str, Any]:
         """Numbers for a monitor, by name; it takes as long as a snapshot.
@@ -160,7 +169,12 @@ class RuleSetRecognizer:
         with self._changing():
             self._meter.begin()
             incoming = {reading: reading.intake.looked_at(events) for reading in self._readings}
-            return self._answers(lambda reading: reading.push(incoming[reading], self._meter))
+            answers = self._answers(lambda reading: reading.push(incoming[reading], self._meter))
+            if self._guard is not None:
+                size = sum(reading.size for reading in self._readings)
+                read = self._intake.position + self._intake.held_back
+                self._guard.check(read, size, self._extent, answers)
+            return answers
 
     def flush(self) -> RuleAnswers:
         """Lets all events go that are held back, and gives what they decide."""
