@@ -16,6 +16,7 @@ from estero.answers.event_store import EventStore, Single
 from estero.classify.column_names import BITS, ORDINAL, POSITION, TIME, numbered
 from estero.engine.int64 import LEAST
 from estero.engine.recognizer import Recognizer, Runs
+from estero.engine.runs.numbered_events import NumberedEvents
 from estero.engine.walk.roots import Roots
 from estero.engine.walk.share import WHOLE, Share
 from estero.language.tree.query import Strategy
@@ -230,6 +231,13 @@ class Recognition:
     def snapshot(self) -> bytes:
         """All that is needed to go on; nothing that has left the window is in it."""
         return self._holding.written(self.plan, self._events)
+
+    @property
+    def remembers_events_alone(self) -> bool:
+        """Whether nothing is known of a key of which no event is in the store."""
+        runs = self._opened.runs
+        is_first_asked = not isinstance(runs, NumberedEvents) or runs.settings.first_bit is not None
+        return not (self._before.stages or self._after.stages or is_first_asked)
 
     @property
     def size(self) -> int:
