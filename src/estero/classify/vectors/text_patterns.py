@@ -6,15 +6,18 @@ looked for together (known_patterns.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from estero.classify.arrays import array_of, known_in
 from estero.classify.columns import ColumnType
 from estero.classify.rows.texts import like_test
 from estero.classify.vectors.batch_columns import BatchColumns, Mask
@@ -24,7 +27,11 @@ from estero.classify.vectors.conditions import (
     Constant,
     Joined,
     Known,
+    NumberList,
+    NumberTest,
     TextCondition,
+    TextList,
+    TextTest,
     mask_of,
     rows_of,
 )
@@ -78,19 +85,42 @@ class Regex(TextCondition):
 
 
 @dataclass(frozen=True, slots=True)
-class SameText(Condition):
-    """The rows in which the strings of two columns are the same, or the same in lower case."""
+class Related(Condition):
+    """The rows in which the string of one column is, begins with, ends with or contains that of another.
+
+    In lower case, where that of letters is ignored.
+    """
 
     columns: tuple[str, str]
+    relation: str
     ignoring_case: bool
 
     def rows(self, columns: BatchColumns) -> Mask:
         one, other = (columns.decoded(name) for name in self.columns)
         if self.ignoring_case:
             one, other = lower_texts(one), lower_texts(other)
-        if one.type != other.type:
-            one, other = one.cast(pa.large_string()), other.cast(pa.large_string())
-        return mask_of(pc.equal(one, other))
+        if self.relation == "=":
+            return mask_of(pc.equal(*_of_one_type(one, other)))
+        related = _RELATIONS[self.relation]
+        both = np.flatnonzero(known_in(one) & known_in(other))
+        places = array_of(both)
+        pairs = zip(one.take(places).to_pylist(), other.take(places).to_pylist(), strict=True)
+        mask = np.zeros(len(one), np.bool_)
+        mask[both] = [related(text, part) for text, part in pairs]
+        return mask
+
+
+def _of_one_type(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
+    if one.type == other.type:
+        return one, other
+    return one.cast(pa.large_string()), other.cast(pa.large_string())
+
+
+_RELATIONS: Final[Mapping[str, Callable[[str, str], bool]]] = {
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+    "contains": operator.contains,
+}
 
 
 class Needle(NamedTuple):
@@ -157,28 +187,44 @@ class PatternColumns(PlainColumns):
             case e.Call("coalesce", (part, e.Literal(bool() as otherwise))) if not otherwise:
                 certain = self.condition(part)
                 return certain if is_true else negated(certain)
+            case e.SomeElement(e.Attribute(name, None), element, inside):
+                some = joined(map(partial(self._of_elements, name, element), parts_of(inside)), some=True)
+                return _true_or_false(name, some, is_true=is_true)
             case e.Ilike():
                 return self.condition(node.as_like, is_true=is_true)
             case e.Like(operand, pattern):
                 return self._like(operand, [pattern], is_true=is_true)
-            case e.Call(
-                "starts_with" | "ends_with" | "contains" as name, (operand, e.Literal(str() as text))
-            ):
-                before, behind = _AROUND[name]
-                return self._like(operand, [before + as_pattern(text) + behind], is_true=is_true)
+            case e.Call("starts_with" | "ends_with" | "contains" as name, (one, other)):
+                return self._placed(name, one, other, is_true=is_true)
             case e.Comparison("=" | "!=" as sign, e.Call("lower") as operand, e.Literal(str() as text)):
                 return self._like(operand, [as_pattern(text)], is_true=is_true == (sign == "="))
             case e.Comparison(
                 "=" | "!=" as sign, e.Attribute() | e.Call("lower") as one, e.Call("lower") as other
             ):
-                return self._same(one, other, is_true=is_true == (sign == "="))
+                return self._related(one, other, "=", is_true=is_true == (sign == "="))
             case e.Comparison("=" | "!=" as sign, e.Attribute() as one, e.Attribute() as other):
-                return self._same(one, other, is_true=is_true == (sign == "="))
+                return self._related(one, other, "=", is_true=is_true == (sign == "="))
             case e.In(e.Call("lower") as operand, members):
                 return self._like(operand, list(map(_exactly, members)), is_true=is_true)
             case e.Matches(operand, regex):
                 return self._matches(operand, regex, is_true=is_true)
         return super().condition(node, is_true=is_true)
+
+    def _of_elements(self, name: str, element: str, node: e.Node) -> Condition:
+        """The rows in which an element of a list of strings satisfies a test: the test, of such a column."""
+        column = self._columns.get(name)
+        if column is None or column.element is None or column.element.kind is not Kind.STRING:
+            raise NotPlainError
+        if name not in self._events.names:
+            raise NotPlainError
+        kind = self._events.field(name).type.value_type
+        of_element = PatternColumns({name: column.element}, pa.schema([(name, kind)]))
+        meant = e.substituted(node, partial(_as_attribute, name, element))
+        condition = of_element.condition(meant)
+        parts = condition.parts if isinstance(condition, Joined) and condition.some else (condition,)
+        if not all(is_asked(part) for part in parts):
+            raise NotPlainError
+        return condition
 
     def _like(self, operand: e.Node, patterns: Sequence[str], *, is_true: bool) -> Condition:
         name, ignoring_case = self._text(operand)
@@ -192,14 +238,24 @@ class PatternColumns(PlainColumns):
                 some.append(Pattern(name, pattern, ignoring_case))
         return _true_or_false(name, joined(some, some=True), is_true=is_true)
 
-    def _same(self, one: e.Node, other: e.Node, *, is_true: bool) -> Condition:
+    def _placed(self, name: str, one: e.Node, other: e.Node, *, is_true: bool) -> Condition:
+        """Whether a string begins with, ends with or contains a constant, or the string of a column."""
+        match other:
+            case e.Literal(str() as text):
+                before, behind = _AROUND[name]
+                return self._like(one, [before + as_pattern(text) + behind], is_true=is_true)
+            case e.Attribute() | e.Call("lower"):
+                return self._related(one, other, name, is_true=is_true)
+        raise NotPlainError
+
+    def _related(self, one: e.Node, other: e.Node, relation: str, *, is_true: bool) -> Condition:
         (first, lower), (second, also) = self._text(one), self._text(other)
         if lower != also:
             raise NotPlainError
         if first is None or second is None:
             return Constant(holds=False)
-        same = SameText((first, second), lower)
-        return same if is_true else joined([Known(first), Known(second), negated(same)], some=False)
+        related = Related((first, second), relation, lower)
+        return related if is_true else joined([Known(first), Known(second), negated(related)], some=False)
 
     def _matches(self, operand: e.Node, regex: str, *, is_true: bool) -> Condition:
         name, ignoring_case = self._text(operand)
@@ -230,6 +286,39 @@ def lower_texts(texts: pa.Array) -> pa.Array:
     if not own.size or own.max() < 128:
         return pc.ascii_lower(texts)
     return pa.array([text if text is None else in_lower_case(text) for text in texts.to_pylist()], texts.type)
+
+
+def parts_of(condition: e.Node) -> tuple[e.Node, ...]:
+    """The parts of a condition that OR joins."""
+    return condition.parts if isinstance(condition, e.Or) else (condition,)
+
+
+def _as_attribute(name: str, element: str, node: e.Node) -> e.Node | None:
+    return e.Attribute(name) if isinstance(node, e.Element) and node.name == element else None
+
+
+def is_asked(condition: Condition) -> bool:
+    """Whether a condition asks a column for constants or a pattern, so that it can be asked with others."""
+    match condition:
+        case TextTest(_, "=", _) | TextList(_, _, False) | Pattern():
+            return True
+        case NumberTest(_, "=", int()) | NumberList(_, _, False):
+            return all(isinstance(number, int) for number in constants_of(condition))
+    return False
+
+
+def constants_of(condition: Condition) -> tuple[str | int, ...]:
+    """The constants that a condition asks a column for."""
+    match condition:
+        case TextTest(_, _, text):
+            return (text,)
+        case TextList(_, texts, _):
+            return tuple(sorted(texts))
+        case NumberTest(_, _, number):
+            return (number,)
+        case NumberList(_, numbers, _):
+            return tuple(dict.fromkeys(numbers))
+    return ()
 
 
 def negated(part: Condition) -> Condition:

@@ -7,21 +7,18 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.classify.arrays import known_in
+from estero.classify.arrays import known_in, texts_of
 from estero.classify.vectors.batch_columns import Mask
 from estero.classify.vectors.conditions import (
     Condition,
-    NumberList,
-    NumberTest,
-    TextList,
-    TextTest,
     indices_of,
 )
 from estero.classify.vectors.known_patterns import KnownPatterns
 from estero.classify.vectors.text_columns import ends_and_letters
-from estero.classify.vectors.text_patterns import Pattern
+from estero.classify.vectors.text_patterns import Pattern, constants_of
 from estero.engine.texts import KnownTexts
 
 Rows: TypeAlias = NDArray[np.int64]
@@ -29,30 +26,9 @@ Places: TypeAlias = NDArray[np.int64]
 
 _FEW: Final = 1 << 16
 """So many values have codes of 16 bits, which sort in one pass."""
+_FEW_TEXTS: Final = 256
+"""So many texts have a hash each of their own in a small table (`KnownTexts`)."""
 _NO_PLACES: Final = np.empty(0, np.int64)
-
-
-def is_asked(condition: Condition) -> bool:
-    """Whether a condition asks a column for constants or a pattern, so that it can be asked with others."""
-    match condition:
-        case TextTest(_, "=", _) | TextList(_, _, False) | Pattern():
-            return True
-        case NumberTest(_, "=", int()) | NumberList(_, _, False):
-            return all(isinstance(number, int) for number in _constants(condition))
-    return False
-
-
-def _constants(condition: Condition) -> tuple[str | int, ...]:
-    match condition:
-        case TextTest(_, _, text):
-            return (text,)
-        case TextList(_, texts, _):
-            return tuple(sorted(texts))
-        case NumberTest(_, _, number):
-            return (number,)
-        case NumberList(_, numbers, _):
-            return tuple(dict.fromkeys(numbers))
-    return ()
 
 
 class AskedColumn:
@@ -63,21 +39,30 @@ class AskedColumn:
         self._number = len(conditions)
         by_value: dict[str | int, list[int]] = {}
         for place, condition in enumerate(conditions):
-            for value in _constants(condition):
+            for value in constants_of(condition):
                 by_value.setdefault(value, []).append(place)
         values = sorted(by_value, key=lambda value: (isinstance(value, str), value))
         self._asking = [by_value[value] for value in values]
         self._sizes = np.array(list(map(len, self._asking)), np.int64)
         self._firsts = self._sizes.cumsum() - self._sizes
         self._of_constants = np.array([place for places in self._asking for place in places], np.int64)
-        self._texts = KnownTexts([str(value).encode() for value in values])
+        self._texts = [value for value in values if isinstance(value, str)]
+        few = len(self._texts) <= _FEW_TEXTS
+        self._known = KnownTexts([text.encode() for text in self._texts]) if few else None
         self._numbers = np.array([value for value in values if not isinstance(value, str)], np.int64)
         patterns = {place: own for place, own in enumerate(conditions) if isinstance(own, Pattern)}
         self._patterns = KnownPatterns(list(patterns.values())) if patterns else None
         self._of_patterns = np.array(list(patterns), np.int64)
 
-    def asked(self, column: pa.Array) -> AskedValues:
+    def asked(self, column: pa.Array) -> AskedValues | AskedElements:
         """What a column says to all conditions."""
+        if column.null_count == len(column):
+            return AskedValues(
+                np.zeros(len(column), np.int32), _NO_PLACES, _NO_PLACES, self._number, values=0
+            )
+        if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+            rows = pc.list_parent_indices(column).to_numpy()
+            return AskedElements(self.asked(column.flatten()), rows, len(column))
         if self._patterns is None and not isinstance(column, pa.DictionaryArray):
             codes = self._codes(column)
             return AskedValues(codes, *self._by_constants(np.arange(self._sizes.size)), self._number)
@@ -108,8 +93,11 @@ class AskedColumn:
             codes: NDArray[np.integer] = np.searchsorted(self._numbers, numbers)
             there = self._numbers[np.minimum(codes, other - 1)] == numbers
             codes[~there] = other
+        elif self._known is not None and other:
+            codes = self._known.codes(*ends_and_letters(values))
         elif other:
-            codes = self._texts.codes(*ends_and_letters(values))
+            places = pc.index_in(values, value_set=texts_of(self._texts, values.type))
+            codes = places.fill_null(other).to_numpy()
         else:
             codes = np.zeros(len(values), np.int32)
         if values.null_count:
@@ -181,6 +169,36 @@ class AskedValues:
             ends = np.bincount(codes, minlength=self._number).cumsum()
             self._of_asked = rows[order], np.concatenate([[0], ends])
         return self._of_asked
+
+
+class AskedElements:
+    """What the elements of a column of lists say: a condition holds in a row if it does for one of them.
+
+    `elements` are asked of all elements in a row, and `rows` are theirs, ascending.
+    """
+
+    def __init__(self, elements: AskedValues | AskedElements, rows: Rows, size: int) -> None:
+        self._elements = elements
+        self._rows = rows.astype(np.int64, copy=False)
+        self._size = size
+        self.counts: NDArray[np.int64] = elements.counts
+        """The number of rows for which each condition holds, or more, int64[conditions]."""
+        self._tests: dict[int, Mask] = {}
+
+    def rows(self, place: int) -> Rows:
+        """The rows for which a condition holds, each once."""
+        return np.flatnonzero(self._test(place))
+
+    def holds(self, place: int, rows: Rows) -> Mask:
+        """Whether a condition holds in some rows."""
+        return self._test(place)[rows]
+
+    def _test(self, place: int) -> Mask:
+        test = self._tests.get(place)
+        if test is None:
+            test = self._tests[place] = np.zeros(self._size, np.bool_)
+            test[self._rows[self._elements.rows(place)]] = True
+        return test
 
 
 def asked_columns(conditions: Iterable[Condition]) -> list[tuple[AskedColumn, list[Condition]]]:
