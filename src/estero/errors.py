@@ -155,7 +155,14 @@ def require(extra: Extra, purpose: str) -> None:
 
 
 class LimitExceeded(EsteroError):
-    """A stated limit was reached (automaton states, memory); says which and how to go on."""
+    """A stated limit was reached (automaton states, memory); says which and how to go on.
+
+    `answer` is that of the push after which a recognizer holds too much, else None.
+    """
+
+    def __init__(self, message: str, *, answer: object = None) -> None:
+        super().__init__(message)
+        self.answer = answer
 
 
 class EsteroWarning(UserWarning):

@@ -212,6 +212,7 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "recognizer.remove": (lambda: _rules_recognizer().remove, ("rule",), {}),
     "recognizer.replace": (lambda: _rules_recognizer().replace, ("rule", TEXT), {}),
     "recognizer.push": (lambda: _rules_recognizer().push, (STREAM,), {}),
+    "recognizer.limit_memory": (lambda: _rules_recognizer().limit_memory, ("1 GB",), {}),
     "recognizer.on_match": (lambda: _rules_recognizer().on_match, (print,), {}),
     "restore rules": (lambda: estero.restore, (estero.rules({"ab": TEXT}), b"none"), {"key": None}),
     "sigma": (

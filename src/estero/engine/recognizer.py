@@ -72,6 +72,13 @@ class Runs(Protocol):
     def decides_later(self) -> bool:
         """Whether something that has ended may be found after its end, when no more can change it."""
 
+    compactions: int
+    """How often what is out of reach was dropped."""
+
+    @property
+    def states(self) -> int:
+        """How many states of the automaton are worked out; 0 where runs wait by keys alone."""
+
     in_order: bool
     """Whether roots come in the order of their ends, even if what is decided later has to wait for others."""
 

@@ -271,6 +271,7 @@ class Query:
         lateness: Lateness | None = ...,
         distinct: Distinct | None = ...,
         threads: int | None = ...,
+        memory_limit: int | str | None = ...,
         partials: Literal[False] = ...,
     ) -> ContinuousRecognizer: ...
 
@@ -287,6 +288,7 @@ class Query:
         lateness: Lateness | None = ...,
         distinct: Distinct | None = ...,
         threads: int | None = ...,
+        memory_limit: int | str | None = ...,
         partials: Literal[True],
     ) -> PartialsRecognizer: ...
 
@@ -303,6 +305,7 @@ class Query:
         lateness: Lateness | None = ...,
         distinct: Distinct | None = ...,
         threads: int | None = ...,
+        memory_limit: int | str | None = ...,
         partials: bool,
     ) -> StreamRecognizer: ...
 
@@ -319,6 +322,7 @@ class Query:
         distinct: Distinct | None = None,
         partials: bool = False,
         threads: int | None = None,
+        memory_limit: int | str | None = None,
     ) -> StreamRecognizer:
         """A recognizer of this query for events that are pushed, batch after batch, without an end.
 
@@ -329,7 +333,8 @@ class Query:
         tell them apart (`with_distinct`). With `partials` answers have partial matches, too: see
         `PartialsRecognizer`. Where the query has a window that can be cut (`explain` says so) and events are
         pushed by the hundred thousand, `threads` of this process recognize a push, as in `run`; partial
-        matches are recognized by one.
+        matches are recognized by one. With a `memory_limit`, in bytes or as "500 MB", a push behind which the
+        state takes more raises `LimitExceeded` (`ContinuousRecognizer.limit_memory`).
 
         Raises `QueryError` where the query does not fit the columns, and for partial matches of a query
         without a window or of a pattern that is no sequence; ValueError for what is no lateness.
@@ -340,9 +345,14 @@ class Query:
         laid_out = layout_of(scan, lateness)
         asked = self if distinct is None else self.with_distinct(distinct)
         workers = threads_to_use(threads)
+        recognizer: StreamRecognizer
         if partials:
-            return asked.partials_recognizer_of(laid_out)
-        return asked.recognizer_of(laid_out, threads=workers)
+            recognizer = asked.partials_recognizer_of(laid_out)
+        else:
+            recognizer = asked.recognizer_of(laid_out, threads=workers)
+        if memory_limit is not None:
+            recognizer.limit_memory(memory_limit)
+        return recognizer
 
     def partials_recognizer_of(self, layout: StreamLayout, state: State | None = None) -> PartialsRecognizer:
         """The recognizer with partial matches for events of a layout; it goes on from a `state`, if any."""

@@ -15,6 +15,7 @@ from estero.plan.plan import Plan
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.increment import EmptyRun, PushedRun
 from estero.recognize.intake import Intake
+from estero.recognize.metrics import number_of_ends
 from estero.recognize.recognition import Recognition
 from estero.recognize.state_bytes import State
 from estero.recognize.stream_recognizer import StreamRecognizer
@@ -107,6 +108,11 @@ class ContinuousRecognizer(StreamRecognizer):
         """The answer to what ends now."""
         number, self._sets = self._in_turn(recognize)
         return Answer(PushedRun(self._recognition.reader, self._sets, self._turn, number))
+
+    def _ends(self, answer: Answer) -> int:
+        if answer is self._nothing or not self._sets:
+            return 0
+        return number_of_ends(ended for _, ended in self._sets)
 
     def _is_something(self, answer: Answer) -> bool:
         if answer is self._nothing or not self._sets:

@@ -243,6 +243,16 @@ class Intake:
     def _eras(self) -> list[int]:
         return [] if self.era is None else [self.era]
 
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of the events that are held back."""
+        return int(self._held.pending().nbytes) if len(self._held) else 0
+
+    def counts(self) -> dict[str, int]:
+        """How many events came, were let go or are held back, or were late, by name."""
+        held = self.held_back
+        return {"events": self.position + held + self.late, "held_back": held, "late": self.late}
+
     def about(self) -> dict[str, str]:
         """What a state says of it: how events are laid out."""
         return {LAYOUT: self._layout.as_text()}

@@ -17,6 +17,7 @@ from estero.recognize.consumed import consumed_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.excerpts import Excerpt
 from estero.recognize.furthest import Furthest, Placed
+from estero.recognize.metrics import Extent
 from estero.recognize.open_runs import OpenRuns
 from estero.recognize.recognition import Recognition
 from estero.recognize.state import plan_about
@@ -138,6 +139,17 @@ class PartialsRecognition:
             for number, part in enumerate(self._parts)
         }
         return written(State(self._about(), {**arrays, **self._furthest.arrays()}))
+
+    @property
+    def size(self) -> int:
+        """How much is held, in nodes, entries, partitions and events, in reach or not."""
+        return sum(part.recognition.size for part in self._parts)
+
+    def extent(self) -> Extent:
+        """How much is needed to go on, for the query and all its levels; see `Recognition.extent`."""
+        extent = Extent.of_all(part.recognition.extent() for part in self._parts)
+        rows = sum(array.nbytes for array in self._furthest.arrays().values())
+        return extent._replace(bytes=extent.bytes + rows)
 
     def open_runs(self) -> OpenRuns:
         """What is open of the query; see `Recognition.open_runs`."""

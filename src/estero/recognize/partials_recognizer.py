@@ -93,6 +93,9 @@ class PartialsRecognizer(StreamRecognizer):
             rows = rows.take(order).combine_chunks()
         return Answer(GivenRows(rows, self._plan.text))
 
+    def _ends(self, answer: Answer) -> int:
+        return answer.count()
+
     def _is_something(self, answer: Answer) -> bool:
         return bool(answer)
 

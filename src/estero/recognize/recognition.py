@@ -16,6 +16,7 @@ from estero.answers.event_store import EventStore, Single
 from estero.classify.column_names import BITS, ORDINAL, POSITION, TIME, numbered
 from estero.engine.int64 import LEAST
 from estero.engine.recognizer import Recognizer, Runs
+from estero.engine.runs.numbered_events import NumberedEvents
 from estero.engine.walk.roots import Roots
 from estero.engine.walk.share import WHOLE, Share
 from estero.language.tree.query import Strategy
@@ -24,6 +25,7 @@ from estero.recognize.batch_columns import numbers_of
 from estero.recognize.consumed import Consumed
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.engine_input import EngineInput
+from estero.recognize.metrics import Extent
 from estero.recognize.open_runs import OpenRuns, open_runs
 from estero.recognize.set_reader import SetReader
 from estero.recognize.stages.composed import event_stages, nearby_of, reader_of, set_stages
@@ -229,6 +231,22 @@ class Recognition:
     def snapshot(self) -> bytes:
         """All that is needed to go on; nothing that has left the window is in it."""
         return self._holding.written(self.plan, self._events)
+
+    @property
+    def remembers_events_alone(self) -> bool:
+        """Whether nothing is known of a key of which no event is in the store."""
+        runs = self._opened.runs
+        is_first_asked = not isinstance(runs, NumberedEvents) or runs.settings.first_bit is not None
+        return not (self._before.stages or self._after.stages or is_first_asked)
+
+    @property
+    def size(self) -> int:
+        """How much is held, in nodes, entries, partitions and events, in reach or not."""
+        return self._holding.size
+
+    def extent(self) -> Extent:
+        """How much is needed to go on; it takes as long as a snapshot."""
+        return self._holding.extent()
 
     def open_runs(self) -> OpenRuns:
         """What is open; it takes as long as a snapshot."""

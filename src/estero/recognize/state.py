@@ -18,6 +18,7 @@ from estero.answers.event_store import EventStore
 from estero.engine.recognizer import Recognizer, Runs
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.plan.plan import Plan
+from estero.recognize.metrics import Extent
 from estero.recognize.stages.stage import Stage
 from estero.recognize.state_bytes import (
     State,
@@ -61,6 +62,7 @@ class Holding:
         self._store = store
         self._automaton = automaton
         self._kept = 0
+        self._compactions = 0
 
     def compact(self) -> None:
         """Lets go of what is out of reach, if that can be half of what is held."""
@@ -74,6 +76,26 @@ class Holding:
             self._recognizer.resume(snapshot)
             self._store.restart(events)
             self._kept = self._size()
+            self._compactions += 1
+
+    @property
+    def size(self) -> int:
+        """How much is held, in nodes, entries, partitions and events, in reach or not."""
+        return self._size()
+
+    def extent(self) -> Extent:
+        """How much is needed to go on; it takes as long as a snapshot, and nothing changes by that."""
+        snapshot, runs = self._recognizer.snapshot(), self._recognizer.runs
+        staged = [array for stage in self._stages for array in stage.snapshot().values()]
+        events = self._store.take(snapshot.events)
+        return Extent(
+            events=events.num_rows,
+            partitions=snapshot.partitions,
+            nodes=snapshot.nodes,
+            bytes=snapshot.size + events.nbytes + sum(array.nbytes for array in staged),
+            states=runs.states,
+            compactions=runs.compactions + self._compactions,
+        )
 
     def written(self, plan: Plan, events: pa.Schema) -> bytes:
         """The bytes of what is open; nothing changes by that."""

@@ -21,6 +21,8 @@ from estero.errors import EsteroError, legible
 from estero.plan.plan import Plan
 from estero.recognize.increment import Turn
 from estero.recognize.intake import Intake
+from estero.recognize.memory_limit import MemoryGuard, bytes_of
+from estero.recognize.metrics import Extent, Meter
 from estero.recognize.partials_recognition import PartialsRecognition
 from estero.recognize.progress import RecognizerProgress
 from estero.recognize.recognition import Recognition
@@ -49,6 +51,8 @@ class StreamRecognizer(ABC):
         self._plan = plan
         self._intake = intake
         self._turn = Turn()
+        self._meter = Meter()
+        self._guard: MemoryGuard | None = None
         self._listeners: list[Callable[[Answer], object]] = []
         self._thread = RLock()
 
@@ -82,12 +86,40 @@ class StreamRecognizer(ABC):
         """Why single events go the way of batches, through DuckDB; None where they do not."""
         return self._intake.why_slow
 
+    def limit_memory(self, limit: int | str) -> None:
+        """Has pushes raise `LimitExceeded` from now on where the state behind them takes more.
+
+        `limit` is in bytes, or a text such as "500 MB". The events of such a push are recognized, and the
+        answer is in the error. The state is measured as a snapshot has it, again and again as events come, so
+        that this takes a part of the time only. Raises ValueError for what is no size.
+        """
+        self._guard = MemoryGuard(bytes_of(limit))
+
     def progress(self) -> RecognizerProgress:
         """What was read, and which partial matches are open; it takes as long as a snapshot."""
         with self._by_one_thread():
             self._turn.check_sound()
             with self._turn.lock:
                 return self._progress()
+
+    def metrics(self) -> dict[str, Any]:
+        """Numbers for a monitor, by name; it takes as long as a snapshot.
+
+        ``events`` came, of which ``held_back`` wait for earlier ones and ``late`` came too late; ``waiting``
+        wait for the deadline of a ``NOT(…) FOR d``. Since this recognizer was made or restored, ``relevant``
+        events were recognized, and at so many events ``answers`` ended (at each, ``count()`` of the answer
+        says how many; conditions on whole complex events are not looked at here; with partial matches these
+        are rows). To go on, ``open_events`` are kept, with ``nodes`` of compact sets, for ``partitions`` in
+        which something is open; they take ``state_bytes`` in memory, with what is held back. The automaton
+        has ``states`` that were worked out so far, and unneeded memory was given back ``compactions`` times.
+        ``seconds`` has the time that went to classify events, and to recognize them.
+        """
+        with self._by_one_thread():
+            self._turn.check_sound()
+            with self._turn.lock:
+                self._expire()
+                counts = {**self._intake.counts(), "waiting": self._recognition.waiting}
+                return self._meter.shown(counts, self._extent())
 
     def late_events(self) -> pa.Table:
         """The events of the last push that came too late, as they were pushed."""
@@ -103,7 +135,7 @@ class StreamRecognizer(ABC):
         """
         with self._by_one_thread():
             self._turn.check_sound()
-            return self._notify(self._pushed(events))
+            return self._within_limit(self._notify(self._pushed(events)))
 
     def flush(self) -> Answer:
         """Lets all events go that are held back, and gives what they decide.
@@ -223,17 +255,31 @@ class StreamRecognizer(ABC):
     # ------------------------------------------------------------------------------ what all of them do
 
     def _pushed(self, events: object) -> Answer:
+        self._meter.begin()
         one = self._intake.take_one(events)
         if one is None:
-            return self._recognized(self._intake.take(events))
-        return self._recognized_one(*one)
+            return self._metered(self._intake.take(events))
+        position, event = one
+        self._meter.classified(event is not None)
+        answer = self._recognized_one(position, event)
+        self._meter.recognized(self._ends(answer))
+        return answer
+
+    def _metered(self, relevant: pa.RecordBatch) -> Answer:
+        """The answer to relevant events that were classified since the meter began."""
+        self._meter.classified(relevant.num_rows)
+        answer = self._recognized(relevant)
+        self._meter.recognized(self._ends(answer))
+        return answer
 
     def _flushed(self) -> Answer:
-        return self._recognized(self._intake.flush())
+        self._meter.begin()
+        return self._metered(self._intake.flush())
 
     def _advanced(self, time: Until) -> Answer:
         ticks = passed_time(time, self._intake.time_type)
-        answer = self._recognized(self._intake.advance(ticks))
+        self._meter.begin()
+        answer = self._metered(self._intake.advance(ticks))
         with self._turn.lock:
             self._expire()
         return answer
@@ -244,9 +290,12 @@ class StreamRecognizer(ABC):
             time = self._intake.time_type
             known = known_until(until, self._plan, time, partials=self._tells_partials)
             check_until(known, self._intake.greatest)
+        self._meter.begin()
         relevant = self._intake.flush()
         times = [time for time in (known, self._intake.watermark) if time is not None]
+        self._meter.classified(relevant.num_rows)
         answer = self._recognized_last(relevant, max(times, default=None))
+        self._meter.recognized(self._ends(answer))
         self._intake.close()
         return answer
 
@@ -267,6 +316,17 @@ class StreamRecognizer(ABC):
     def _expire(self) -> None:
         """Closes windows before which no event comes any more."""
         self._recognition.expire(position=self._intake.position, time=self._intake.passed)
+
+    def _within_limit(self, answer: Answer) -> Answer:
+        if self._guard is not None:
+            size = self._recognition.size + self._intake.held_back
+            self._guard.check(self._intake.position + self._intake.held_back, size, self._extent, answer)
+        return answer
+
+    def _extent(self) -> Extent:
+        """How much is needed to go on, with what is held back."""
+        extent = self._recognition.extent()
+        return extent._replace(bytes=extent.bytes + self._intake.held_bytes)
 
     def _progress(self) -> RecognizerProgress:
         self._expire()
@@ -330,6 +390,10 @@ class StreamRecognizer(ABC):
     @abstractmethod
     def _recognized_last(self, relevant: pa.RecordBatch, known: int | None) -> Answer:
         """The answer to the last events of the stream, which is known up to time `known`."""
+
+    @abstractmethod
+    def _ends(self, answer: Answer) -> int:
+        """At how many events the answer of the last turn ends, or how many rows it has."""
 
     @abstractmethod
     def _is_something(self, answer: Answer) -> bool:

@@ -237,6 +237,7 @@ class CeaRuns(NumberedEvents):
 
     def _compact(self, need_nodes: int) -> None:
         """Keeps what the window still reaches; grows the arena only if that is more than half of it."""
+        self.compactions += 1
         at = int(self._cursor.at)
         oldest = int(self._events.oldest[at])
         arrays = self._opened(oldest)

@@ -47,6 +47,9 @@ class KeyedRuns(ABC):
     """The class of the kernel's cursors."""
     decides_later = False
     in_order = True
+    compactions = 0
+    states = 0
+    """There are none: runs wait by keys."""
     counter: Counter[Any]
     tally: Tally | None = None
     """There is none: runs depend on more than the classes of events."""

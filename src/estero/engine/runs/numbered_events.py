@@ -82,6 +82,8 @@ class Settings:
 class NumberedEvents(ABC):
     """Runs that know classes and partitions of events by numbers."""
 
+    compactions = 0
+
     def __init__(self, automaton: Automaton, settings: Settings, registers: int = 0) -> None:
         if settings.first_bit is not None and settings.first_bit // BITS_IN_WORD >= settings.words:
             raise ValueError(f"bit {settings.first_bit} needs more than {settings.words} words")
@@ -91,6 +93,11 @@ class NumberedEvents(ABC):
         self._classes = table_of(np.zeros((1, settings.words), np.uint64), 64)
         self._keys = new_table(FEWEST_PARTITIONS, 2)
         automaton.class_of(0)
+
+    @property
+    def states(self) -> int:
+        """See `recognizer.Runs`."""
+        return self._builder.states
 
     @abstractmethod
     def _keep_partitions(self, kept: NDArray[np.intp] | slice, capacity: int) -> None:

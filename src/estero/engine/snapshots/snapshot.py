@@ -8,7 +8,7 @@ lists stay as they are, and so does everything that is recognized later.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from estero.engine.store.arena import PREFER, UNION, Arena, mark_live, move_live
 from estero.engine.store.checks import Arrays
 from estero.engine.store.schema import grown, written
+
+_OF_NODES = ("arena.kind", "products.mark", "nodes.mark")
+"""Arrays with a row for each node of a compact set: of paths, of products, of lists."""
 
 
 class Snapshot(NamedTuple):
@@ -35,6 +38,23 @@ class Snapshot(NamedTuple):
         """The states of runs, of those that are in one; empty where runs wait by keys."""
         columns = [array for name, array in self.arrays.items() if name.endswith(".state")]
         return np.concatenate([*columns, np.empty(0, np.int32)])
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes of a compact set are kept."""
+        return sum(self.arrays[name].shape[0] for name in _OF_NODES if name in self.arrays)
+
+    @property
+    def partitions(self) -> int:
+        """In how many partitions runs are kept, or by how many keys; 1 where there are none."""
+        partitions = [self.arrays[name].shape[0] for name in ("partition", "index") if name in self.arrays]
+        return partitions[0] if partitions else 1
+
+    @property
+    def size(self) -> int:
+        """The bytes of the arrays, without those of the events."""
+        arrays: list[NDArray[Any]] = [self.events, self.states, *self.arrays.values()]
+        return sum(array.nbytes for array in arrays)
 
 
 def live_nodes(

@@ -244,6 +244,7 @@ class RuleSet:
         time_unit: str | None = None,
         types: Sequence[str] = (),
         lateness: Lateness | None = None,
+        memory_limit: int | str | None = None,
     ) -> RuleSetRecognizer:
         """A recognizer of all rules for events that are pushed; its rules can be changed between two pushes.
 
@@ -253,7 +254,10 @@ class RuleSet:
         from estero.events.streams.stream_layout import layout_of
 
         scan = Scan.of(schema, type, time, order, time_unit, types, only_type=self.only_type)
-        return self.recognizer_of(layout_of(scan, lateness))
+        recognizer = self.recognizer_of(layout_of(scan, lateness))
+        if memory_limit is not None:
+            recognizer.limit_memory(memory_limit)
+        return recognizer
 
     def recognizer_of(self, layout: StreamLayout, state: State | None = None) -> RuleSetRecognizer:
         """The recognizer for events of a layout; it goes on from a `state`, if any."""

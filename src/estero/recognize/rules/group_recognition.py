@@ -19,6 +19,7 @@ from estero.plan.plan import Classification, Plan
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.excerpts import Excerpt
+from estero.recognize.metrics import number_of_ends
 from estero.recognize.recognition import Recognition
 from estero.recognize.rules.asked_bits import AskedBits
 from estero.recognize.rules.asked_columns import Rows
@@ -125,10 +126,25 @@ class GroupRecognition:
         return dict(self._since)
 
     def add(self, name: str, plan: Plan, since: int) -> None:
-        """Adds a rule of the same shape, which sees the events since an era; `reads` is called next."""
-        group = self.group
-        self._since[len(group.names)] = since
-        self.group = RuleGroup((*group.names, name), (*group.plans, plan), group.shape)
+        """Adds a rule of the same shape, which sees the events since an era; `reads` is called next.
+
+        It gets the place of one that was left out, if nothing is left of that.
+        """
+        group, place = self.group, self._free_place()
+        names, plans = list(group.names), list(group.plans)
+        names[place : place + 1], plans[place : place + 1] = [name], [plan]
+        self._left_out.discard(place)
+        self._since = dict(sorted({**self._since, place: since}.items()))
+        self.group = RuleGroup(tuple(names), tuple(plans), group.shape)
+
+    def _free_place(self) -> int:
+        """The first place without a rule of which no event is kept; else the one behind the last."""
+        store, names = self.recognition.store, self.group.names
+        if self._left_out and self.recognition.remembers_events_alone:
+            used = numbers_of(store.take(np.arange(store.first, store.next), [RULE]), RULE)
+            free = self._left_out.difference(np.unique(used).tolist())
+            return min(free, default=len(names))
+        return len(names)
 
     def leave_out(self, name: str) -> None:
         """Leaves a rule out from now on."""
@@ -194,6 +210,15 @@ class GroupRecognition:
             total[rule] = total.get(rule, 0) + number
         kept = {self.names[rule]: number for rule, number in total.items() if rule not in self._left_out}
         return RuleCounts(list(kept), list(kept.values()))
+
+    def ends(self, ended: EndedSets) -> RuleCounts:
+        """At how many events some sets end, by rule."""
+        if self.group.shape is None:
+            return RuleCounts([self.names[0]], [number_of_ends([ended])])
+        events = np.unique(ended.roots.event)
+        rules = numbers_of(self.recognition.store.take(events, [RULE]), RULE)
+        kept, numbers = np.unique(rules[~np.isin(rules, list(self._left_out))], return_counts=True)
+        return RuleCounts([self.names[rule] for rule in kept.tolist()], numbers.tolist())
 
     def _of(self, classified: pa.RecordBatch) -> pa.RecordBatch:
         """The events of each rule: an event is there once for every rule that wants it, in order of rules."""

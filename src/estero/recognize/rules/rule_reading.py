@@ -22,6 +22,7 @@ from estero.plan.together import together
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.intake import Intake
+from estero.recognize.metrics import Extent, Meter
 from estero.recognize.rules.asked_columns import Rows
 from estero.recognize.rules.dispatch import condition_columns, is_worth_it, plain_conditions, type_names
 from estero.recognize.rules.group_recognition import GroupRecognition
@@ -197,6 +198,23 @@ class RuleReading:
         group.recognition.recognizer.holding = True
         self.groups.append(group)
 
+    # ---------------------------------------------------------------------------- what is held
+
+    @property
+    def size(self) -> int:
+        """How much is held, in nodes, entries, partitions and events, in reach or not."""
+        return sum(group.recognition.size for group in self.groups) + self.intake.held_back
+
+    def extent(self) -> Extent:
+        """How much is needed to go on, with what is held back; see `Recognition.extent`."""
+        extent = Extent.of_all(group.recognition.extent() for group in self.groups)
+        return extent._replace(bytes=extent.bytes + self.intake.held_bytes)
+
+    @property
+    def waiting(self) -> int:
+        """The number of events that wait for deadlines, of all rules together."""
+        return sum(group.recognition.waiting for group in self.groups)
+
     # ------------------------------------------------------------------------ stopping and going on
 
     def snapshot(self) -> KeptReading:
@@ -239,24 +257,29 @@ class RuleReading:
 
     # ------------------------------------------------------------------------------- recognition
 
-    def push(self, incoming: Incoming) -> GroupSets:
+    def push(self, incoming: Incoming, meter: Meter) -> GroupSets:
         """What events that were looked at decide."""
-        return self._decided_with(self.intake.admit(incoming))
+        return self._decided_with(self.intake.admit(incoming), meter)
 
-    def flush(self) -> GroupSets:
+    def flush(self, meter: Meter) -> GroupSets:
         """What all events decide that are held back."""
-        return self._decided_with(self.intake.flush())
+        return self._decided_with(self.intake.flush(), meter)
 
-    def advance(self, ticks: int) -> GroupSets:
+    def advance(self, ticks: int, meter: Meter) -> GroupSets:
         """What is decided as no event before a time comes any more."""
-        sets = self._decided_with(self.intake.advance(ticks))
-        for group in self.groups:
-            group.recognition.expire(position=self.intake.position, time=self.intake.passed)
+        sets = self._decided_with(self.intake.advance(ticks), meter)
+        self.expire()
         return sets
 
-    def close(self, known: int | None) -> GroupSets:
+    def expire(self) -> None:
+        """Closes windows before which no event comes any more."""
+        for group in self.groups:
+            group.recognition.expire(position=self.intake.position, time=self.intake.passed)
+
+    def close(self, known: int | None, meter: Meter) -> GroupSets:
         """What is decided as the stream ends, whose events are known up to time `known`."""
         relevant = self.intake.flush()
+        meter.classified(relevant.num_rows)
         times = [time for time in (known, self.intake.watermark) if time is not None]
         sets = self._pushed(relevant, lambda group: group.recognition.ended(max(times, default=None)))
         self.intake.close()
@@ -267,7 +290,8 @@ class RuleReading:
         for group in self.groups:
             group.recognition.let_go()
 
-    def _decided_with(self, relevant: pa.RecordBatch) -> GroupSets:
+    def _decided_with(self, relevant: pa.RecordBatch, meter: Meter) -> GroupSets:
+        meter.classified(relevant.num_rows)
         position, time = self.intake.position - 1, self.intake.watermark
         return self._pushed(relevant, lambda group: group.recognition.decided(position=position, time=time))
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from threading import RLock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -18,6 +19,8 @@ from estero.events.streams.stream_layout import StreamLayout
 from estero.plan.plan import Plan
 from estero.recognize.increment import Turn
 from estero.recognize.intake import Intake
+from estero.recognize.memory_limit import MemoryGuard, bytes_of
+from estero.recognize.metrics import Extent, Meter
 from estero.recognize.rules.pushed_rules import PushedRules
 from estero.recognize.rules.rule_reading import GroupSets, RuleReading, reading_of
 from estero.recognize.rules.set_state import names_in, readings_in, state_of
@@ -55,6 +58,8 @@ class RuleSetRecognizer:
         self._names: dict[str, RuleReading] = {}
         self._turn = Turn()
         self._thread = RLock()
+        self._meter = Meter()
+        self._guard: MemoryGuard | None = None
         self._listeners: list[Callable[[RuleAnswers], object]] = []
         order = rules if state is None else names_in(state, list(rules))
         plans = {name: self._planned(name, rules[name]) for name in order}
@@ -92,6 +97,30 @@ class RuleSetRecognizer:
     def watermark(self) -> int | None:
         """The time before which no event is expected any more, in ticks; None where none is known."""
         return self._intake.watermark
+
+    def limit_memory(self, limit: int | str) -> None:
+        """Has pushes raise `LimitExceeded` where the state of all rules takes more.
+
+        See `ContinuousRecognizer.limit_memory`.
+        """
+        self._guard = MemoryGuard(bytes_of(limit))
+
+    def metrics(self) -> dict[str, Any]:
+        """Numbers for a monitor, by name; it takes as long as a snapshot.
+
+        They are those of `ContinuousRecognizer.metrics`, of all rules together, and ``rules``, how many there
+        are, with ``answers_by_rule``, those of each since this recognizer was made or restored. An event is
+        among ``relevant`` once for each set of partition keys, and what rules keep of it is counted for each
+        group of rules that differ in constants only.
+        """
+        with self._changing(), self._turn.lock:
+            for reading in self._readings:
+                reading.expire()
+            waiting = sum(reading.waiting for reading in self._readings)
+            counts = {**self._intake.counts(), "waiting": waiting, "rules": len(self._names)}
+            shown = self._meter.shown(counts, self._extent())
+            by_rule = {name: self._meter.by_rule[name] for name in self._names}
+            return {**shown, "answers_by_rule": by_rule}
 
     def late_events(self) -> pa.Table:
         """The events of the last push that came too late, as they were pushed."""
@@ -138,21 +167,27 @@ class RuleSetRecognizer:
     def push(self, events: object) -> RuleAnswers:
         """What these events decide, of all rules; see `ContinuousRecognizer.push`."""
         with self._changing():
-            incoming = [(reading, reading.intake.looked_at(events)) for reading in self._readings]
-            return self._answers(lambda: [one for reading, seen in incoming for one in reading.push(seen)])
+            self._meter.begin()
+            incoming = {reading: reading.intake.looked_at(events) for reading in self._readings}
+            answers = self._answers(lambda reading: reading.push(incoming[reading], self._meter))
+            if self._guard is not None:
+                size = sum(reading.size for reading in self._readings)
+                read = self._intake.position + self._intake.held_back
+                self._guard.check(read, size, self._extent, answers)
+            return answers
 
     def flush(self) -> RuleAnswers:
         """Lets all events go that are held back, and gives what they decide."""
         with self._changing():
-            return self._answers(lambda: [one for reading in self._readings for one in reading.flush()])
+            self._meter.begin()
+            return self._answers(lambda reading: reading.flush(self._meter))
 
     def advance(self, time: Until) -> RuleAnswers:
         """What is decided as no event before `time` comes any more; see `ContinuousRecognizer.advance`."""
         with self._changing():
             ticks = passed_time(time, self._time)
-            return self._answers(
-                lambda: [one for reading in self._readings for one in reading.advance(ticks)]
-            )
+            self._meter.begin()
+            return self._answers(lambda reading: reading.advance(ticks, self._meter))
 
     def close(self, *, until: Until | None = None) -> RuleAnswers:
         """As `flush`; nothing can be pushed afterwards, so that all is decided that was not.
@@ -165,9 +200,8 @@ class RuleSetRecognizer:
                 end = isinstance(until, str) and until.lower() == "end"
                 known = AFTER_ALL if end else passed_time(until, self._time)
                 check_until(known, self._intake.greatest)
-            answers = self._answers(
-                lambda: [one for reading in self._readings for one in reading.close(known)]
-            )
+            self._meter.begin()
+            answers = self._answers(lambda reading: reading.close(known, self._meter))
             self._turn.fail("the recognizer is closed: make a new one, or restore a snapshot of it")
             return answers
 
@@ -207,6 +241,18 @@ class RuleSetRecognizer:
         """That of the first reading: all of them see the same events."""
         return self._readings[0].intake
 
+    def _extent(self) -> Extent:
+        """How much is needed to go on, of all readings."""
+        return Extent.of_all(reading.extent() for reading in self._readings)
+
+    def _counted(self, sets: GroupSets) -> GroupSets:
+        """Counts at how many events these compact sets end, by rule; returns them."""
+        ends: Counter[str] = Counter()
+        for group, ended in sets:
+            ends.update(dict(zip(*group.ends(ended), strict=True)))
+        self._meter.recognized_of(ends)
+        return sets
+
     @contextmanager
     def _changing(self) -> Iterator[None]:
         """Inside it the recognizer is this thread's; raises `EsteroError` while it is another one's."""
@@ -221,13 +267,16 @@ class RuleSetRecognizer:
         finally:
             self._thread.release()
 
-    def _answers(self, recognize: Callable[[], GroupSets]) -> RuleAnswers:
+    def _answers(self, decided: Callable[[RuleReading], GroupSets]) -> RuleAnswers:
+        """The answers of all rules to what is decided now, by reading."""
         number = self._turn.next()
         try:
             with self._turn.lock:
                 for reading in self._readings:
                     reading.let_go()
-                sets = recognize()
+                sets: GroupSets = []
+                for reading in self._readings:
+                    sets += self._counted(decided(reading))
         except BaseException:
             self._turn.fail(
                 "recognition broke off in an earlier push, so that its state is not to be trusted: "

@@ -112,6 +112,7 @@ class ChainRuns(KeyedRuns):
         first, first_entry = self._first_kept()
         if first == 0:
             return
+        self.compactions += 1
         used_entries = int(self.entries.size[0])
         moved = np.arange(-first_entry, used_entries - first_entry, dtype=np.int32)
         drop_before(self.nodes, self.entries, first, first_entry)

@@ -106,6 +106,7 @@ class PceaRuns(KeyedRuns):
 
     def _compact(self, oldest: int) -> None:
         """Keeps what the window still reaches."""
+        self.compactions += 1
         moved = moved_heaps(self.compact, self.index, self.ordered, oldest)
         rename_roots(self.index, oldest, moved)
         rename_trees(self.ordered, oldest, moved)

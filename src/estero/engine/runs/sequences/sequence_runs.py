@@ -121,6 +121,7 @@ class SequenceRuns(StageRuns):
 
     def _compact(self, oldest: int) -> None:
         """Keeps the nodes of what the window still reaches, and of what is pending."""
+        self.compactions += 1
         moved = self._moved(self.arena, oldest)
         rename_roots(self.index, oldest, moved)
         first, last = self._pending_rows

@@ -42,6 +42,9 @@ class StageRuns(ABC):
     forgotten = 0
     in_order = True
     decides_later = False
+    compactions = 0
+    states = 0
+    """There are none: candidates wait by keys."""
     tally = None
     """There is none: results depend on more than the classes of events."""
 

@@ -332,6 +332,7 @@ class StartRuns(NumberedEvents):
 
     def _forget_events(self) -> None:
         """Lets those events go that nothing needs."""
+        self.compactions += 1
         first, last = self._first_needed, self._events_known
         history, tracks, cursor = self._history, self._tracks, self._cursor
         state, end = self._open(first)

@@ -1,0 +1,76 @@
+"""How much memory the state of a recognizer may take: the limit, and when it is looked at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from estero.answers.answer import Answer
+from estero.answers.rule_answers import RuleAnswers
+from estero.errors import LimitExceeded
+from estero.recognize.metrics import Extent
+
+_UNITS: Final = {
+    **{name: 1000**power for power, name in enumerate(["B", "KB", "MB", "GB", "TB"])},
+    **{name: 1024**power for power, name in enumerate(["B", "KIB", "MIB", "GIB", "TIB"])},
+}
+_SIZE: Final = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([KMGT]?I?B)\s*", re.IGNORECASE)
+_SELDOM: Final = 16
+"""It is measured again after at least so small a part of what was held then has come."""
+
+
+def bytes_of(limit: int | str) -> int:
+    """A limit in bytes, of a number or of a text with a unit; ValueError for what is none.
+
+    >>> bytes_of("1.5 KB"), bytes_of("2 MiB")
+    (1500, 2097152)
+    """
+    if isinstance(limit, str):
+        size = _SIZE.fullmatch(limit)
+        if size is None or size[2].upper() not in _UNITS:
+            raise ValueError(
+                f"a memory limit is a number of bytes, or a text such as '500 MB': not {limit!r}"
+            )
+        limit = int(float(size[1]) * _UNITS[size[2].upper()])
+    if isinstance(limit, bool) or limit < 1:
+        raise ValueError(f"a memory limit is at least one byte, not {limit}")
+    return limit
+
+
+class MemoryGuard:
+    """Watches over the state of a recognizer, which may take `limit` bytes.
+
+    To measure it takes as long as a snapshot, so that waits until a part of the state can be new: what it
+    costs is in proportion to the events that come.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._next = 0
+
+    def check(
+        self, events: int, size: int, measured: Callable[[], Extent], answer: Answer | RuleAnswers
+    ) -> None:
+        """Raises `LimitExceeded`, with the answer, where the state behind so many events takes too much.
+
+        `size` is how much is held, in items of any kind.
+        """
+        if events < self._next:
+            return
+        extent = measured()
+        self._next = 0
+        if extent.bytes > self._limit:
+            raise LimitExceeded(_words(extent, self._limit), answer=answer)
+        self._next = events + size // _SELDOM
+
+
+def _words(extent: Extent, limit: int) -> str:
+    return (
+        f"the state of this recognizer takes {extent.bytes:,} bytes, and it may take {limit:,}: "
+        f"{extent.events:,} events are kept and {extent.nodes:,} nodes of compact sets, for "
+        f"{extent.partitions:,} partitions in which something is open, beside what is held back. The events "
+        "of this push are recognized, and its answer is error.answer. Hold less with a (shorter) WITHIN, "
+        "PARTITION BY with fewer keys at a time, or a lower lateness; or go on from a snapshot with a higher "
+        "memory_limit"
+    )
