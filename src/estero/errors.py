@@ -129,12 +129,13 @@ class MissingPackage(EnvironmentProblem, ImportError):
     """A package is not installed that comes with one of Estero's extras; says which."""
 
 
-Extra = Literal["spark", "plot", "studio", "sigma", "kafka", "postgresql", "webhook", "metrics"]
+Extra = Literal["spark", "plot", "studio", "sigma", "testing", "kafka", "postgresql", "webhook", "metrics"]
 _PACKAGES: Final[dict[Extra, tuple[str, ...]]] = {
     "spark": ("pyspark", "pandas"),
     "plot": ("matplotlib",),
     "studio": ("anywidget", "starlette", "uvicorn"),
     "sigma": ("pySigma",),
+    "testing": ("yaml",),
     "kafka": ("confluent_kafka",),
     "postgresql": ("psycopg",),
     "webhook": ("urllib3", "tenacity"),

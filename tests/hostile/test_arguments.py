@@ -226,6 +226,10 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "var[…]": (lambda: var("a").__getitem__, ("k",), {}),
     "expression[…]": (lambda: var("a").k.__getitem__, ("k",), {}),
     "events": (lambda: estero.testing.events, ("A",), {"type": "type", "time": "time"}),
+    "check_rules": (
+        lambda: estero.testing.check_rules,
+        {"paths": "nowhere"},
+    ),
     "assert_matches": (
         lambda: estero.testing.assert_matches,
         (TEXT, STREAM, 1),

@@ -11,7 +11,7 @@ from typing import Final
 from estero.errors import DataError, EsteroError
 from estero.queries.query import Query
 from estero.queries.rules.eql_files import is_eql
-from estero.queries.rules.rule_files import SUFFIXES
+from estero.queries.rules.rule_files import is_of_rules
 from estero.queries.rules.rule_set import RuleSet, read_files, read_rule
 from estero.queries.rules.sigma_files import is_sigma
 from estero.queries.statement import raise_first
@@ -37,9 +37,7 @@ class RuleFiles:
 
     def changed(self) -> dict[str, str] | None:
         """The texts of all rules, by name in order, if one is new, gone or another since the last look."""
-        files = [
-            path for path in sorted(self._directory.rglob("*")) if path.suffix in SUFFIXES and path.is_file()
-        ]
+        files = sorted(filter(is_of_rules, self._directory.rglob("*")))
         seen = {path: _stamp(path) for path in files}
         if seen == self._seen:
             return None

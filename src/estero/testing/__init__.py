@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from estero.testing.assertion import assert_matches
+from estero.testing.rule_examples import check_rules
 from estero.testing.short_events import events
 
-__all__ = ["assert_matches", "events"]
+__all__ = ["assert_matches", "check_rules", "events"]

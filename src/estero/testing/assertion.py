@@ -89,7 +89,8 @@ def _tabled(scan: Scan) -> Scan:
             hint="make it a table: pyarrow.table(…)",
         )
     timed = time in table.column_names or (layout.time is not None and table is events)
-    return Scan(table, replace(layout, type=kind, time=time if timed else None))
+    typed = kind in table.column_names or layout.type is not None
+    return Scan(table, replace(layout, type=kind if typed else None, time=time if timed else None))
 
 
 def _wrong(shown: Sequence[Shown], wanted: int | Wanted) -> tuple[str, list[tuple[str, Shown]]]:

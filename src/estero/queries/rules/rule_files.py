@@ -15,6 +15,8 @@ from estero.language.tree.names import listed
 
 SUFFIXES: Final = (".ceql", ".yml", ".yaml", ".eql", ".toml")
 """The endings of files with rules: CEQL, Sigma, and Elastic's."""
+EXAMPLES: Final = ".test.yml"
+"""The ending of a file with examples of the rules in the file beside it (`estero.testing.check_rules`)."""
 _SAID: Final = re.compile(r"--\s*([A-Za-z_][\w-]*)\s*:\s*(.*?)\s*$")
 _MOST: Final = 1 << 20
 """The most bytes of a file with a rule."""
@@ -66,9 +68,14 @@ def text_of_file(file: Path) -> str:
         raise DataError(f"{file} is not UTF-8: {error.reason} at byte {error.start}") from error
 
 
+def is_of_rules(file: Path) -> bool:
+    """Whether this is a file, and its name says that it has rules."""
+    return file.suffix in SUFFIXES and not file.name.endswith(EXAMPLES) and file.is_file()
+
+
 def _files(path: Path) -> Iterator[Path]:
     if path.is_dir():
-        files = [file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file()]
+        files = [file for file in path.rglob("*") if is_of_rules(file)]
         if not files:
             raise DataError(f"there are no rules in {path}: their files end in {listed(SUFFIXES)}")
         yield from files
