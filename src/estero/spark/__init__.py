@@ -198,12 +198,11 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             rows=rows,
             split_keys=not split_keys,
             share=share,
-            lateness=lateness,
             late_events=late_events,
             distinct=distinct,
             partials=partials,
         )
-        return _recognize_rules(df, columns, query, partitions, until)
+        return _recognize_rules(df, columns, query, partitions, until, lateness)
     if rows not in (None, "events"):
         raise ValueError(f'rows is "events", or None for complex events, not {rows!r}')
     _check_number("partitions", partitions, MOST_BUCKETS if df.isStreaming else _MOST_TASKS)
@@ -259,18 +258,28 @@ def _refuse_for_rules(**given: object) -> None:
 
 
 def _recognize_rules(
-    df: DataFrame, columns: EventLayout, rules: RuleSet, partitions: int | None, until: Until | None
+    df: DataFrame,
+    columns: EventLayout,
+    rules: RuleSet,
+    partitions: int | None,
+    until: Until | None,
+    lateness: Lateness | None,
 ) -> DataFrame:
-    from estero.errors import DataError
     from estero.spark.batch.rules import recognize_rules
+    from estero.spark.streams.rules import recognize_rules_on_stream
 
-    if df.isStreaming:
-        raise DataError(
-            "a set of rules is for a batch DataFrame, but this one is streaming",
-            hint="recognize its rules one by one, or push batches to rules.recognizer(…) in this process",
-        )
     _check_number("partitions", partitions, _MOST_TASKS)
     df, layout = _laid_out(df, columns, rules.only_type)
+    if df.isStreaming:
+        if until is not None:
+            raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
+        if partitions is not None:
+            raise ValueError(
+                "partitions is for batch DataFrames: on a stream rules show positions, which one task numbers"
+            )
+        return recognize_rules_on_stream(df, rules.plans(layout), layout, lateness=lateness)
+    if lateness is not None:
+        raise ValueError("lateness is for streaming DataFrames: a batch has all its events at once")
     return recognize_rules(df, rules.plans(layout), layout, partitions=partitions, until=until)
 
 

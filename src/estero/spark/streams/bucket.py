@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from estero.classify.column_names import POSITION, RELEVANT, TIME
 from estero.engine.int64 import GREATEST, LEAST, are_before, count_before, fall, saturated
 from estero.errors import DataError
-from estero.plan.steps import labels_of_steps
 from estero.spark.streams.packing import batch_of, blob_of, joined
 from estero.spark.streams.ticks import Ticks
 from estero.spark.work import Work, classified_batch
 
 if TYPE_CHECKING:
+    from estero.spark.streams.rules import RulesRecognition, RulesWork
     from estero.spark.work import Recognizing
 
 FORMAT = 2
@@ -90,7 +90,7 @@ class Progress(NamedTuple):
     oldest: int | None = None
 
     @classmethod
-    def of(cls, recognition: Recognizing, steps: int) -> Progress:
+    def of(cls, recognition: Recognizing | RulesRecognition, steps: int) -> Progress:
         """The progress of a recognition of a pattern with this number of steps."""
         open_runs, oldest = recognition.open_runs()
         runs = tuple(open_runs.get(step, 0) for step in range(1, steps + 1))
@@ -117,7 +117,7 @@ class Duty:
     in `buckets`. `lateness` is in ticks, None where the watermark is the user's.
     """
 
-    work: Work
+    work: Work | RulesWork
     header: str
     packed: pa.Schema
     order: tuple[str, ...]
@@ -128,7 +128,7 @@ class Duty:
     @property
     def steps(self) -> int:
         """How many steps the pattern has."""
-        return len(labels_of_steps(self.work.plan.tree.pattern))
+        return self.work.steps
 
     @property
     def counted(self) -> bool:
@@ -163,7 +163,7 @@ class Turn:
         self._seen = self._held.seen
         self._last = self._rows_of(self._held.last)
         self._waiting = self._rows_of(self._held.waiting)
-        self._recognition: Recognizing | None = None
+        self._recognition: Recognizing | RulesRecognition | None = None
         self.late: list[pa.RecordBatch] = []
         self.recognized: int = 0
 
@@ -196,8 +196,7 @@ class Turn:
     def close(self) -> Held | None:
         """The state to keep; None where nothing in it can matter to later events."""
         snapshot, idle, progress = self._held.recognition, True, self._held.progress
-        waits = self._duty.work.plan.wait is not None
-        closed = snapshot is not None and (waits or self._spark > self._held.closed)
+        closed = snapshot is not None and (self._duty.work.waits or self._spark > self._held.closed)
         if self._recognition is not None or closed:
             recognition = self._recognizing()
             recognition.advance(self._closed)
@@ -221,7 +220,7 @@ class Turn:
 
     def _look_again(self, *, idle: bool) -> int:
         """The millisecond with which something here is over: a wait, or the windows of all that is open."""
-        ticks, plan = self._duty.ticks, self._duty.work.plan
+        ticks, window = self._duty.ticks, self._duty.work.window
         soon = [ticks.ms_of(_first_time(self._waiting)) - 1] if self.waiting else []
         due = None if self._recognition is None else self._recognition.due
         if due is not None and ticks.ms_of(due) <= _LAST_MS:
@@ -233,10 +232,10 @@ class Turn:
         last = _first_time(self._last)
         if idle:
             return max(0, ticks.ms_of(last))
-        over = None if plan.window is None else ticks.ms_of(last + plan.window.length)
+        over = None if window is None else ticks.ms_of(last + window.length)
         return NEVER if over is None or over > _LAST_MS else max(0, over)
 
-    def _recognizing(self) -> Recognizing:
+    def _recognizing(self) -> Recognizing | RulesRecognition:
         if self._recognition is None:
             state = self._held.recognition
             self._recognition = self._duty.work.recognizing(snapshots=True, state=state)
@@ -340,6 +339,7 @@ def refuse_other(given: str, expected: str) -> None:
             f"the checkpoint has format {there['format']}, and this version of Estero reads {here['format']}",
             hint=f"{_ANEW}, or go on with the version of Estero that wrote it",
         )
+    refuse_other_rules(there.get("rules"), here.get("rules"))
     if there["query"] != here["query"]:
         raise DataError(
             f"the checkpoint belongs to another query: {there['query']}",
@@ -354,3 +354,17 @@ def refuse_other(given: str, expected: str) -> None:
         "the checkpoint belongs to this query, but with other columns or settings",
         hint=f"events must come with the columns and types that they had; else {_ANEW}",
     )
+
+
+def refuse_other_rules(there: Mapping[str, str] | None, here: Mapping[str, str] | None) -> None:
+    """Raises `DataError` where two headers have different rules: digests of their queries, by name."""
+    if there is None or here is None:
+        return
+    for name in there:
+        if name not in here:
+            raise DataError(f"the checkpoint has the rule {name!r}, and the set does not", hint=_ANEW)
+        if there[name] != here[name]:
+            raise DataError(f"the rule {name!r} has another query than in the checkpoint", hint=_ANEW)
+    for name in here:
+        if name not in there:
+            raise DataError(f"the set has the rule {name!r}, and the checkpoint does not", hint=_ANEW)
