@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 import estero
+from estero.queries.rules.rule_directory import version_of
 from estero.recognize.rules import dispatch
 from estero.spark import recognize
 from estero.spark.batch import rules as in_batches
@@ -84,3 +86,43 @@ def test_rows_are_those_of_this_process_stopped_between_micro_batches(
     found = pa.concat_tables(parts)
     assert found.schema.names == right.schema.names
     assert as_rows(found) == as_rows(right.to_arrow())
+
+
+def write(directory: Path, **rules: str) -> None:
+    directory.mkdir(exist_ok=True)
+    for name, text in rules.items():
+        (directory / f"{name}.ceql").write_text(text, encoding="utf-8")
+
+
+def test_rules_in_a_directory_come_change_and_go_while_the_stream_runs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table, place = events(), tmp_path / "in"
+    cuts = [0, 40, 80, table.num_rows]
+    parts = [table.slice(first, last - first) for first, last in itertools.pairwise(cuts)]
+    rules = {name: RULES[name] for name in ("low", "joined", "absent")}
+    later = {"joined": RULES["joined"], "few": RULES["few"], "absent": RULES["long"]}
+    write(tmp_path / "rules", **rules)
+    rows = []
+    for number, part in enumerate(parts):
+        if number == 1:
+            (tmp_path / "rules" / "low.ceql").unlink()
+            write(tmp_path / "rules", **later, broken="SELECT * WHERE (", unfit="SELECT * WHERE A FILTER A[zz > 1]")
+        files(part, place, [25], first=10 * number)
+        found = recognize(stream(spark, place), tmp_path / "rules", **LAYOUT)
+        rows.append(run(found, tmp_path / "state"))
+    recognizer = estero.rules(rules).recognizer(table.schema, **LAYOUT)
+    right = []
+    for number, part in enumerate(parts):
+        if number == 1:
+            recognizer.remove("low")
+            recognizer.replace("absent", later["absent"])
+            recognizer.add("few", later["few"])
+        pushed = recognizer.push(part).to_arrow()
+        passed = recognizer.advance(part.column("t")[-1].as_py()).to_arrow()
+        right.append(pa.concat_tables([pushed, passed]))
+    names = [set(part.column("rule").to_pylist()) for part in right]
+    assert names == [set(rules), set(later), set(later)]
+    assert [as_rows(part.drop_columns("version")) for part in rows] == [as_rows(part) for part in right]
+    versions = [set(part.column("version").to_pylist()) for part in rows]
+    assert versions == [{version_of(rules)}, {version_of(later)}, {version_of(later)}]

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from estero.arguments import checked
@@ -97,7 +99,7 @@ def __dir__() -> list[str]:
 @checked
 def recognize(  # noqa: PLR0913 (what users may have to say)
     df: DataFrame | Scan,
-    query: Query | RuleSet | QueryTree | Pattern | str,
+    query: Query | RuleSet | QueryTree | Pattern | PathLike[str] | str,
     *,
     type: str | None = None,
     time: str | None = None,
@@ -192,7 +194,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     df, columns = _scanned(df, type, time, order, time_unit)
     from estero.queries.rules.rule_set import RuleSet  # not where workers import this package
 
-    if isinstance(query, RuleSet):
+    if isinstance(query, RuleSet | PathLike):
         _refuse_for_rules(
             positions=positions,
             rows=rows,
@@ -260,16 +262,20 @@ def _refuse_for_rules(**given: object) -> None:
 def _recognize_rules(
     df: DataFrame,
     columns: EventLayout,
-    rules: RuleSet,
+    rules: RuleSet | PathLike[str],
     partitions: int | None,
     until: Until | None,
     lateness: Lateness | None,
 ) -> DataFrame:
+    from estero.queries.rules.rule_set import rules as rules_of
     from estero.spark.batch.rules import recognize_rules
+    from estero.spark.streams.changing_rules import recognize_changing_rules
     from estero.spark.streams.rules import recognize_rules_on_stream
 
     _check_number("partitions", partitions, _MOST_TASKS)
-    df, layout = _laid_out(df, columns, rules.only_type)
+    if isinstance(rules, PathLike) and not df.isStreaming:
+        rules = rules_of(rules)
+    df, layout = _laid_out(df, columns, rules.only_type if not isinstance(rules, PathLike) else "Event")
     if df.isStreaming:
         if until is not None:
             raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
@@ -277,6 +283,8 @@ def _recognize_rules(
             raise ValueError(
                 "partitions is for batch DataFrames: on a stream rules show positions, which one task numbers"
             )
+        if isinstance(rules, PathLike):
+            return recognize_changing_rules(df, Path(rules), columns, layout, lateness=lateness)
         return recognize_rules_on_stream(df, rules.plans(layout), layout, lateness=lateness)
     if lateness is not None:
         raise ValueError("lateness is for streaming DataFrames: a batch has all its events at once")

@@ -31,8 +31,11 @@ from estero.spark.streams.ticks import Ticks
 from estero.spark.work import Work, classified_batch
 
 if TYPE_CHECKING:
+    from estero.spark.streams.changing_rules import ChangingRecognition, ChangingWork
     from estero.spark.streams.rules import RulesRecognition, RulesWork
     from estero.spark.work import Recognizing
+
+    BucketRecognition = Recognizing | RulesRecognition | ChangingRecognition
 
 FORMAT = 2
 """The version of the state of streams. Another one is refused."""
@@ -90,7 +93,7 @@ class Progress(NamedTuple):
     oldest: int | None = None
 
     @classmethod
-    def of(cls, recognition: Recognizing | RulesRecognition, steps: int) -> Progress:
+    def of(cls, recognition: BucketRecognition, steps: int) -> Progress:
         """The progress of a recognition of a pattern with this number of steps."""
         open_runs, oldest = recognition.open_runs()
         runs = tuple(open_runs.get(step, 0) for step in range(1, steps + 1))
@@ -117,7 +120,7 @@ class Duty:
     in `buckets`. `lateness` is in ticks, None where the watermark is the user's.
     """
 
-    work: Work | RulesWork
+    work: Work | RulesWork | ChangingWork
     header: str
     packed: pa.Schema
     order: tuple[str, ...]
@@ -140,10 +143,18 @@ class Turn:
     """One micro-batch of a bucket, or a moment that it had asked for: `run` it to its end, then `close` it.
 
     `watermark` is Spark's, in milliseconds, None where there is none yet. `newest` is the greatest time of
-    all buckets in this micro-batch. Raises `DataError` where `held` is the state of something else.
+    all buckets in this micro-batch. `rules` are those from now on, by name, where they change. Raises
+    `DataError` where `held` is the state of something else.
     """
 
-    def __init__(self, duty: Duty, held: Held | None, watermark: int | None, newest: int | None) -> None:
+    def __init__(
+        self,
+        duty: Duty,
+        held: Held | None,
+        watermark: int | None,
+        newest: int | None,
+        rules: Mapping[str, str] | None = None,
+    ) -> None:
         if held is not None:
             refuse_other(held.header, duty.header)
         self._duty = duty
@@ -163,7 +174,8 @@ class Turn:
         self._seen = self._held.seen
         self._last = self._rows_of(self._held.last)
         self._waiting = self._rows_of(self._held.waiting)
-        self._recognition: Recognizing | RulesRecognition | None = None
+        self._rules = rules
+        self._recognition: BucketRecognition | None = None
         self.late: list[pa.RecordBatch] = []
         self.recognized: int = 0
 
@@ -176,10 +188,12 @@ class Turn:
     def is_due(self) -> bool:
         """Whether the watermark has passed what the bucket had asked to be looked at for."""
         waited = self.waiting > 0 and _first_time(self._waiting) <= self._until
-        return self._passed or waited
+        return self._passed or waited or self._rules is not None
 
     def run(self, blobs: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
         """The answers that end in what the watermark has passed; `blobs` have come, in order of arrival."""
+        if self._rules is not None:
+            self._recognizing().change(self._rules)
         come = joined([self._rows_of(blob) for blob in blobs], self._duty.packed)
         come = self._in_time(come)
         if come.num_rows:
@@ -235,7 +249,7 @@ class Turn:
         over = None if window is None else ticks.ms_of(last + window.length)
         return NEVER if over is None or over > _LAST_MS else max(0, over)
 
-    def _recognizing(self) -> Recognizing | RulesRecognition:
+    def _recognizing(self) -> BucketRecognition:
         if self._recognition is None:
             state = self._held.recognition
             self._recognition = self._duty.work.recognizing(snapshots=True, state=state)

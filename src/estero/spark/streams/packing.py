@@ -22,6 +22,9 @@ GUARD = -1
 
 NO_TIME = -(2**63)
 
+RULES = -1
+"""The task of packed rows that have rules instead of events, as JSON."""
+
 _ROWS, _BYTES = 1 << 17, 1 << 24
 """The number of events, and of their bytes, at which a task packs what it has."""
 

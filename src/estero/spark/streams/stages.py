@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -15,6 +16,7 @@ from estero.spark.streams.bucket import NEVER, Duty, Held, Progress, Turn, refus
 from estero.spark.streams.packing import (
     GUARD,
     NO_TIME,
+    RULES,
     Packing,
     batch_of,
     blob_of,
@@ -143,9 +145,10 @@ class Stages:
     def _turn(
         self, duty: Duty, held: Held | None, frames: Iterable[pd.DataFrame], state: GroupState
     ) -> Frames:
-        blobs, newest = ([], None) if state.hasTimedOut else arrived(frames)
+        frames = [] if state.hasTimedOut else list(frames)
+        blobs, newest = arrived(frames)
         watermark = state.getCurrentWatermarkMs()
-        turn = Turn(duty, held, watermark if watermark > 0 else None, newest)
+        turn = Turn(duty, held, watermark if watermark > 0 else None, newest, rules_in(frames))
         if blobs or turn.is_due:
             yield from self._blobs_of(turn.run(blobs))
             held = turn.close()
@@ -207,11 +210,19 @@ def arrived(frames: Iterable[pd.DataFrame]) -> tuple[list[bytes], int | None]:
         for task, number, time, blob in zip(
             frame["task"], frame["number"], frame["newest"], frame["events"], strict=True
         ):
-            if blob is not None:
+            if blob is not None and task != RULES:
                 blobs.append((task, number, blob))
             elif time != NO_TIME:
                 newest.append(int(time))
     return [blob for _, _, blob in sorted(blobs, key=itemgetter(0, 1))], max(newest, default=None)
+
+
+def rules_in(frames: Iterable[pd.DataFrame]) -> dict[str, str] | None:
+    """The rules from now on, if packed rows say so: their texts by name."""
+    for frame in frames:
+        for text in frame["events"][frame["task"] == RULES]:
+            return dict(json.loads(text))
+    return None
 
 
 def _one_of(rows: pa.RecordBatch, place: int, kinds: Sequence[pa.StructType]) -> pa.RecordBatch:

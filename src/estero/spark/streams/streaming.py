@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
+    from estero.spark.streams.changing_rules import ChangingWork
     from estero.spark.streams.rules import RulesWork
 
 BUCKETS = 16
@@ -107,11 +108,15 @@ def recognize_stream(
 
 
 def connected(
-    readings: Sequence[DataFrame], stages: Stages, events: StructType | None = None
+    readings: Sequence[DataFrame],
+    stages: Stages,
+    events: StructType | None = None,
+    *,
+    beside: DataFrame | None = None,
 ) -> DataFrame:
     """The stages one after the other: classified rows of each duty, and one operator with all buckets.
 
-    `events` are the columns of late events where they are shown.
+    `events` are the columns of late events where they are shown, and `beside` further packed rows.
     """
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
@@ -120,6 +125,8 @@ def connected(
         lambda first, second: first.union(second),
         (rows.mapInArrow(pack, packed_schema()) for rows, pack in packs),
     )
+    if beside is not None:
+        packed = packed.union(beside)
     steps = stages.duty.steps
     turned = packed.groupBy("bucket").applyInPandasWithState(
         stages.turn(), turn_schema(steps), HELD, "append", "EventTimeTimeout"
@@ -153,7 +160,7 @@ def packed_events(rows: StructType) -> pa.Schema:
     return pa.schema([(field.name, arrow_type(field.name, rows)) for field in rows.fields])
 
 
-def duty_of(work: Work | RulesWork, header: str, packed: pa.Schema, clock: Clock, buckets: int) -> Duty:
+def duty_of(work: Work | RulesWork | ChangingWork, header: str, packed: pa.Schema, clock: Clock, buckets: int) -> Duty:
     """The duty of so many buckets."""
     order = (TIME, *(name for name in packed.names if name.startswith(ORDER)))
     return Duty(work, header, packed, order, buckets, clock.ticks, clock.lateness)
