@@ -1,8 +1,8 @@
 """``python -m benchmarks.rules_on_streams``: events per second of a hundred rules on a stream of Spark.
 
-A thousand keys, and a name in each event of which five rules want one; from Parquet files to Parquet files, with
-a checkpoint. Rows are first compared, as multisets, with those of this process. The first micro-batches are not
-counted.
+A thousand keys, and a name in each event of which five rules want one; from Parquet files to Parquet files,
+with a checkpoint. Rows are first compared, as multisets, with those of this process. The first micro-batches
+are not counted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WARM = 3
 
 
 def rules_of(number: int) -> estero.RuleSet:
-    """So many sequences of three events of a key, each with its own names, in a window of 40 of its events."""
+    """So many sequences of three events of a key, with names, in a window of 40 events of the key."""
     window = f"PARTITION BY [key] WITHIN {40 * KEYS} MICROSECONDS"
     texts = rule_texts(number)
     return estero.rules({name: text.replace("WITHIN 300 EVENTS", window) for name, text in texts.items()})
@@ -109,7 +109,8 @@ def main() -> None:
     state = max(report["observedMetrics"]["estero"]["state_bytes"] for report in steady)
     print(
         f"{asked.rules} rules: {asked.size * len(times) / sum(times) * 1000:,.0f} events/s, micro-batches of "
-        f"{asked.size:,} in {np.median(times):,.0f} ms (median), {answers:,} rows, {state / 1e6:.1f} MB of state"
+        f"{asked.size:,} in {np.median(times):,.0f} ms (median), {answers:,} rows, "
+        f"{state / 1e6:.1f} MB of state"
     )
 
 

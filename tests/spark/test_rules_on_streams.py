@@ -1,22 +1,28 @@
-"""A set of rules on a stream: the answers of this process, cut into micro-batches and begun again anywhere."""
+"""A set of rules on a stream: the answers of this process, cut into micro-batches and stopped between."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import random
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import StreamingQueryException
 
 import estero
+from estero.errors import DataError
+from estero.events.scan import Scan
+from estero.events.streams.stream_layout import layout_of
 from estero.queries.rules.rule_directory import version_of
 from estero.recognize.rules import dispatch
 from estero.spark import recognize
 from estero.spark.batch import rules as in_batches
-from estero.spark.failures import readable
+from estero.spark.streams.bucket import FORMAT, refuse_other
+from estero.spark.streams.kept import Kept
+from estero.spark.streams.rule_source import Versions
 from spark.streams import files
 
 if TYPE_CHECKING:
@@ -103,14 +109,23 @@ def test_rules_in_a_directory_come_change_and_go_while_the_stream_runs(
     rules = {name: RULES[name] for name in ("low", "joined", "absent")}
     later = {"joined": RULES["joined"], "few": RULES["few"], "absent": RULES["long"]}
     write(tmp_path / "rules", **rules)
-    rows = []
-    for number, part in enumerate(parts):
-        if number == 1:
-            (tmp_path / "rules" / "low.ceql").unlink()
-            write(tmp_path / "rules", **later, broken="SELECT * WHERE (", unfit="SELECT * WHERE A FILTER A[zz > 1]")
-        files(part, place, [25], first=10 * number)
-        found = recognize(stream(spark, place), tmp_path / "rules", **LAYOUT)
-        rows.append(run(found, tmp_path / "state"))
+    files(parts[0], place, [25])
+    found = recognize(stream(spark, place), tmp_path / "rules", **LAYOUT)
+    sink = found.writeStream.option("checkpointLocation", str(tmp_path / "state"))
+    tables: list[pa.Table] = []
+    query = sink.foreachBatch(lambda batch, _: tables.append(batch.toArrow())).start()
+    query.processAllAvailable()
+    rows = [pa.concat_tables(tables)]
+    tables.clear()
+    (tmp_path / "rules" / "low.ceql").unlink()
+    broken = {"broken": "SELECT * WHERE (", "unfit": "SELECT * WHERE A FILTER A[zz > 1]"}
+    write(tmp_path / "rules", **later, **broken)
+    files(parts[1], place, [25], first=10)
+    query.processAllAvailable()
+    query.stop()
+    rows.append(pa.concat_tables(tables))
+    files(parts[2], place, [25], first=20)
+    rows.append(run(recognize(stream(spark, place), tmp_path / "rules", **LAYOUT), tmp_path / "state"))
     recognizer = estero.rules(rules).recognizer(table.schema, **LAYOUT)
     right = []
     for number, part in enumerate(parts):
@@ -126,3 +141,42 @@ def test_rules_in_a_directory_come_change_and_go_while_the_stream_runs(
     assert [as_rows(part.drop_columns("version")) for part in rows] == [as_rows(part) for part in right]
     versions = [set(part.column("version").to_pylist()) for part in rows]
     assert versions == [{version_of(rules)}, {version_of(later)}, {version_of(later)}]
+
+
+def test_a_checkpoint_of_other_rules_is_refused_by_name() -> None:
+    query, other = {"format": FORMAT, "query": "2 rules", "plan": "", "buckets": 1}, "an_other"
+    header = json.dumps({**query, "rules": {"low": "one", "high": "two"}})
+    refuse_other(header, header)
+    for rules, said in (
+        ({"low": "one"}, "the checkpoint has the rule 'high', and the set does not"),
+        ({"low": "one", "high": other}, "the rule 'high' has another query than in the checkpoint"),
+        ({"low": "one", "high": "two", "new": ""}, "the set has the rule 'new', and the checkpoint does not"),
+    ):
+        with pytest.raises(DataError, match=f"^{said}"):
+            refuse_other(header, json.dumps({**query, "rules": rules}))
+
+
+def test_rules_that_are_wrong_are_refused_in_the_log_and_a_changed_one_stays_as_it_was(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = tmp_path / "rules"
+    write(directory, low=RULES["low"], unfit="SELECT * WHERE A FILTER A[zz > 1]")
+    layout = layout_of(Scan.of(events(1).schema, **LAYOUT))
+    versions = Versions.read(Versions.options(directory, layout))
+    first = versions.after({"version": "", "rules": ""})
+    assert json.loads(first["rules"]) == {"low": RULES["low"]}
+    assert first["version"] == version_of({"low": RULES["low"]})
+    assert ["unfit" in record.message for record in caplog.records] == [True]
+    write(directory, low="SELECT * WHERE A FILTER A[missing > 1]", high=RULES["high"])
+    changed = versions.after(first)
+    assert json.loads(changed["rules"]) == {"low": RULES["low"], "high": RULES["high"]}
+    assert versions.after(changed) == changed
+    shutil.rmtree(directory)
+    assert versions.after(changed) == changed
+
+
+def test_what_has_written_a_state_is_kept_once() -> None:
+    kept = Kept(2)
+    for number in range(3):
+        assert kept.keep(bytes([number]), number) == bytes([number])
+    assert [kept.taken(bytes([number])) for number in (0, 1, 2, 2)] == [None, 1, 2, None]

@@ -275,20 +275,26 @@ def _recognize_rules(
     _check_number("partitions", partitions, _MOST_TASKS)
     if isinstance(rules, PathLike) and not df.isStreaming:
         rules = rules_of(rules)
-    df, layout = _laid_out(df, columns, rules.only_type if not isinstance(rules, PathLike) else "Event")
+    df, layout = _laid_out(df, columns, "Event" if isinstance(rules, PathLike) else rules.only_type)
+    if isinstance(rules, PathLike):
+        _refuse_for_streams(until, partitions)
+        return recognize_changing_rules(df, Path(rules), columns, layout, lateness=lateness)
     if df.isStreaming:
-        if until is not None:
-            raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
-        if partitions is not None:
-            raise ValueError(
-                "partitions is for batch DataFrames: on a stream rules show positions, which one task numbers"
-            )
-        if isinstance(rules, PathLike):
-            return recognize_changing_rules(df, Path(rules), columns, layout, lateness=lateness)
+        _refuse_for_streams(until, partitions)
         return recognize_rules_on_stream(df, rules.plans(layout), layout, lateness=lateness)
     if lateness is not None:
         raise ValueError("lateness is for streaming DataFrames: a batch has all its events at once")
     return recognize_rules(df, rules.plans(layout), layout, partitions=partitions, until=until)
+
+
+def _refuse_for_streams(until: Until | None, partitions: int | None) -> None:
+    """Raises ValueError for what is said of rules on a stream and is for batches."""
+    if until is not None:
+        raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
+    if partitions is not None:
+        raise ValueError(
+            "partitions is for batch DataFrames: on a stream rules show positions, which one task numbers"
+        )
 
 
 @checked

@@ -112,9 +112,7 @@ def recognize_rules(
     frames, distributions = [], []
     for rules, division in passes_of(plans):
         events, own = _keyed(df, rules)
-        for reading in dispatched_passes(
-            own, event_columns(events.schema, own, ordinals=division.ordinals)
-        ):
+        for reading in dispatched_passes(own, event_columns(events.schema, own, ordinals=division.ordinals)):
             asked = reading.classification
             plans_read = [plan for group in reading.groups for plan in group.plans]
             widest = replace(plans_read[0], classification=asked, window=widest_window(plans_read))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,16 +26,10 @@ from numpy.typing import NDArray
 from estero.classify.column_names import POSITION, RELEVANT, TIME
 from estero.engine.int64 import GREATEST, LEAST, are_before, count_before, fall, saturated
 from estero.errors import DataError
+from estero.spark.streams.bucket_work import BucketRecognition, BucketWork, ChangingRules
 from estero.spark.streams.packing import batch_of, blob_of, joined
 from estero.spark.streams.ticks import Ticks
 from estero.spark.work import Work, classified_batch
-
-if TYPE_CHECKING:
-    from estero.spark.streams.changing_rules import ChangingRecognition, ChangingWork
-    from estero.spark.streams.rules import RulesRecognition, RulesWork
-    from estero.spark.work import Recognizing
-
-    BucketRecognition = Recognizing | RulesRecognition | ChangingRecognition
 
 FORMAT = 2
 """The version of the state of streams. Another one is refused."""
@@ -120,7 +114,7 @@ class Duty:
     in `buckets`. `lateness` is in ticks, None where the watermark is the user's.
     """
 
-    work: Work | RulesWork | ChangingWork
+    work: BucketWork
     header: str
     packed: pa.Schema
     order: tuple[str, ...]
@@ -192,8 +186,9 @@ class Turn:
 
     def run(self, blobs: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
         """The answers that end in what the watermark has passed; `blobs` have come, in order of arrival."""
-        if self._rules is not None:
-            self._recognizing().change(self._rules)
+        recognition = None if self._rules is None else self._recognizing()
+        if isinstance(recognition, ChangingRules):
+            recognition.change(self._rules or {})
         come = joined([self._rows_of(blob) for blob in blobs], self._duty.packed)
         come = self._in_time(come)
         if come.num_rows:
@@ -346,8 +341,8 @@ def refuse_other(given: str, expected: str) -> None:
     """Raises `DataError` unless the two headers say the same."""
     if given == expected:
         return
-    there: Mapping[str, object] = json.loads(given)
-    here: Mapping[str, object] = json.loads(expected)
+    there: Mapping[str, Any] = json.loads(given)
+    here: Mapping[str, Any] = json.loads(expected)
     if there["format"] != here["format"]:
         raise DataError(
             f"the checkpoint has format {there['format']}, and this version of Estero reads {here['format']}",

@@ -1,8 +1,8 @@
-"""Rules that may change while a stream runs on Spark: events as they are, and a recognizer that has the rules.
+"""Rules that may change while a stream runs on Spark: events as they are, and a recognizer of rules.
 
-Spark fixes what a stream computes when it starts, so conditions of rules to come cannot be evaluated by the JVM.
-All columns of all events go to one bucket, whose state is that of a recognizer of rules and the rules' texts.
-Which rules a micro-batch has comes with its events (rule_source.py).
+Spark fixes what a stream computes when it starts, so the JVM cannot evaluate conditions of rules to come.
+All columns of all events go to one bucket, whose state is that of a recognizer of rules and the texts of
+these. Which rules a micro-batch has comes with its events (rule_source.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from estero.answers.rule_rows import rule_schema
-from estero.classify.column_names import POSITION, attribute_in, is_working
+from estero.classify.column_names import attribute_in, is_working
 from estero.engine.int64 import LEAST
 from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.schema import EventLayout
@@ -73,7 +73,9 @@ class ChangingWork:
         """The recognition of the rules in a state, or of none; `snapshots` can always be made."""
         del snapshots
         kept = None if state is None else KEPT.taken(state)
-        return kept if isinstance(kept, ChangingRecognition) else ChangingRecognition(self, state)
+        if isinstance(kept, ChangingRecognition) and kept.work == self:
+            return kept
+        return ChangingRecognition(self, state)
 
     def shown(self, table: pa.RecordBatch) -> pa.RecordBatch:
         """A batch of answers as Spark has it."""
@@ -84,7 +86,7 @@ class ChangingRecognition:
     """A recognizer of rules and their texts, as `Recognition` is asked."""
 
     def __init__(self, work: ChangingWork, state: bytes | None) -> None:
-        self._work = work
+        self.work = work
         self._last = LEAST
         if state is None:
             self._texts: dict[str, str] = {}
@@ -100,7 +102,7 @@ class ChangingRecognition:
     def change(self, texts: Mapping[str, str]) -> None:
         """Has the rules be these: the others keep what is open, new ones see events from now on."""
         if texts and not self._texts and not self._recognizer.position:  # all at once, which is quicker
-            self._recognizer = RuleSet(_queries(texts)).recognizer_of(self._work.layout)
+            self._recognizer = RuleSet(_queries(texts)).recognizer_of(self.work.layout)
             self._texts = dict(texts)
         for name in [name for name in self._texts if name not in texts]:
             self._recognizer.remove(name)
@@ -125,8 +127,8 @@ class ChangingRecognition:
             return
         self._last = time
         passed = time
-        if self._work.time is not None and pa.types.is_timestamp(self._work.time):
-            passed = pa.scalar(time, self._work.time)
+        if self.work.time is not None and pa.types.is_timestamp(self.work.time):
+            passed = pa.scalar(time, self.work.time)
         yield from self._shown(self._recognizer.advance(passed))
 
     def advance(self, time: int) -> None:
@@ -155,7 +157,7 @@ class ChangingRecognition:
         for batch in answers.batches():
             if batch.num_rows:
                 version = pa.array([self._version] * batch.num_rows, pa.string())
-                yield pa.RecordBatch.from_arrays([*batch.columns, version], schema=self._work.answer)
+                yield pa.RecordBatch.from_arrays([*batch.columns, version], schema=self.work.answer)
 
 
 def recognize_changing_rules(

@@ -1,7 +1,8 @@
 """A directory of rules as a source of Spark: in each micro-batch the driver looks at it.
 
-An offset of the source has the texts of all rules. So the log of the checkpoint says which rules a micro-batch
-had, and one that is done again has the same. Where they have changed, one row brings them to the bucket.
+An offset of the source has the texts of all rules. So the log of the checkpoint says which rules a
+micro-batch had, and one that is done again has the same. Where they have changed, one row brings them to the
+bucket.
 """
 
 from __future__ import annotations
@@ -37,18 +38,22 @@ def rule_rows(spark: SparkSession, directory: Path, layout: StreamLayout, bucket
     Rules count that fit events of a layout; the others are refused in the log of the driver.
     """
     from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
-    class Reader(DataSourceStreamReader):
+    class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         def __init__(self, versions: Versions) -> None:
             self._versions = versions
+
+        def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+            self._versions.once = True
 
         def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (PySpark's name)
             return {"version": "", "rules": ""}
 
-        def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
+        def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: ARG002, N802
             return self._versions.after(start)
 
-        def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:  # noqa: ARG002
             return [InputPartition(end["rules"])]
 
         def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
@@ -59,7 +64,7 @@ def rule_rows(spark: SparkSession, directory: Path, layout: StreamLayout, bucket
         def name(cls) -> str:
             return _NAME
 
-        def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
+        def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: ARG002, N802
             return Reader(Versions.read(self.options))
 
     spark.dataSource.register(Source)
@@ -69,17 +74,23 @@ def rule_rows(spark: SparkSession, directory: Path, layout: StreamLayout, bucket
 
 @dataclass(slots=True)
 class Versions:
-    """The rules in a directory as they are at moments, of those that fit events of a `layout`."""
+    """The rules in a directory as they are at moments, of those that fit events of a `layout`.
+
+    A stream of what is there looks `once`.
+    """
 
     directory: Path
     layout: StreamLayout
     files: RuleFiles | None = None
     last: Offset | None = None
+    once: bool = False
 
     @staticmethod
     def options(directory: Path, layout: StreamLayout) -> dict[str, str]:
         """The texts of which `read` makes this."""
-        arrays = {name: base64.b64encode(array.tobytes()).decode() for name, array in layout.as_arrays().items()}
+        arrays = {
+            name: base64.b64encode(array.tobytes()).decode() for name, array in layout.as_arrays().items()
+        }
         return {"path": str(directory.absolute()), "layout": layout.as_text(), "schemas": json.dumps(arrays)}
 
     @classmethod
@@ -94,6 +105,8 @@ class Versions:
     def after(self, start: Offset) -> Offset:
         """The rules now; `start` has those before. A directory that is gone changes nothing."""
         before = start if self.last is None else self.last
+        if self.once and self.last is not None:
+            return self.last
         if not self.directory.is_dir():
             _log.error("the directory of rules is gone: %s", self.directory)
             return before

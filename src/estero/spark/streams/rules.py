@@ -1,8 +1,8 @@
 """The plans of a set of rules and a streaming DataFrame of events → their complex events, as one stream.
 
-Rules with the same keys share a reading: events are classified, packed and brought to their buckets for all of
-them at once. All readings share one operator with state, in which each has buckets of its own; the state of a
-bucket is that of the recognitions of its groups of rules.
+Rules with the same keys share a reading: events are classified, packed and brought to their bucket for all
+of them at once. All readings share one operator with state, in which each has a bucket of its own, as it
+numbers all events; the state of a bucket is that of the recognitions of its groups of rules.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ import pyarrow as pa
 
 from estero.answers.rule_rows import common_rows, rule_schema
 from estero.classify.column_names import bits_name
-from estero.plan.division import Division, division_of
+from estero.plan.division import Division
 from estero.plan.identity import digest
 from estero.plan.plan import Layout, Plan, Window
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.rules.passes import Pass, dispatched_passes
 from estero.spark.batch.rules import event_columns, widest_window
+from estero.spark.failures import jobs
 from estero.spark.frames import classified_schema, streamed
 from estero.spark.streams.bucket import FORMAT
+from estero.spark.streams.kept import KEPT
 from estero.spark.streams.packing import batch_of, blob_of
 from estero.spark.streams.stages import Stages
 from estero.spark.streams.streaming import connected, duty_of, packed_events
 from estero.spark.streams.watermark import clock_of
-from estero.spark.failures import jobs
-from estero.spark.work import shown_time, spark_schema
+from estero.spark.work import shown_time
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,7 +48,8 @@ _STATES: Final = pa.schema([("recognition", pa.binary())])
 class RulesWork:
     """The work of a bucket for all rules of a reading; it travels to workers by pickle.
 
-    `events` is the schema of what is classified for the `reading`, `answer` the common columns.
+    `events` is the schema of what is classified for the `reading`, `answer` the common columns, and `header`
+    that of states.
     """
 
     reading: Pass
@@ -55,6 +57,7 @@ class RulesWork:
     events: pa.Schema
     time: pa.DataType | None
     answer: pa.Schema
+    header: str = ""
 
     steps = 0
     """Rules have patterns of many lengths: what is open is not told by step."""
@@ -81,6 +84,9 @@ class RulesWork:
 
     def recognizing(self, *, snapshots: bool = True, state: bytes | None = None) -> RulesRecognition:
         """The recognition of all rules; with `state` it goes on from a snapshot."""
+        kept = None if state is None else KEPT.taken(state)
+        if isinstance(kept, RulesRecognition) and kept.header == self.header:
+            return kept
         return RulesRecognition(self, endless=snapshots, state=state)
 
     def shown(self, table: pa.RecordBatch) -> pa.RecordBatch:
@@ -98,6 +104,7 @@ class RulesRecognition:
         states: list[bytes | None] = [None] * len(reading.groups)
         if state is not None:
             states = batch_of(state, _STATES).column(0).to_pylist()
+        self.header = work.header
         self._answer = work.answer
         self._dispatcher = reading.dispatcher()
         self._groups = [
@@ -134,7 +141,8 @@ class RulesRecognition:
     def snapshot(self) -> bytes:
         """All that is needed to go on."""
         states = [group.recognition.snapshot() for group in self._groups]
-        return blob_of(pa.RecordBatch.from_arrays([pa.array(states, pa.binary())], schema=_STATES))
+        row = pa.RecordBatch.from_arrays([pa.array(states, pa.binary())], schema=_STATES)
+        return KEPT.keep(blob_of(row), self)
 
     def open_runs(self) -> OpenRuns:
         """Nothing: the steps of several rules are not comparable."""
@@ -167,6 +175,8 @@ def recognize_rules_on_stream(
     They show positions, so each reading has one bucket, which numbers all events. Raises `QueryError` for a
     rule of which nothing is decided before the end, and `DataError` and ValueError as `recognize_stream`.
     """
+    if not plans:
+        raise ValueError("a stream of rules needs a rule: add one to the set, or name a directory of rules")
     for plan in plans.values():
         plan.refuse_endless()
     time = shown_time(df.schema, layout.schema.time)
@@ -186,7 +196,8 @@ def recognize_rules_on_stream(
         packed = [packed_events(rows.schema) for rows in frames]
         header = header_of_rules(plans, works, packed)
         duties = [
-            duty_of(work, header, columns, clock, 1) for work, columns in zip(works, packed, strict=True)
+            duty_of(replace(work, header=header), header, columns, clock, 1)
+            for work, columns in zip(works, packed, strict=True)
         ]
         flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
         return connected(frames, Stages(duties[0], flush, tuple(duties[1:])))

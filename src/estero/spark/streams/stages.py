@@ -95,9 +95,7 @@ class Stages:
 
     def packs(self) -> list[Callable[[Batches], Batches]]:
         """The same for the rows of each duty."""
-        return [
-            packing_tasks(Packing(duty.buckets, duty.packed, groups)) for duty, groups in self._groups()
-        ]
+        return [packing_tasks(Packing(duty.buckets, duty.packed, groups)) for duty, groups in self._groups()]
 
     def turn(self) -> Callable[[tuple[int], Iterable[pd.DataFrame], GroupState], Frames]:
         """The function for ``applyInPandasWithState``, grouped by buckets."""

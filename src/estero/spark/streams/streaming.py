@@ -27,6 +27,7 @@ from estero.spark.failures import jobs
 from estero.spark.frames import arrow_type, streamed
 from estero.spark.rows import rows_of
 from estero.spark.streams.bucket import HELD, Duty, header_of
+from estero.spark.streams.bucket_work import BucketWork
 from estero.spark.streams.packing import PACKED
 from estero.spark.streams.stages import (
     COUNTS,
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-    from estero.spark.streams.changing_rules import ChangingWork
-    from estero.spark.streams.rules import RulesWork
 
 BUCKETS = 16
 """The number of buckets that share the keys by default: a power of two, so that tasks get equally many."""
@@ -160,7 +159,7 @@ def packed_events(rows: StructType) -> pa.Schema:
     return pa.schema([(field.name, arrow_type(field.name, rows)) for field in rows.fields])
 
 
-def duty_of(work: Work | RulesWork | ChangingWork, header: str, packed: pa.Schema, clock: Clock, buckets: int) -> Duty:
+def duty_of(work: BucketWork, header: str, packed: pa.Schema, clock: Clock, buckets: int) -> Duty:
     """The duty of so many buckets."""
     order = (TIME, *(name for name in packed.names if name.startswith(ORDER)))
     return Duty(work, header, packed, order, buckets, clock.ticks, clock.lateness)
