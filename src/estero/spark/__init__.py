@@ -118,10 +118,11 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
 ) -> DataFrame:
     """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
 
-    `query` is a query or its text, in CEQL or conjunctive. `type` is the column with the event type (without
-    it there is one type, named after FROM, or ``Event``), `time` the time column, `order` columns that break
-    ties of time, `time_unit` the length of a tick of an integer time column ("ns", "us", "ms", "s", "min",
-    "h", "d"). An `estero.scan` of a DataFrame, as `df`, takes the place of these four.
+    `query` is a query or its text, in CEQL or conjunctive, a set of rules, or a path of a directory of rules.
+    `type` is the column with the event type (without it there is one type, named after FROM, or ``Event``),
+    `time` the time column, `order` columns that break ties of time, `time_unit` the length of a tick of an
+    integer time column ("ns", "us", "ms", "s", "min", "h", "d"). An `estero.scan` of a DataFrame, as `df`,
+    takes the place of these four.
 
     The columns: ``start_time`` and ``end_time`` where there is a time, the partition columns, then for
     each selected label an array of structs of its events' attributes. With ``positions=True`` also
@@ -170,12 +171,15 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     buckets, and so are values that its equalities give to all events of every step; else there is one ordered
     task (`explain` says why).
 
-    Of a set of rules (`estero.rules`) in a batch the columns are those of `RuleAnswers`: ``rule``, ``start``,
-    ``end``, ``start_time`` and ``end_time`` where there is a time, ``keys``, a map of texts, and
-    ``positions``, a map of arrays. It is one job: rules that partition by the same keys, and those whose
-    windows are cut in the same way, share the moving of events, and the others are a union of such passes.
-    Positions are there always. Of the arguments beside the columns, `partitions` and `until` are for sets;
-    keys stay whole, and no enumeration is shared.
+    Of a set of rules (`estero.rules`) the columns are those of `RuleAnswers`: ``rule``, ``start``, ``end``,
+    ``start_time`` and ``end_time`` where there is a time, ``keys``, a map of texts, and ``positions``, a map
+    of arrays. In a batch it is one job: rules that partition by the same keys, and those whose windows are
+    cut in the same way, share the moving of events, and the others are a union of such passes. Positions are
+    there always. Of the arguments beside the columns, `partitions` and `until` are for sets; keys stay whole,
+    and no enumeration is shared. On a stream `lateness` is for sets, and one task numbers all events. A path
+    is a directory of rules; on a stream its files may change: the driver looks at them in front of each
+    micro-batch, rules that have not changed keep what is open, new ones see events from then on, and wrong
+    ones are refused in the log. There ``version`` is a further column, a digest of the rules that count.
 
     The result is lazy, except that deciding what to cut or to share reads the events once where no footers
     tell, and for positions their times twice. Spark keeps what it has read while this DataFrame is held.
