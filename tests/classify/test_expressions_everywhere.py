@@ -311,6 +311,7 @@ def test_some_element_satisfies_a_condition() -> None:
     conditions: list[Node] = [
         Comparison("=", element, Literal("a")),
         Comparison("<", element, S),
+        In(element, (Literal("a"), Literal("bB"))),
         Ilike(element, "b%"),
         Not(Comparison("=", element, Literal("a"))),
         IsNull(element),

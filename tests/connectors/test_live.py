@@ -16,7 +16,7 @@ import pytest
 
 import estero
 from connectors.servers import PASSWORD, kafka, postgresql, run_sql, spark_jars
-from estero import LiveStream
+from estero import DataError, LiveStream
 from local.streams import BROKEN, LAYOUT, QUERY, RULES, events, expected, lines, run_with_kills, told
 from repository import REPOSITORY
 
@@ -29,7 +29,7 @@ LAST = [{"kind": "Z", "time": "2027-01-01T00:00:00Z", "user": user, "v": 0} for 
 
 KILL_ITSELF = """
 import os, signal, sys
-from estero import LiveStream
+from estero import DataError, LiveStream
 from estero.cli import main
 batches = 0
 whole = LiveStream._process
@@ -162,6 +162,26 @@ def test_a_topic_has_each_answer_once_wherever_the_stream_is_killed(
     assert told(rows) == expected(query, EVENTS)
     assert len({row["answer_id"] for row in rows}) == len(rows)
     assert sorted(row["text"] for row in receive(broker, f"{name}-dead")) == sorted(BROKEN)
+
+
+@pytest.mark.parametrize("kills", [[], [24], [40, 5]])
+def test_without_transactions_an_answer_that_comes_twice_has_its_id(
+    tmp_path: Path, broker: str, readings: str, kills: list[int]
+) -> None:
+    name = "sooner-" + "-".join(map(str, kills))
+    make_topic(broker, name, 1)
+    sink = f"kafka://{broker}/{name}?transactions=false&key=user"
+    query = estero.query(QUERY)
+    run_with_kills(lambda: opened(tmp_path, query, readings, sink), kills)
+    rows = {row["answer_id"]: row for row in receive(broker, name)}
+    assert told(rows.values()) == expected(query, EVENTS)
+
+
+def test_a_key_that_is_no_column_is_an_error(tmp_path: Path, broker: str, readings: str) -> None:
+    sink = f"kafka://{broker}/keyed?key=nobody"
+    refused = pytest.raises(DataError, match="there is no column 'nobody' to use as the key")
+    with refused, opened(tmp_path, estero.query(QUERY), readings, sink) as running:
+        running.step()
 
 
 @pytest.mark.parametrize("kills", [[step] for step in (6, 12, 26, 44)] + [[24, 5]])

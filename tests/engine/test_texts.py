@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estero.engine.texts import KnownTexts
+from estero.engine.texts import KnownTexts, _apart, _Key
 
 TEXTS = st.lists(st.text(alphabet="ab\0é", max_size=5).map(str.encode), max_size=40)
 
@@ -27,3 +28,13 @@ def test_texts_with_one_hash_are_told_apart() -> None:
         np.arange(0, 4 * len(texts) + 1, 4, dtype=np.int32), np.frombuffer(b"".join(texts), np.uint8)
     )
     assert codes.tolist() == [*range(16), *[16] * 16]
+
+
+@pytest.mark.parametrize("place", range(16))
+def test_texts_that_differ_in_one_byte_need_few_slots(place: int) -> None:
+    known = [bytes(letter if there == place else 97 for there in range(16)) for letter in range(98, 118)]
+    slots, _ = _apart(set(map(_Key.of, known)))
+    assert slots <= 1024
+    ends = np.arange(0, 16 * len(known) + 1, 16, dtype=np.int32)
+    codes = KnownTexts(known).codes(ends, np.frombuffer(b"".join(known), np.uint8))
+    assert codes.tolist() == list(range(20))

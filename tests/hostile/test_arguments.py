@@ -91,6 +91,10 @@ def _recognizer() -> Any:
     return _query().recognizer(STREAM.schema, type="type")
 
 
+def _live() -> estero.LiveStream:
+    return estero.live(estero.query(TEXT), "json:never", schema=STREAM.schema, type="type")
+
+
 def _rules() -> estero.RuleSet:
     return estero.rules({"rule": TEXT})
 
@@ -178,6 +182,7 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
             "params": None,
         },
     ),
+    "live.step": (lambda: _live().step, (0.0,), {}),
     "missing": (lambda: estero.missing, (TEXT, TEXT), {}),
     "outside": (lambda: estero.outside, (var("a").k > 1,), {}),
     "param": (lambda: estero.param, ("p",), {}),

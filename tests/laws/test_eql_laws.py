@@ -16,7 +16,7 @@ from strategies.eql_conditions import COLUMNS, NOWHERE, events, queries
 
 
 @given(queries, st.lists(events, min_size=1, max_size=8))
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_conditions_mean_what_the_reference_says(query: EventQuery, rows: list[dict[str, Any]]) -> None:
     text = str(query)
     wanted = [place for place, row in enumerate(rows) if matches(query, row, NOWHERE)]

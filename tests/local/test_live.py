@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import os
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -17,9 +20,23 @@ import pytest
 
 import estero
 from estero import DataError
+from estero.local import door
 from estero.local.sinks.console import Console
 from estero.local.sources.alignment import Alignment
-from local.streams import LAYOUT, QUERY, RULES, events, expected, read_lines, told
+from estero.local.sources.lines import StandardInput
+from local.streams import (
+    LAYOUT,
+    QUERY,
+    RULES,
+    KilledError,
+    abandon,
+    events,
+    expected,
+    killed_at,
+    read_lines,
+    run_with_kills,
+    told,
+)
 from repository import REPOSITORY
 
 EVENTS = events(60)
@@ -95,6 +112,41 @@ def test_a_stream_goes_on_with_the_rules_that_it_had_and_then_with_those_of_the_
     assert {row["rule"] for row in rows if row["end"] >= 20} <= {"pairs", "large"}
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3, 4])
+def test_rules_that_changed_before_a_failure_are_repeated_as_they_changed(tmp_path: Path, steps: int) -> None:
+    def rows(directory: Path, *, killed: bool) -> list[str]:
+        directory.mkdir()
+        put(directory / "in", 0, EVENTS)
+        (directory / "rules").mkdir()
+        for name, text in RULES.items():
+            (directory / "rules" / f"{name}.ceql").write_text(text)
+
+        def opened() -> estero.LiveStream:
+            running = stream(directory, directory / "rules", batch=9, checkpoint_every=3600)
+            running._settings = _often(running._settings)
+            return running
+
+        running = opened()
+        for step in range(1, 5):
+            running.step()
+            if step == 1:
+                (directory / "rules" / "small.ceql").unlink()
+                (directory / "rules" / "large.ceql").write_text("SELECT * WHERE C AS y FILTER y[v > 50]")
+            if step == 2:
+                (directory / "rules" / "new.ceql").write_text("SELECT * WHERE B")
+            if killed and step == steps:
+                abandon(running)
+                running = opened()
+        (directory / "rules" / "large.ceql").unlink()
+        running.run(until_caught_up=True)
+        running.close()
+        return told(read_lines(directory / "out"))
+
+    whole = rows(tmp_path / "whole", killed=False)
+    assert rows(tmp_path / "killed", killed=True) == whole
+    assert whole != expected(estero.rules(RULES), EVENTS)
+
+
 def test_a_rule_that_becomes_broken_counts_as_it_was(tmp_path: Path, rules: Path) -> None:
     put(tmp_path / "in", 0, EVENTS[:20])
     with stream(tmp_path, rules) as running:
@@ -122,6 +174,19 @@ def test_rules_in_other_languages_go_on_from_a_checkpoint(tmp_path: Path, rules:
     assert ends == [
         place for place, event in enumerate(EVENTS) if event["kind"] == "B" and int(str(event["v"])) > 5
     ]
+
+
+def test_a_rule_that_became_broken_meanwhile_goes_on_as_the_checkpoint_has_it(
+    tmp_path: Path, rules: Path
+) -> None:
+    put(tmp_path / "in", 0, EVENTS[:20])
+    with stream(tmp_path, rules) as running:
+        running.step()
+    (rules / "pairs.ceql").write_text("SELECT * WHERE A ;")
+    put(tmp_path / "in", 1, EVENTS[20:])
+    with stream(tmp_path, rules) as running:
+        running.run(until_caught_up=True)
+    assert told(read_lines(tmp_path / "out")) == expected(estero.rules(RULES), EVENTS)
 
 
 def test_a_directory_without_a_rule_that_can_be_used_is_an_error(tmp_path: Path) -> None:
@@ -180,6 +245,26 @@ def test_a_damaged_state_is_refused(tmp_path: Path, place: int) -> None:
         running.step()
 
 
+def test_a_journal_is_read_up_to_a_line_that_is_not_whole_and_refused_if_another_one_is_none(
+    tmp_path: Path,
+) -> None:
+    put(tmp_path / "in", 0, EVENTS)
+    query = estero.query(QUERY)
+    running = stream(tmp_path, query, batch=20, checkpoint_every=3600)
+    running.step()
+    abandon(running)
+    (journal,) = (tmp_path / "state").glob("journal-*")
+    whole = journal.read_bytes()
+    journal.write_bytes(b"[1]\n" + whole)
+    refused = pytest.raises(DataError, match="this journal of a stream cannot be read")
+    with refused, stream(tmp_path, query) as running:
+        running.step()
+    journal.write_bytes(whole + b'{"number": 1, "aft')
+    with stream(tmp_path, query, batch=20) as running:
+        running.run(until_caught_up=True)
+    assert told(read_lines(tmp_path / "out")) == expected(query, EVENTS)
+
+
 def test_an_older_checkpoint_than_the_sink_is_refused(tmp_path: Path) -> None:
     put(tmp_path / "in", 0, EVENTS[:30])
     with stream(tmp_path, estero.query(QUERY)) as running:
@@ -225,6 +310,30 @@ def test_without_an_address_dead_letters_are_counted_and_logged_with_their_field
     assert reasons[:2] == ["this is not UTF-8: invalid start byte at byte 0", "this is JSON, but no object"]
     assert reasons[2].startswith("this is not JSON: maximum recursion depth exceeded")
     assert [record.__dict__["letters"] for record in caplog.records] == [4, 4, 4]
+
+
+def test_dead_letters_before_the_first_event_are_kept_and_counted_once(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0.jsonl").write_text("nothing\n{}\n")
+    query = estero.query(QUERY)
+
+    def opened() -> estero.LiveStream:
+        given = {"schema": None, "dead_letters": f"json:{tmp_path}/dead", "checkpoint_every": 3600}
+        return stream(tmp_path, query, **given)
+
+    running = opened()
+    assert running.step()
+    put(tmp_path / "in", 1, EVENTS)
+    running._reached = killed_at(4)
+    with pytest.raises(KilledError):
+        running.run(until_caught_up=True)
+    abandon(running)
+    with opened() as running:
+        running.run(until_caught_up=True)
+        numbers = running.metrics()
+    assert (numbers["events"], numbers["dead"]) == (len(EVENTS) + 2, 2)
+    assert [row["text"] for row in read_lines(tmp_path / "dead")] == ["nothing", "{}"]
+    assert told(read_lines(tmp_path / "out")) == expected(query, EVENTS)
 
 
 def test_bytes_that_are_no_text_are_kept_as_base64(tmp_path: Path) -> None:
@@ -348,6 +457,22 @@ def test_a_stream_that_waits_for_a_webhook_can_be_stopped(tmp_path: Path, hook: 
     assert len(hook.refusals) == 99
 
 
+@pytest.mark.parametrize("hook", [()], indirect=True)
+def test_what_a_webhook_gets_twice_after_a_failure_has_the_same_id(tmp_path: Path, hook: Server) -> None:
+    put(tmp_path / "in", 0, EVENTS)
+    query, url = estero.query(QUERY), f"http://127.0.0.1:{hook.server_port}/"
+
+    def opened() -> estero.LiveStream:
+        given = {"checkpoint": tmp_path / "state", "batch": 20, **LAYOUT}
+        return estero.live(query, f"json:{tmp_path}/in", url, **given)
+
+    run_with_kills(opened, [20, 16])
+    bodies = {body["answer_id"]: body for _, body in hook.taken}
+    assert len(hook.taken) > len(bodies)
+    assert all(bodies[key] == body for key, body in hook.taken)
+    assert told(bodies.values()) == expected(query, EVENTS)
+
+
 # -------------------------------------------------------------------------------------- metrics
 
 
@@ -449,3 +574,102 @@ def test_columns_that_nobody_names_are_those_of_the_first_events(tmp_path: Path)
     with stream(tmp_path, query, schema=None) as running:
         running.run(until_caught_up=True)
     assert told(read_lines(tmp_path / "out")) == expected(query, EVENTS)
+
+
+# ------------------------------------------------------------------------------------- sources
+
+
+def test_lines_of_a_server_are_read_until_it_closes_the_connection() -> None:
+    query, output = estero.query(QUERY), io.BytesIO()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall("".join(json.dumps(row) + "\n" for row in EVENTS)[:-1].encode())
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with estero.live(query, f"tcp://127.0.0.1:{port}", **LAYOUT) as running:
+            running._sinks[0] = Console(output)
+            running.run()
+        thread.join()
+    rows = [json.loads(line) for line in output.getvalue().splitlines()]
+    assert told([row | row.pop("labels") for row in rows]) == expected(query, EVENTS)
+
+
+def test_a_server_that_is_not_there_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    refused = pytest.raises(DataError, match="nobody answers: Connection refused")
+    with refused, estero.live(estero.query(QUERY), f"tcp://127.0.0.1:{port}", **LAYOUT) as running:
+        running.step()
+
+
+def test_what_is_open_is_decided_where_a_stream_without_a_checkpoint_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, "".join(json.dumps(row) + "\n" for row in EVENTS).encode())
+    os.close(writing)
+    monkeypatch.setattr(door, "opened_source", lambda _address: StandardInput(reading))
+    query, output = estero.query(QUERY), io.BytesIO()
+    with estero.live(query, "stdin", lateness="1 hour", **LAYOUT) as running:
+        running._sinks[0] = Console(output)
+        running.run()
+    os.close(reading)
+    rows = [json.loads(line) for line in output.getvalue().splitlines()]
+    assert told([row | row.pop("labels") for row in rows]) == expected(query, EVENTS)
+
+
+def test_compressed_lines_and_files_that_are_not_whole_yet(tmp_path: Path) -> None:
+    put(tmp_path / "in", 1, [])
+    (tmp_path / "in" / "_begun.jsonl").write_text("not whole")
+    text = "".join(json.dumps(row) + "\n" for row in EVENTS).encode()
+    (tmp_path / "in" / "0.jsonl.gz").write_bytes(gzip.compress(text))
+    query = estero.query(QUERY)
+    with stream(tmp_path, query) as running:
+        running.run(until_caught_up=True)
+        assert running.metrics()["dead"] == 0
+    assert told(read_lines(tmp_path / "out")) == expected(query, EVENTS)
+
+
+def test_the_past_has_to_have_the_columns_by_which_it_is_told_from_the_stream(tmp_path: Path) -> None:
+    put(tmp_path / "in", 0, EVENTS)
+    put(tmp_path / "past", 0, [{"kind": "A", "time": "2025-01-01T00:00:00Z", "v": "one"}])
+    past = tmp_path / "past" / "0.jsonl"
+    with pytest.raises(DataError, match="the past has no column user"):  # noqa: SIM117 (one by one)
+        with stream(tmp_path, estero.query(QUERY), backfill=past, order=["user"]) as running:
+            running.step()
+    with pytest.raises(ValueError, match="a backfill needs a time column"):
+        estero.live(estero.query(QUERY), f"json:{tmp_path}/in", backfill=past)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"batch": 0}, "batch is from 1 to 1,000,000 events, not 0"),
+        ({"checkpoint_every": -1.0}, "checkpoint_every is from 0 to 86,400 seconds, not -1.0"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        estero.live(estero.query(QUERY), "stdin", **given)
+
+
+def test_a_column_that_the_engine_adds_is_not_another_one(tmp_path: Path) -> None:
+    put(tmp_path / "in", 0, EVENTS)
+    query = estero.query("SELECT * WHERE A AS answer_id")
+    refused = pytest.raises(DataError, match="answers have a column answer_id already")
+    with refused, stream(tmp_path, query) as running:
+        running.step()
+
+
+def test_rows_that_differ_in_what_is_not_selected_have_ids_of_their_own(tmp_path: Path) -> None:
+    put(tmp_path / "in", 0, EVENTS)
+    query = estero.query("SELECT b WHERE A AS a ; A ; B AS b WITHIN 20 SECONDS")
+    with stream(tmp_path, query) as running:
+        running.run(until_caught_up=True)
+    rows = read_lines(tmp_path / "out")
+    assert len({row["answer_id"] for row in rows}) == len(rows) > len({row["end"] for row in rows})

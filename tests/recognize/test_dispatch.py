@@ -40,7 +40,9 @@ string_tests = st.one_of(
     st.builds(
         e.Call,
         st.sampled_from(["starts_with", "ends_with", "contains"]),
-        st.tuples(strings | lowered, texts.map(e.Literal)),
+        st.tuples(strings | lowered, texts.map(e.Literal))
+        | st.tuples(strings, strings)
+        | st.tuples(lowered, lowered),
     ),
 )
 number_tests = st.one_of(

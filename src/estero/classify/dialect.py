@@ -88,6 +88,11 @@ class Dialect(ABC):
     def any_element(self, whole: SQL, item: exp.Column, condition: SQL) -> SQL:
         """The test whether some `item` of a list satisfies a condition that is never NULL; NULL for NULL."""
 
+    def has_any_text(self, whole: SQL, texts: Sequence[str]) -> SQL | None:
+        """The test whether a list has one of these texts; None where `any_element` is as good."""
+        del whole, texts
+        return None
+
     @abstractmethod
     def let(self, name: exp.Column, value: SQL, result: SQL) -> SQL:
         """`result` with `name` bound to `value`, which is computed once."""

@@ -59,6 +59,12 @@ class DuckDB(Dialect):
         test = exp.Lambda(this=condition, expressions=[item.this.copy()], colon=True)
         return compared(">", call("len", call("list_filter", whole, test)), number(0))
 
+    def has_any_text(self, whole: SQL, texts: Sequence[str]) -> SQL | None:
+        # A statement with hundreds of lambdas takes seconds to be planned.
+        if len(texts) == 1:
+            return call("list_contains", whole, text(texts[0]))
+        return call("list_has_any", whole, call("list_value", *map(text, texts)))
+
     def let(self, name: exp.Column, value: SQL, result: SQL) -> SQL:
         body = exp.Lambda(this=result, expressions=[name.this.copy()], colon=True)
         return call("list_extract", call("list_transform", call("list_value", value), body), number(1))

@@ -107,6 +107,11 @@ class ExpressionWriter:
         whole = self.value(node.operand)
         if whole.element is None:
             return UNKNOWN.copy()
+        texts = _texts_asked(node)
+        if texts is not None and whole.element == ColumnType(Kind.STRING):
+            quick = self._dialect.has_any_text(whole.sql.copy(), texts)
+            if quick is not None:
+                return quick
         item = exp.column(f"item{len(self._elements)}")
         element = replace(whole.element, stands=item)
         outer = self._elements
@@ -159,3 +164,16 @@ class ExpressionWriter:
             element=column.element,
             scale=column.scale,
         )
+
+
+def _texts_asked(node: e.SomeElement) -> list[str] | None:
+    """The texts of which an element has to be one, where that is the condition."""
+    match node.condition:
+        case e.Comparison("=", e.Element(name), e.Literal(str() as text)) if name == node.element:
+            return [text]
+        case e.In(e.Element(name), members) if name == node.element:
+            texts = [member.value for member in members if isinstance(member, e.Literal)]
+            known = [text for text in texts if isinstance(text, str)]
+            return known if len(known) == len(members) else None
+        case _:
+            return None

@@ -90,7 +90,8 @@ class KnownTexts:
 
 def _slot(key: _Key, factor: int, slots: int) -> int:
     """The same in integers of Python as `slot_of`."""
-    mixed = key.begin ^ key.finish * _OF_FINISH ^ key.length * _OF_LENGTH
+    mixed = (key.begin ^ key.finish * _OF_FINISH ^ key.length * _OF_LENGTH) & _MASK64
+    mixed ^= mixed >> 32
     return (mixed * factor & _MASK64) >> 32 & slots - 1
 
 
@@ -113,6 +114,7 @@ def _apart(keys: set[_Key]) -> tuple[int, int]:
 def slot_of(begin, finish, length, factor, last_slot):  # type: ignore[no-untyped-def]
     """The slot of a text with such a key."""
     mixed = begin ^ finish * np.uint64(_OF_FINISH) ^ np.uint64(length) * np.uint64(_OF_LENGTH)
+    mixed ^= mixed >> np.uint64(32)  # a product has its high bits from all, its low bits from low ones alone
     return np.int64((mixed * np.uint64(factor)) >> np.uint64(32) & np.uint64(last_slot))
 
 

@@ -96,7 +96,10 @@ class Checkpoint:
         _sync(self._directory)
 
     def noted(self, number: int) -> Iterator[Noted]:
-        """What the journal has behind the state `number`; a last line that is not whole does not count."""
+        """What the journal has behind the state `number`; a last line that is not whole does not count.
+
+        Raises `DataError` for any other line that is none of a journal.
+        """
         file = self._path(number)
         if not file.is_file():
             return
@@ -104,10 +107,14 @@ class Checkpoint:
             for line in lines:
                 if not line.endswith(b"\n"):
                     return
-                said = json.loads(line)
-                if said.get("texts") is not None:
-                    said["texts"] = tuple(map(b64decode, said["texts"]))
-                yield Noted(**said)
+                try:
+                    said = dict(json.loads(line))
+                    if said.get("texts") is not None:
+                        said["texts"] = tuple(map(b64decode, said["texts"]))
+                    noted = Noted(**said)
+                except (ValueError, TypeError) as error:
+                    raise DataError("this journal of a stream cannot be read", file=str(file)) from error
+                yield noted
 
     def begin(self, number: int) -> None:
         """Opens the journal behind the state `number`, cuts off a broken last line, and drops older ones."""

@@ -23,7 +23,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Raw:
-    """Some `texts` (JSON objects), or a `table` whose columns may still be texts; `after` is what follows.
+    """Some `texts` (JSON objects), or a `table` whose columns may still be texts; `after` is where they end.
 
     `place` says where the event of a number is, `dead` are those that the source could not read itself.
     Of events that are no longer `wanted` (a past that was read before has them), decoding drops those.

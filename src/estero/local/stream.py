@@ -6,18 +6,19 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Self
 
 import pyarrow as pa
 
+from estero.arguments import checked
 from estero.errors import DataError
 from estero.local.checkpoints import Checkpoint, Noted, State
 from estero.local.counters import Counters
 from estero.local.decoding import LETTERS, Decoded, Decoder, letters_table, objects
-from estero.local.raw import DeadLetter, Offsets, Raw
+from estero.local.raw import DeadLetter, Raw
 from estero.local.recognition import Asked, Recognition
 from estero.local.rows import Rows
 from estero.local.schemas import inferred
@@ -29,6 +30,8 @@ from estero.queries.rules.rule_directory import RuleFiles
 _log: Final = logging.getLogger("estero.live")
 _WAIT: Final = 0.1
 """Seconds for which a source is waited for, between two looks at whether to stop."""
+_LONGEST: Final = 3_600
+"""The most seconds for which a step waits."""
 _ANSWERS, _DEAD = 0, 1
 """Places of the sinks."""
 
@@ -46,6 +49,7 @@ class Settings:
     most: int = 20_000
 
 
+@checked
 class LiveStream:
     """A stream that runs in this process (`estero.live` makes one).
 
@@ -73,8 +77,7 @@ class LiveStream:
         self._schema = settings.schema
         self._stream = ""
         self._number = self._saved = -1
-        self._offsets: Offsets | None = None
-        self._first: Offsets | None = None
+        self._first: State | None = None
         self._noted: list[int] = []
         self._resumed = self._failed = self._closed = False
         self._checkpoint_due = self._look_due = 0.0
@@ -85,11 +88,14 @@ class LiveStream:
     # ------------------------------------------------------------------------------------ to run it
 
     def step(self, seconds: float = 0.0) -> bool:
-        """Takes the next batch, for which it may wait so long; whether there was one.
+        """Takes the next batch, for which it may wait so many seconds; whether there was one.
 
         The first step goes on from the checkpoint, and first repeats what is not known to be done. Raises
-        `DataError` where source or sink fail; nothing more can be done then but to close the stream.
+        `DataError` where source or sink fail; nothing more can be done then but to close the stream. Raises
+        ValueError for seconds below 0 or beyond an hour.
         """
+        if not 0 <= seconds <= _LONGEST:
+            raise ValueError(f"seconds is from 0 to {_LONGEST:,}, not {seconds}")
         try:
             return self._step(seconds)
         except BaseException:
@@ -186,7 +192,6 @@ class LiveStream:
 
     def _process(self, raw: Raw) -> None:
         """Recognizes a batch, and delivers what it brings, where that is not done."""
-        self._offsets = raw.after
         recognition = self._recognition or self._begun(raw)
         with self._counters.timing("decode"):
             decoded = self._decoded(raw)
@@ -304,7 +309,7 @@ class LiveStream:
             if self._checkpoint is not None:
                 self._checkpoint.write(state)
         self._stream, self._number, self._saved = state.stream, state.number, state.number
-        self._offsets = self._first = state.offsets
+        self._first = state
         self._noted = list(state.delivered)
         self._counters.resume(state.counters)
         self._source.seek(state.offsets)
@@ -315,7 +320,9 @@ class LiveStream:
         for note in self._journal(state.number):
             self._noted = note.delivered or self._noted
         if self._recognition is not None:
-            self._open_sinks(self._recognition)
+            self._open(_ANSWERS, self._rows(self._recognition).schema)
+        if len(self._sinks) > _DEAD:
+            self._open(_DEAD, LETTERS)
         if self._checkpoint is not None:
             self._checkpoint.begin(state.number)
         self._tell("checkpoint read")
@@ -353,41 +360,35 @@ class LiveStream:
     def _begin(self, schema: pa.Schema) -> Recognition:
         """Begins to recognize, and writes a first state, behind which rules are what they are now."""
         recognition = self._recognition = self._asked.begun(schema)
-        self._open_sinks(recognition)
+        self._open(_ANSWERS, self._rows(recognition).schema)
         if self._checkpoint is not None:
-            self._checkpoint.write(self._state(recognition, at=self._saved))
+            self._checkpoint.write(self._state(recognition, self._first))
         self._tell("begun")
         return recognition
 
-    def _state(self, recognition: Recognition, at: int | None = None) -> State:
-        """The state now; `at` the number of an earlier one, none of whose events were recognized."""
+    def _state(self, recognition: Recognition, first: State | None = None) -> State:
+        """The state now; or in place of the `first` one, behind which no event was recognized."""
         if self._schema is None:
             raise ValueError("a recognizer has columns")
         rules = recognition.texts if isinstance(self._asked.rules, RuleFiles) else None
         schema = self._schema.serialize().to_pybytes()
-        number, offsets = (self._number, self._offsets) if at is None else (at, self._first)
+        snapshot, delivered = recognition.snapshot(), self._delivered()
+        if first is not None:
+            return replace(first, recognizer=snapshot, schema=schema, rules=rules, delivered=delivered)
+        counters = self._counters.kept()
         return State(
-            self._stream,
-            number,
-            offsets,
-            recognition.snapshot(),
-            schema,
-            rules,
-            self._delivered(),
-            self._counters.kept(),
+            self._stream, self._number, self._source.place(), snapshot, schema, rules, delivered, counters
         )
-
-    _first_offsets: Any = None
 
     def _rows(self, recognition: Recognition) -> Rows:
         return Rows(recognition.schema, self._stream, self._settings.versioned, recognition.of_rules)
 
-    def _open_sinks(self, recognition: Recognition) -> None:
-        schemas = self._rows(recognition).schema, LETTERS
-        for place, sink in enumerate(self._sinks):
-            sink.reached = self._tell
-            sink.open(self._stream if place == _ANSWERS else f"{self._stream}-dead", schemas[place])
-            sink.delivered = max(sink.delivered, self._noted[place])
+    def _open(self, place: int, schema: pa.Schema) -> None:
+        """Opens one of the sinks, and has it know what the journal says that it has."""
+        sink = self._sinks[place]
+        sink.reached = self._tell
+        sink.open(self._stream if place == _ANSWERS else f"{self._stream}-dead", schema)
+        sink.delivered = max(sink.delivered, self._noted[place])
 
     def _check_sinks(self) -> None:
         """Raises `DataError` where a sink has more than this checkpoint knows of."""

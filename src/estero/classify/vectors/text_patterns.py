@@ -6,15 +6,17 @@ looked for together (known_patterns.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from estero.classify.arrays import array_of, known_in
 from estero.classify.columns import ColumnType
 from estero.classify.rows.texts import like_test
 from estero.classify.vectors.batch_columns import BatchColumns, Mask
@@ -78,19 +80,42 @@ class Regex(TextCondition):
 
 
 @dataclass(frozen=True, slots=True)
-class SameText(Condition):
-    """The rows in which the strings of two columns are the same, or the same in lower case."""
+class Related(Condition):
+    """The rows in which the string of one column is, begins with, ends with or contains that of another.
+
+    In lower case, where that of letters is ignored.
+    """
 
     columns: tuple[str, str]
+    relation: str
     ignoring_case: bool
 
     def rows(self, columns: BatchColumns) -> Mask:
         one, other = (columns.decoded(name) for name in self.columns)
         if self.ignoring_case:
             one, other = lower_texts(one), lower_texts(other)
-        if one.type != other.type:
-            one, other = one.cast(pa.large_string()), other.cast(pa.large_string())
-        return mask_of(pc.equal(one, other))
+        if self.relation == "=":
+            return mask_of(pc.equal(*_of_one_type(one, other)))
+        related = _RELATIONS[self.relation]
+        both = np.flatnonzero(known_in(one) & known_in(other))
+        places = array_of(both)
+        pairs = zip(one.take(places).to_pylist(), other.take(places).to_pylist(), strict=True)
+        mask = np.zeros(len(one), np.bool_)
+        mask[both] = [related(text, part) for text, part in pairs]
+        return mask
+
+
+def _of_one_type(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
+    if one.type == other.type:
+        return one, other
+    return one.cast(pa.large_string()), other.cast(pa.large_string())
+
+
+_RELATIONS: Final[Mapping[str, Callable[[str, str], bool]]] = {
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+    "contains": operator.contains,
+}
 
 
 class Needle(NamedTuple):
@@ -161,19 +186,16 @@ class PatternColumns(PlainColumns):
                 return self.condition(node.as_like, is_true=is_true)
             case e.Like(operand, pattern):
                 return self._like(operand, [pattern], is_true=is_true)
-            case e.Call(
-                "starts_with" | "ends_with" | "contains" as name, (operand, e.Literal(str() as text))
-            ):
-                before, behind = _AROUND[name]
-                return self._like(operand, [before + as_pattern(text) + behind], is_true=is_true)
+            case e.Call("starts_with" | "ends_with" | "contains" as name, (one, other)):
+                return self._placed(name, one, other, is_true=is_true)
             case e.Comparison("=" | "!=" as sign, e.Call("lower") as operand, e.Literal(str() as text)):
                 return self._like(operand, [as_pattern(text)], is_true=is_true == (sign == "="))
             case e.Comparison(
                 "=" | "!=" as sign, e.Attribute() | e.Call("lower") as one, e.Call("lower") as other
             ):
-                return self._same(one, other, is_true=is_true == (sign == "="))
+                return self._related(one, other, "=", is_true=is_true == (sign == "="))
             case e.Comparison("=" | "!=" as sign, e.Attribute() as one, e.Attribute() as other):
-                return self._same(one, other, is_true=is_true == (sign == "="))
+                return self._related(one, other, "=", is_true=is_true == (sign == "="))
             case e.In(e.Call("lower") as operand, members):
                 return self._like(operand, list(map(_exactly, members)), is_true=is_true)
             case e.Matches(operand, regex):
@@ -192,14 +214,24 @@ class PatternColumns(PlainColumns):
                 some.append(Pattern(name, pattern, ignoring_case))
         return _true_or_false(name, joined(some, some=True), is_true=is_true)
 
-    def _same(self, one: e.Node, other: e.Node, *, is_true: bool) -> Condition:
+    def _placed(self, name: str, one: e.Node, other: e.Node, *, is_true: bool) -> Condition:
+        """Whether a string begins with, ends with or contains a constant, or the string of a column."""
+        match other:
+            case e.Literal(str() as text):
+                before, behind = _AROUND[name]
+                return self._like(one, [before + as_pattern(text) + behind], is_true=is_true)
+            case e.Attribute() | e.Call("lower"):
+                return self._related(one, other, name, is_true=is_true)
+        raise NotPlainError
+
+    def _related(self, one: e.Node, other: e.Node, relation: str, *, is_true: bool) -> Condition:
         (first, lower), (second, also) = self._text(one), self._text(other)
         if lower != also:
             raise NotPlainError
         if first is None or second is None:
             return Constant(holds=False)
-        same = SameText((first, second), lower)
-        return same if is_true else joined([Known(first), Known(second), negated(same)], some=False)
+        related = Related((first, second), relation, lower)
+        return related if is_true else joined([Known(first), Known(second), negated(related)], some=False)
 
     def _matches(self, operand: e.Node, regex: str, *, is_true: bool) -> Condition:
         name, ignoring_case = self._text(operand)

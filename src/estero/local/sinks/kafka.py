@@ -49,7 +49,11 @@ class KafkaTopic(Sink):
         own = {name[6:]: value for name, value in self._address.options.items() if name.startswith("kafka.")}
         servers = {"bootstrap.servers": self._address.place, "log_level": 2, **own}
         group = f"estero-{stream}"
-        identity = {"transactional.id": group} if self._whole else {"enable.idempotence": True}
+        identity = (
+            {"transactional.id": group, "transaction.timeout.ms": 300_000}
+            if self._whole
+            else {"enable.idempotence": True}
+        )
         try:
             self._producer = Producer({**_SETTINGS, **identity, **servers})
             if self._whole:

@@ -25,8 +25,8 @@ _PAUSE: Final = 0.05
 class AppearingFiles(Source):
     """The files of a directory or glob, in order of their times and names, then those that appear.
 
-    A file has to appear whole, by a rename; names that begin with ``.`` or ``_`` are not looked at. A place
-    is the file that is being read with the number of its events that were, and the files that are done.
+    A file has to appear whole, by a rename; names that begin with ``.`` or ``_`` are not looked at. A batch
+    ends at an event of a file, or at the file's end.
     """
 
     def __init__(self, address: Address) -> None:
@@ -46,6 +46,10 @@ class AppearingFiles(Source):
         self._done = set(said["done"])
         self._go_to(said["file"], int(said["row"]))
 
+    def place(self) -> Offsets:
+        """The event of a file, and the files that are done."""
+        return {"done": sorted(self._done), "file": self._file, "row": self._row}
+
     def schema(self) -> pa.Schema | None:
         """The columns of the file that was read last; those of lines of JSON are in the lines."""
         return None if self._form == "json" or self._name is None else schema_of(self._name)
@@ -58,14 +62,11 @@ class AppearingFiles(Source):
 
     def replay(self, after: Offsets) -> Raw:
         """The events up to there, of one file."""
-        name = after["file"]
-        if name is None:  # a file ended there
-            (name,) = set(after["done"]) - self._done
+        name, ended = after["file"], after["row"] is None
         if self._file != name:
             self._go_to(name)
-        rows = None if after["file"] is None else int(after["row"]) - self._row
-        raw = self._from_here(rows) if Path(name).is_file() else None
-        if raw is None or (raw.after["file"], raw.after["row"]) != (after["file"], after["row"]):
+        raw = self._from_here(None if ended else after["row"] - self._row) if Path(name).is_file() else None
+        if raw is None or raw.after != after:
             raise DataError("this file has changed since it was read", file=name)
         return raw
 
@@ -91,7 +92,7 @@ class AppearingFiles(Source):
         if ended:
             self._done.add(name)
             self._go_to(None)
-        after = {"done": sorted(self._done), "file": self._file, "row": self._row}
+        after = {"file": name, "row": None if ended else before + rows}
         return Raw(after, texts, table, lambda row: f"{name}:{before + row + 1}", dead)
 
     def _go_to(self, name: str | None, row: int = 0) -> None:

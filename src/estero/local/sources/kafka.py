@@ -21,7 +21,7 @@ _SETTINGS: Final = {
     "fetch.wait.max.ms": 50,  # after which an end is known where transactions wrote
     "log_level": 2,
 }
-_TIMEOUT: Final = 60.0
+_TIMEOUT: Final = 30.0
 """Seconds in which a broker answers."""
 _CROWD: Final = 50_000
 """Messages of a partition that wait for other partitions at most; it is not read on until they come."""
@@ -60,6 +60,10 @@ class KafkaTopics(Source):
             if partition not in self._next:
                 self._next[partition] = self._end_of(partition, 1 if latest else 0)
         self._assign()
+
+    def place(self) -> Offsets:
+        """The next offsets of all partitions."""
+        return {f"{topic}/{number}": offset for (topic, number), offset in self._next.items()}
 
     def poll(self, most: int, seconds: float) -> Raw | None:
         """What has arrived: it waits for a first message only."""
@@ -135,8 +139,7 @@ class KafkaTopics(Source):
             message = valued[row]
             return f"{message.topic()}/{message.partition()}@{message.offset()}"
 
-        after = {f"{topic}/{number}": offset for (topic, number), offset in self._next.items()}
-        return Raw(after, [message.value() for message in valued], place=place)
+        return Raw(self.place(), [message.value() for message in valued], place=place)
 
     def _ends(self) -> set[tuple[str, int]]:
         """The partitions that are read to their ends, as far as is known here."""

@@ -36,6 +36,10 @@ class LineSource(Source):
         if offsets is not None:
             self.passed(offsets)
 
+    def place(self) -> Offsets:
+        """The number of lines, and the beginning of the next one."""
+        return {"line": self._lines, "rest": b64encode(self._rest).decode()}
+
     def poll(self, most: int, seconds: float) -> Raw | None:
         """The lines that are there, and somewhat more than `most` of them if they come so fast."""
         texts: list[bytes] = []
@@ -47,8 +51,7 @@ class LineSource(Source):
             return None
         first = self._lines + 1
         self._lines += len(texts)
-        after = {"line": self._lines, "rest": b64encode(self._rest).decode()}
-        return Raw(after, texts, place=lambda row: f"line {first + row}")
+        return Raw(self.place(), texts, place=lambda row: f"line {first + row}")
 
     def replay(self, _after: Offsets) -> Raw:
         """Never the way back."""

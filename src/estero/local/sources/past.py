@@ -32,7 +32,6 @@ class PastThenStream(Source):
         self._rows = 0
         self._over = False
         self._last: list[Any] | None = None
-        self._place: Offsets | None = None
         self._connection: Connection | None = None
         self._reader: pa.RecordBatchReader | None = None
         self._ahead: pa.Table | None = None
@@ -45,15 +44,15 @@ class PastThenStream(Source):
     def seek(self, offsets: Offsets | None) -> None:
         """Goes to an event of the past, or of the stream behind it."""
         said = offsets or {"past": 0, "over": False, "last": None, "stream": None}
-        self._rows, self._over, self._last, self._place = (
-            said["past"],
-            said["over"],
-            said["last"],
-            said["stream"],
-        )
+        self._rows, self._over, self._last = said["past"], said["over"], said["last"]
         self._reader = self._ahead = None
         if self._over:
-            self._begin_stream()
+            self._begin_stream(said["stream"])
+
+    def place(self) -> Offsets:
+        """The number of events of the past, its last one, and the place in the stream."""
+        stream = self._stream.place() if self._over else None
+        return {"past": self._rows, "over": self._over, "last": self._last, "stream": stream}
 
     def poll(self, most: int, seconds: float) -> Raw | None:
         """The next events of the past, then of the stream."""
@@ -82,7 +81,6 @@ class PastThenStream(Source):
             self._over = True
             self._begin_stream()
         self._stream.passed(after["stream"])
-        self._place = after["stream"]
 
     def keeps(self, after: Offsets) -> bool:
         """Whether the journal has to keep a batch: the past can be read again."""
@@ -96,23 +94,21 @@ class PastThenStream(Source):
 
     # ------------------------------------------------------------------------------------- inside
 
-    def _after(self) -> Offsets:
-        return {"past": self._rows, "over": self._over, "last": self._last, "stream": self._place}
-
-    def _begin_stream(self) -> None:
+    def _begin_stream(self, place: Offsets | None = None) -> None:
         self._reader = self._ahead = None
-        self._stream.seek(self._place)
+        self._stream.seek(place)
 
     def _of_past(self, table: pa.Table) -> Raw:
         first = self._rows
         self._rows += table.num_rows
         last = table.slice(table.num_rows - 1)
         self._last = [_comparable(last.column(name))[0].as_py() for name in self._keys]
-        return Raw(self._after(), table=table, place=lambda row: f"{self._path}: event {first + row + 1}")
+        after = {"past": self._rows, "over": False, "stream": None}
+        return Raw(after, table=table, place=lambda row: f"{self._path}: event {first + row + 1}")
 
     def _of_stream(self, raw: Raw) -> Raw:
-        self._place = raw.after
-        return Raw(self._after(), raw.texts, raw.table, raw.place, raw.dead, self._behind)
+        after = {"past": self._rows, "over": True, "stream": raw.after}
+        return Raw(after, raw.texts, raw.table, raw.place, raw.dead, self._behind)
 
     def _behind(self, events: pa.Table) -> pa.Table:
         """The events that are behind the last one of the past."""
@@ -123,7 +119,13 @@ class PastThenStream(Source):
         for name, value in zip(self._keys, self._last, strict=True):
             column = events.column(name)
             column = _comparable(column)
-            bound = pa.scalar(value, column.type)
+            try:
+                bound = pa.scalar(value, column.type)
+            except (pa.ArrowException, TypeError, ValueError) as error:
+                raise DataError(
+                    f"the column {name} has another type in the past: {value!r} is no {column.type}",
+                    file=self._path,
+                ) from error
             greater = pc.fill_null(pc.greater(column, bound), fill_value=False)
             behind = greater if behind is None else pc.or_(behind, pc.and_(equal, greater))
             same = pc.fill_null(pc.equal(column, bound), fill_value=False)

@@ -24,12 +24,16 @@ class Source(ABC):
         """Goes to a place; None is the first one."""
 
     @abstractmethod
+    def place(self) -> Offsets:
+        """The place behind what was read, to which `seek` goes."""
+
+    @abstractmethod
     def poll(self, most: int, seconds: float) -> Raw | None:
         """The next events, `most` at most, which may be waited for so long; None where none came."""
 
     @abstractmethod
     def replay(self, after: Offsets) -> Raw:
-        """The events from here to a place at which a poll had ended.
+        """The events from here to where a poll had ended, as it said.
 
         Raises `DataError` where they are not there any more.
         """

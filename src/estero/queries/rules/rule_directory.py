@@ -44,7 +44,7 @@ class RuleFiles:
         if seen == self._seen:
             return None
         new = [path for path in files if self._seen.get(path) != seen[path]]
-        self._of_files = {path: self._of_files.get(path, {}) for path in files}
+        self._of_files = {path: self._of_files.get(path) or self._kept(path) for path in files}
         self._seen = seen
         for path in new:
             self._read(path)
@@ -79,6 +79,11 @@ class RuleFiles:
             self.refuse(path.stem, error)
         if texts:
             self._of_files[path] = texts
+
+    def _kept(self, path: Path) -> dict[str, str]:
+        """The rule of a file that was not looked at before, as the checkpoint has it."""
+        name = path.stem
+        return {name: self.texts[name]} if name in self.texts else {}
 
     def _bound(self, query: Query) -> Query:
         own = {key: value for key, value in self._values.items() if key in query.parameters}

@@ -7,9 +7,10 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.classify.arrays import known_in
+from estero.classify.arrays import known_in, texts_of
 from estero.classify.vectors.batch_columns import Mask
 from estero.classify.vectors.conditions import (
     Condition,
@@ -29,6 +30,8 @@ Places: TypeAlias = NDArray[np.int64]
 
 _FEW: Final = 1 << 16
 """So many values have codes of 16 bits, which sort in one pass."""
+_FEW_TEXTS: Final = 256
+"""So many texts have a hash each of their own in a small table (`KnownTexts`)."""
 _NO_PLACES: Final = np.empty(0, np.int64)
 
 
@@ -70,7 +73,9 @@ class AskedColumn:
         self._sizes = np.array(list(map(len, self._asking)), np.int64)
         self._firsts = self._sizes.cumsum() - self._sizes
         self._of_constants = np.array([place for places in self._asking for place in places], np.int64)
-        self._texts = KnownTexts([str(value).encode() for value in values])
+        self._texts = [value for value in values if isinstance(value, str)]
+        few = len(self._texts) <= _FEW_TEXTS
+        self._known = KnownTexts([text.encode() for text in self._texts]) if few else None
         self._numbers = np.array([value for value in values if not isinstance(value, str)], np.int64)
         patterns = {place: own for place, own in enumerate(conditions) if isinstance(own, Pattern)}
         self._patterns = KnownPatterns(list(patterns.values())) if patterns else None
@@ -78,6 +83,10 @@ class AskedColumn:
 
     def asked(self, column: pa.Array) -> AskedValues:
         """What a column says to all conditions."""
+        if column.null_count == len(column):
+            return AskedValues(
+                np.zeros(len(column), np.int32), _NO_PLACES, _NO_PLACES, self._number, values=0
+            )
         if self._patterns is None and not isinstance(column, pa.DictionaryArray):
             codes = self._codes(column)
             return AskedValues(codes, *self._by_constants(np.arange(self._sizes.size)), self._number)
@@ -108,8 +117,11 @@ class AskedColumn:
             codes: NDArray[np.integer] = np.searchsorted(self._numbers, numbers)
             there = self._numbers[np.minimum(codes, other - 1)] == numbers
             codes[~there] = other
+        elif self._known is not None and other:
+            codes = self._known.codes(*ends_and_letters(values))
         elif other:
-            codes = self._texts.codes(*ends_and_letters(values))
+            places = pc.index_in(values, value_set=texts_of(self._texts, values.type))
+            codes = places.fill_null(other).to_numpy()
         else:
             codes = np.zeros(len(values), np.int32)
         if values.null_count:

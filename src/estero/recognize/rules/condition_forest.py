@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from estero.classify.vectors.batch_columns import BatchColumns, Mask
 from estero.classify.vectors.conditions import Condition, Joined, rows_of
 from estero.classify.vectors.taking import taken
-from estero.classify.vectors.text_patterns import Negation, Regex
+from estero.classify.vectors.text_patterns import Negation, Regex, Related
 from estero.recognize.rules.asked_columns import AskedValues, Rows, asked_columns, columns_of, is_asked
 
 _OFTEN: Final = 8
@@ -210,7 +210,8 @@ class ConditionForest:
                 return Not(number=len(self._parts), level=part.level, dear=part.dear, part=part)
         if is_asked(condition):
             return Asked(number=len(self._parts))
-        return Evaluated(number=len(self._parts), dear=isinstance(condition, Regex), condition=condition)
+        dear = isinstance(condition, Regex | Related)
+        return Evaluated(number=len(self._parts), dear=dear, condition=condition)
 
     def asked(self, batch: pa.RecordBatch) -> AskedBatch:
         """What a batch, whose columns have the names of attributes, says to all conditions."""

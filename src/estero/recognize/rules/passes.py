@@ -13,7 +13,7 @@ from estero.classify.column_names import WORD
 from estero.classify.columns import ColumnType
 from estero.classify.vectors.conditions import Condition
 from estero.plan.plan import Classification, Plan
-from estero.plan.together import together
+from estero.plan.together import reading_of, together
 from estero.recognize.rules.dispatch import (
     Dispatcher,
     condition_columns,
@@ -57,14 +57,12 @@ class Pass:
 def passes_of(plans: Mapping[str, Plan], columns: EventColumns | None = None) -> list[Pass]:
     """The readings that a set of rules needs, in order of their first rules.
 
-    Rules share one where they partition by the same keys, and compare the same values of several events.
+    Rules share one where they partition by the same keys, and compare the same numbers of several events.
     With `columns` conditions on events that have these are dispatched where that serves many rules.
     """
     alike: dict[tuple[object, ...], dict[str, Plan]] = {}
     for name, plan in plans.items():
-        known = plan.classification
-        key = (known.keys, known.values, known.type_column, known.only_type)
-        alike.setdefault(key, {})[name] = plan
+        alike.setdefault(reading_of(plan.classification), {})[name] = plan
     return [reading for own in alike.values() for reading in dispatched_passes(own, columns)]
 
 

@@ -17,6 +17,7 @@ from estero.events.streams.batch_classifier import Incoming
 from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.paths import is_path
 from estero.plan.plan import Classification, Plan
+from estero.plan.together import reading_of as together_with
 from estero.plan.together import together
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
@@ -34,8 +35,7 @@ GroupSets = list[tuple[GroupRecognition, EndedSets]]
 
 def reading_of(plan: Plan) -> object:
     """What plans have in common that share a reading."""
-    known = plan.classification
-    return known.keys, known.values, known.type_column, known.only_type, _decides_by_time(plan)
+    return *together_with(plan.classification), _decides_by_time(plan)
 
 
 @dataclass(frozen=True, slots=True)

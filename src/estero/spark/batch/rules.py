@@ -17,6 +17,7 @@ from estero.answers.rule_rows import common_rows, rule_schema
 from estero.classify.column_names import bits_name
 from estero.plan.division import Division, division_of
 from estero.plan.plan import Layout, Plan, Window
+from estero.plan.together import reading_of
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.rules.passes import EventColumns, Pass, dispatched_passes
 from estero.spark.batch.batch import keyed, known_time
@@ -132,7 +133,7 @@ def recognize_rules(
 def passes_of(plans: Mapping[str, Plan]) -> Iterator[tuple[dict[str, Plan], Division]]:
     """The rules that share a pass, in order of their first ones, and how tasks divide it.
 
-    They have the same keys, compare the same values, and are divided alike: where the stream is cut into
+    They have the same keys, compare the same numbers, and are divided alike: where the stream is cut into
     ranges of time, by windows of one kind, as each range has the longest of them before it.
     """
     alike: dict[tuple[object, ...], tuple[dict[str, Plan], Division]] = {}
@@ -141,16 +142,7 @@ def passes_of(plans: Mapping[str, Plan]) -> Iterator[tuple[dict[str, Plan], Divi
         asked = plan.classification
         by_place = division.cut and plan.window is not None and plan.window.in_positions
         shared = tuple(sorted(plan.shared.items()))
-        key = (
-            asked.keys,
-            asked.values,
-            asked.type_column,
-            asked.only_type,
-            asked.keep_all,
-            shared,
-            division,
-            by_place,
-        )
+        key = (*reading_of(asked), asked.keep_all, shared, division, by_place)
         own = replace(plan, classification=replace(asked, keep_all=False)) if division.ordinals else plan
         alike.setdefault(key, ({}, division))[0][name] = own
     yield from alike.values()

@@ -1,0 +1,187 @@
+"""Rules in EQL, sequences above all, over events like those of Elastic's agent, beside the package eql.
+
+    python -m benchmarks.eql_rules RULES [--events 10000000] [--hosts 10000] [--peer-events 20000]
+
+RULES is a directory of rules in EQL (.eql, or Elastic's .toml). The events are those of `sysmon_events` with
+the names of the Elastic Common Schema; fields that rules ask for and these events lack are there, and NULL.
+The numbers of a few rules in the set are compared with those of the rules alone before anything is timed. The
+peer (pip install eql) has an older dialect: it gets the rules that it can read, and fewer events.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+import estero
+from benchmarks.sysmon_events import batches
+
+T = TypeVar("T")
+
+LAYOUT: dict[str, Any] = {"time": "@timestamp"}
+KINDS: Final = {
+    1: ("process", "start", "exec"),
+    3: ("network", "start", "connection_attempted"),
+    7: ("library", "start", "load"),
+    10: ("api", "access", "open"),
+    11: ("file", "creation", "creation"),
+    12: ("registry", "creation", "creation"),
+    13: ("registry", "change", "modification"),
+    22: ("network", "protocol", "lookup_requested"),
+}
+"""The category, the type and the action of each kind of event."""
+NAMES: Final = {
+    "Computer": "host.id",
+    "User": "user.id",
+    "Image": "process.executable",
+    "CommandLine": "process.command_line",
+    "ParentImage": "process.parent.executable",
+    "ParentCommandLine": "process.parent.command_line",
+    "OriginalFileName": "process.pe.original_file_name",
+    "TargetFilename": "file.path",
+    "TargetObject": "registry.path",
+    "Details": "registry.data.strings",
+    "ImageLoaded": "dll.path",
+    "DestinationIp": "destination.ip",
+    "DestinationPort": "destination.port",
+    "QueryName": "dns.question.name",
+}
+
+
+def timed(question: Callable[[], T]) -> tuple[float, T]:
+    """The seconds that a question takes, and its answer."""
+    begin = time.perf_counter()
+    answer = question()
+    return time.perf_counter() - begin, answer
+
+
+def elastic(table: pa.Table, seed: int = 1) -> pa.Table:
+    """The same events with the names of the Elastic Common Schema."""
+    random = np.random.default_rng(seed)
+    kinds = table["EventID"].combine_chunks().dictionary_encode()
+    codes = [KINDS[number] for number in kinds.dictionary.to_pylist()]
+    systems = ["windows", "windows", "windows", "linux", "macos"]
+    hosts = table["Computer"].combine_chunks()
+    columns: dict[str, Any] = {"@timestamp": table["UtcTime"]}
+    for place, name in enumerate(("event.category", "event.type", "event.action")):
+        columns[name] = pa.DictionaryArray.from_arrays(
+            kinds.indices, pa.array([code[place] for code in codes])
+        )
+    columns |= {new: table[old] for old, new in NAMES.items()}
+    of_hosts = pa.array([systems[number % 5] for number in range(len(hosts.dictionary))])
+    columns["host.os.type"] = of_hosts.take(hosts.indices).dictionary_encode()
+    for old, new in (
+        ("Image", "process.name"),
+        ("ParentImage", "process.parent.name"),
+        ("ImageLoaded", "dll.name"),
+    ):
+        encoded = table[old].combine_chunks()
+        names = [text.rpartition("\\")[2] for text in encoded.dictionary.to_pylist()]
+        columns[new] = pa.DictionaryArray.from_arrays(encoded.indices, pa.array(names))
+    entities = random.integers(0, 50 * len(hosts.dictionary), table.num_rows).astype(np.int32)
+    columns["process.entity_id"] = pc.cast(pa.array(entities), pa.string())
+    columns["process.pid"] = pa.array(entities % 30_000)
+    columns["user.name"] = table["User"]
+    return pa.table(columns)
+
+
+def with_missing(rules: estero.RuleSet, table: pa.Table) -> list[str]:
+    """The fields that rules ask for and the events lack."""
+    missing: list[str] = []
+    while True:
+        empty = table.schema.empty_table()
+        for name in missing:
+            empty = empty.append_column(name, pa.array([], pa.string()))
+        errors = [error for told in rules.check(empty, **LAYOUT).values() for error in told]
+        new = {error.found.strip("`") for error in errors if error.message.startswith("no event has a field")}
+        if not new - set(missing):
+            return missing
+        missing += sorted(new - set(missing))
+
+
+def main() -> None:
+    """Compares and times."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("rules", type=Path)
+    parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--hosts", type=int, default=10_000)
+    parser.add_argument("--peer-events", type=int, default=20_000)
+    asked = parser.parse_args()
+    seconds, rules = timed(lambda: estero.rules(str(asked.rules)))
+    print(f"{len(rules):,} rules, read in {seconds:.1f} s; {len(rules.refused):,} refused")
+    few = elastic(next(batches(200_000, asked.hosts)))
+    missing = with_missing(rules, few)
+
+    def whole(table: pa.Table) -> pa.Table:
+        for name in missing:
+            table = table.append_column(name, pa.nulls(table.num_rows, pa.string()))
+        return table
+
+    few = whole(few)
+    unfit = rules.check(few, **LAYOUT)
+    counts = rules.run(few, **LAYOUT).counts()
+    some = sorted(counts, key=lambda name: -counts[name])[:20]
+    if any(rules[name].run(few, **LAYOUT).count() != counts[name] for name in some):
+        raise SystemExit("a rule has another number of answers in the set than alone")
+    print(
+        f"{len(unfit):,} rules do not fit the events; {sum(counts.values()):,} alerts of {few.num_rows:,} events"
+    )
+    with TemporaryDirectory() as place:
+        for number, table in enumerate(batches(asked.events, asked.hosts)):
+            pq.write_table(whole(elastic(table)), Path(place) / f"{number:04d}.parquet")
+        seconds, counts = timed(lambda: rules.run(place, **LAYOUT).counts())
+    rate = asked.events / seconds / 1e3
+    print(f"{asked.events:,} events: {seconds:.1f} s with planning, {sum(counts.values()):,} alerts")
+    print(f"{rate:,.0f} thousand events/s")
+    _peer(rules, whole(elastic(next(batches(asked.peer_events, asked.hosts)))))
+
+
+def _peer(rules: estero.RuleSet, events: pa.Table) -> None:
+    """The package eql, with those of the rules that its dialect reads."""
+    try:
+        eql = import_module("eql")
+    except ImportError as missing:
+        print(f"no peer: {missing}")
+        return
+    engine, refused = eql.PythonEngine({"print": False}), 0
+    for name in rules:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                engine.add_query(eql.parse_query(rules.text_of(name), implied_any=True))
+        except eql.EqlError:
+            refused += 1
+    rows = [_nested(row) for row in events.to_pylist()]
+    begin = time.perf_counter()
+    for number, row in enumerate(rows):
+        engine.stream_event(eql.Event(row["event"]["category"], number, row))
+    seconds = time.perf_counter() - begin
+    print(f"eql: reads {len(rules) - refused:,} of the rules; {len(rows) / seconds:,.0f} events/s")
+
+
+def _nested(row: dict[str, Any]) -> dict[str, Any]:
+    """An event whose names with dots are structs."""
+    nested: dict[str, Any] = {}
+    for name, value in row.items():
+        *path, last = name.split(".")
+        inside = nested
+        for step in path:
+            inside = inside.setdefault(step, {})
+        inside[last] = value
+    return nested
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", estero.EsteroWarning)
+    main()
