@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pickle
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import estero
@@ -222,3 +224,13 @@ def test_explain_shows_the_query_and_its_sql() -> None:
     assert said.startswith('Query\n  file where tags == "c"')
     assert "some(tags AS e1, e1 = 'c')" in said
     assert "Classification (DuckDB)" in said
+
+
+def test_lists_in_files_are_asked_as_those_in_memory(tmp_path: Path) -> None:
+    table = pa.table(
+        {"at": pa.array([1, 2, 3], pa.timestamp("ms")), "tags": [["x", "B"], ["bc"], None], "n": [1, 2, 3]}
+    )
+    pq.write_table(table, tmp_path / "events.parquet")
+    query = estero.eql('any where tags : ("b", "c*") or n / 2 > 1')
+    for events in (table, tmp_path / "events.parquet"):
+        assert [found.start for found in query.run(events, time="at")] == [0]

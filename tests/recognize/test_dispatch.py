@@ -52,8 +52,21 @@ number_tests = st.one_of(
         e.In, st.just(e.Attribute("n")), st.lists(numbers.map(e.Literal), min_size=1, max_size=3).map(tuple)
     ),
 )
+element = e.Element("t")
+element_tests = st.one_of(
+    st.builds(e.Comparison, st.just("="), st.just(element), texts.map(e.Literal)),
+    st.builds(e.Ilike, st.just(element), patterns.filter(lambda pattern: pattern.strip("%"))),
+    st.builds(e.In, st.just(element), st.lists(texts.map(e.Literal), min_size=1, max_size=3).map(tuple)),
+)
+some_elements = st.builds(
+    e.SomeElement,
+    st.just(e.Attribute("tags")),
+    st.just("t"),
+    element_tests | st.builds(e.Or, st.lists(element_tests, min_size=2, max_size=3).map(tuple)),
+)
 leaves = (
     string_tests
+    | some_elements
     | number_tests
     | st.just(e.Attribute("b"))
     | st.builds(e.IsNull, st.sampled_from(list(KINDS)).map(e.Attribute))
@@ -81,9 +94,17 @@ rows = st.fixed_dictionaries(
         "n": st.none() | numbers,
         "x": st.none() | st.sampled_from([0.0, 0.5, 1.0]),
         "b": st.none() | st.booleans(),
+        "tags": st.none() | st.lists(st.none() | texts, max_size=3),
     }
 )
-ARROW = {"s": pa.string(), INSIDE: pa.string(), "n": pa.int32(), "x": pa.float64(), "b": pa.bool_()}
+ARROW = {
+    "s": pa.string(),
+    INSIDE: pa.string(),
+    "n": pa.int32(),
+    "x": pa.float64(),
+    "b": pa.bool_(),
+    "tags": pa.list_(pa.string()),
+}
 ENCODED = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -98,6 +119,7 @@ def test_conditions_hold_where_the_reference_says(
     kinds = {**ARROW, **({"s": ENCODED} if encoded else {})}
     schema = pa.schema([(event_column(name), kind) for name, kind in kinds.items()])
     columns = {name: ColumnType(kind) for name, kind in KINDS.items() if name != INSIDE}
+    columns["tags"] = ColumnType(Kind.OPAQUE, element=ColumnType(Kind.STRING))
     columns["event"] = ColumnType(Kind.OPAQUE, fields=(("data", ColumnType(Kind.STRING)),))
     conditions = plain_conditions(asked, columns, schema)
     assert list(conditions) == asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from sqlglot import exp
 
@@ -21,6 +22,7 @@ from estero.language.tree.expressions import (
     Attribute,
     Call,
     Case,
+    Element,
     Literal,
     Negative,
     Node,
@@ -57,6 +59,12 @@ class Writer:
 
     def _may_overflow(self, node: Node) -> bool:
         """Whether evaluating this node of an expression may raise an error."""
+        if isinstance(node, Negative | Arithmetic | Case | Call) and any(
+            isinstance(inner, Element) for inner in node.walk()
+        ):
+            return not (
+                isinstance(node, Call) and node.name in _OF_TEXTS
+            )  # what an element is, is not known here
         match node:
             case Attribute(name):
                 column = self._columns.get(name)
@@ -78,6 +86,12 @@ class Writer:
         """Whether all operands are timestamps in microseconds."""
         typed = map(self._expressions.value, nodes)
         return all(operand.kind is Kind.TIMESTAMP and operand.tick == "us" for operand in typed)
+
+
+_OF_TEXTS: Final = frozenset(
+    {"lower", "upper", "trim", "length", "starts_with", "ends_with", "contains", "position", "concat"}
+)
+"""Functions of texts, which raise no errors."""
 
 
 class BitWriter(Writer):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -26,7 +27,11 @@ from estero.classify.vectors.conditions import (
     Constant,
     Joined,
     Known,
+    NumberList,
+    NumberTest,
     TextCondition,
+    TextList,
+    TextTest,
     mask_of,
     rows_of,
 )
@@ -182,6 +187,9 @@ class PatternColumns(PlainColumns):
             case e.Call("coalesce", (part, e.Literal(bool() as otherwise))) if not otherwise:
                 certain = self.condition(part)
                 return certain if is_true else negated(certain)
+            case e.SomeElement(e.Attribute(name, None), element, inside):
+                some = joined(map(partial(self._of_elements, name, element), parts_of(inside)), some=True)
+                return _true_or_false(name, some, is_true=is_true)
             case e.Ilike():
                 return self.condition(node.as_like, is_true=is_true)
             case e.Like(operand, pattern):
@@ -201,6 +209,22 @@ class PatternColumns(PlainColumns):
             case e.Matches(operand, regex):
                 return self._matches(operand, regex, is_true=is_true)
         return super().condition(node, is_true=is_true)
+
+    def _of_elements(self, name: str, element: str, node: e.Node) -> Condition:
+        """The rows in which an element of a list of strings satisfies a test: the test, of such a column."""
+        column = self._columns.get(name)
+        if column is None or column.element is None or column.element.kind is not Kind.STRING:
+            raise NotPlainError
+        if name not in self._events.names:
+            raise NotPlainError
+        kind = self._events.field(name).type.value_type
+        of_element = PatternColumns({name: column.element}, pa.schema([(name, kind)]))
+        meant = e.substituted(node, partial(_as_attribute, name, element))
+        condition = of_element.condition(meant)
+        parts = condition.parts if isinstance(condition, Joined) and condition.some else (condition,)
+        if not all(is_asked(part) for part in parts):
+            raise NotPlainError
+        return condition
 
     def _like(self, operand: e.Node, patterns: Sequence[str], *, is_true: bool) -> Condition:
         name, ignoring_case = self._text(operand)
@@ -262,6 +286,39 @@ def lower_texts(texts: pa.Array) -> pa.Array:
     if not own.size or own.max() < 128:
         return pc.ascii_lower(texts)
     return pa.array([text if text is None else in_lower_case(text) for text in texts.to_pylist()], texts.type)
+
+
+def parts_of(condition: e.Node) -> tuple[e.Node, ...]:
+    """The parts of a condition that OR joins."""
+    return condition.parts if isinstance(condition, e.Or) else (condition,)
+
+
+def _as_attribute(name: str, element: str, node: e.Node) -> e.Node | None:
+    return e.Attribute(name) if isinstance(node, e.Element) and node.name == element else None
+
+
+def is_asked(condition: Condition) -> bool:
+    """Whether a condition asks a column for constants or a pattern, so that it can be asked with others."""
+    match condition:
+        case TextTest(_, "=", _) | TextList(_, _, False) | Pattern():
+            return True
+        case NumberTest(_, "=", int()) | NumberList(_, _, False):
+            return all(isinstance(number, int) for number in constants_of(condition))
+    return False
+
+
+def constants_of(condition: Condition) -> tuple[str | int, ...]:
+    """The constants that a condition asks a column for."""
+    match condition:
+        case TextTest(_, _, text):
+            return (text,)
+        case TextList(_, texts, _):
+            return tuple(sorted(texts))
+        case NumberTest(_, _, number):
+            return (number,)
+        case NumberList(_, numbers, _):
+            return tuple(dict.fromkeys(numbers))
+    return ()
 
 
 def negated(part: Condition) -> Condition:

@@ -14,15 +14,11 @@ from estero.classify.arrays import known_in, texts_of
 from estero.classify.vectors.batch_columns import Mask
 from estero.classify.vectors.conditions import (
     Condition,
-    NumberList,
-    NumberTest,
-    TextList,
-    TextTest,
     indices_of,
 )
 from estero.classify.vectors.known_patterns import KnownPatterns
 from estero.classify.vectors.text_columns import ends_and_letters
-from estero.classify.vectors.text_patterns import Pattern
+from estero.classify.vectors.text_patterns import Pattern, constants_of
 from estero.engine.texts import KnownTexts
 
 Rows: TypeAlias = NDArray[np.int64]
@@ -35,29 +31,6 @@ _FEW_TEXTS: Final = 256
 _NO_PLACES: Final = np.empty(0, np.int64)
 
 
-def is_asked(condition: Condition) -> bool:
-    """Whether a condition asks a column for constants or a pattern, so that it can be asked with others."""
-    match condition:
-        case TextTest(_, "=", _) | TextList(_, _, False) | Pattern():
-            return True
-        case NumberTest(_, "=", int()) | NumberList(_, _, False):
-            return all(isinstance(number, int) for number in _constants(condition))
-    return False
-
-
-def _constants(condition: Condition) -> tuple[str | int, ...]:
-    match condition:
-        case TextTest(_, _, text):
-            return (text,)
-        case TextList(_, texts, _):
-            return tuple(sorted(texts))
-        case NumberTest(_, _, number):
-            return (number,)
-        case NumberList(_, numbers, _):
-            return tuple(dict.fromkeys(numbers))
-    return ()
-
-
 class AskedColumn:
     """The conditions that ask one column for constants or patterns, by their places."""
 
@@ -66,7 +39,7 @@ class AskedColumn:
         self._number = len(conditions)
         by_value: dict[str | int, list[int]] = {}
         for place, condition in enumerate(conditions):
-            for value in _constants(condition):
+            for value in constants_of(condition):
                 by_value.setdefault(value, []).append(place)
         values = sorted(by_value, key=lambda value: (isinstance(value, str), value))
         self._asking = [by_value[value] for value in values]
@@ -81,12 +54,15 @@ class AskedColumn:
         self._patterns = KnownPatterns(list(patterns.values())) if patterns else None
         self._of_patterns = np.array(list(patterns), np.int64)
 
-    def asked(self, column: pa.Array) -> AskedValues:
+    def asked(self, column: pa.Array) -> AskedValues | AskedElements:
         """What a column says to all conditions."""
         if column.null_count == len(column):
             return AskedValues(
                 np.zeros(len(column), np.int32), _NO_PLACES, _NO_PLACES, self._number, values=0
             )
+        if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+            rows = pc.list_parent_indices(column).to_numpy()
+            return AskedElements(self.asked(column.flatten()), rows, len(column))
         if self._patterns is None and not isinstance(column, pa.DictionaryArray):
             codes = self._codes(column)
             return AskedValues(codes, *self._by_constants(np.arange(self._sizes.size)), self._number)
@@ -193,6 +169,36 @@ class AskedValues:
             ends = np.bincount(codes, minlength=self._number).cumsum()
             self._of_asked = rows[order], np.concatenate([[0], ends])
         return self._of_asked
+
+
+class AskedElements:
+    """What the elements of a column of lists say: a condition holds in a row if it does for one of them.
+
+    `elements` are asked of all elements in a row, and `rows` are theirs, ascending.
+    """
+
+    def __init__(self, elements: AskedValues | AskedElements, rows: Rows, size: int) -> None:
+        self._elements = elements
+        self._rows = rows.astype(np.int64, copy=False)
+        self._size = size
+        self.counts: NDArray[np.int64] = elements.counts
+        """The number of rows for which each condition holds, or more, int64[conditions]."""
+        self._tests: dict[int, Mask] = {}
+
+    def rows(self, place: int) -> Rows:
+        """The rows for which a condition holds, each once."""
+        return np.flatnonzero(self._test(place))
+
+    def holds(self, place: int, rows: Rows) -> Mask:
+        """Whether a condition holds in some rows."""
+        return self._test(place)[rows]
+
+    def _test(self, place: int) -> Mask:
+        test = self._tests.get(place)
+        if test is None:
+            test = self._tests[place] = np.zeros(self._size, np.bool_)
+            test[self._rows[self._elements.rows(place)]] = True
+        return test
 
 
 def asked_columns(conditions: Iterable[Condition]) -> list[tuple[AskedColumn, list[Condition]]]:

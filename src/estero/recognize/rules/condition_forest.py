@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from estero.classify.vectors.batch_columns import BatchColumns, Mask
 from estero.classify.vectors.conditions import Condition, Joined, rows_of
 from estero.classify.vectors.taking import taken
-from estero.classify.vectors.text_patterns import Negation, Regex, Related
-from estero.recognize.rules.asked_columns import AskedValues, Rows, asked_columns, columns_of, is_asked
+from estero.classify.vectors.text_patterns import Negation, Regex, Related, is_asked
+from estero.recognize.rules.asked_columns import AskedElements, AskedValues, Rows, asked_columns, columns_of
 
 _OFTEN: Final = 8
 """From so many conditions on a part of them is evaluated for a whole batch."""
@@ -30,7 +30,9 @@ _OFTEN: Final = 8
 class AskedBatch:
     """What is known of a batch; `most` says in how many rows a part holds at most, by its number."""
 
-    def __init__(self, columns: BatchColumns, values: Sequence[AskedValues], most: NDArray[np.int64]) -> None:
+    def __init__(
+        self, columns: BatchColumns, values: Sequence[AskedValues | AskedElements], most: NDArray[np.int64]
+    ) -> None:
         self.columns = columns
         self.values = values
         self.most: list[int] = most.tolist()

@@ -131,10 +131,20 @@ def _with_paths(columns: Mapping[str, ColumnType], events: pa.Schema) -> dict[st
 
 
 def _attributes(columns: Mapping[str, ColumnType], events: pa.Schema) -> pa.Schema:
-    """The attributes among the columns of classified events, but for those of kinds that are SQL's."""
+    """The attributes among the columns of classified events, but for those of kinds that are SQL's.
+
+    Lists of strings are there for what is asked of their elements.
+    """
     fields = []
     for name, column in columns.items():
         place = events.get_field_index(event_column(name))
-        if place >= 0 and column.kind in _KINDS and not pa.types.is_uint64(events.field(place).type):
-            fields.append(events.field(place).with_name(name))
+        if place < 0:
+            continue
+        field = events.field(place).with_name(name)
+        is_list = pa.types.is_list(field.type) or pa.types.is_large_list(field.type)
+        of_texts = is_list and (
+            pa.types.is_string(field.type.value_type) or pa.types.is_large_string(field.type.value_type)
+        )
+        if of_texts or (column.kind in _KINDS and not pa.types.is_uint64(field.type)):
+            fields.append(field)
     return pa.schema(fields)
