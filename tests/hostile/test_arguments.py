@@ -228,7 +228,8 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "events": (lambda: estero.testing.events, ("A",), {"type": "type", "time": "time"}),
     "check_rules": (
         lambda: estero.testing.check_rules,
-        {"paths": "nowhere"},
+        ("nowhere",),
+        {"engines": ("process",)},
     ),
     "assert_matches": (
         lambda: estero.testing.assert_matches,

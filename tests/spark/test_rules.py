@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -73,8 +74,17 @@ def test_what_is_for_one_query_is_refused(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match=r"^until is for rules that end with"):
         recognize(frame, estero.rules({"low": RULES["low"]}), **LAYOUT, until="end")
     stream = spark.readStream.format("rate").load()
-    with pytest.raises(estero.DataError, match=r"^a set of rules is for a batch DataFrame, but this one is"):
-        recognize(stream, estero.rules({"low": "SELECT * WHERE A"}), time="timestamp")
+    one = estero.rules({"low": "SELECT * WHERE A"})
+    with pytest.raises(ValueError, match=r"^partitions is for batch DataFrames: on a stream rules show"):
+        recognize(stream, one, time="timestamp", partitions=2)
+    with pytest.raises(ValueError, match=r"^until is for batch DataFrames; on a stream, the watermark says"):
+        recognize(stream, one, time="timestamp", until="end")
+    with pytest.raises(ValueError, match=r"^lateness is for streaming DataFrames: a batch has all"):
+        recognize(frame, one, **LAYOUT, lateness="1 second")
+    with pytest.raises(ValueError, match=r"^a stream of rules needs a rule: add one to the set, or name a"):
+        recognize(stream, estero.rules({}), time="timestamp")
+    with pytest.raises(estero.DataError, match=r"there is no directory with rules"):
+        recognize(stream, Path("nowhere"), time="timestamp")
     with pytest.raises(estero.QueryError, match="rule wrong"):
         recognize(frame, estero.rules({"wrong": "SELECT * WHERE A AS a FILTER a[zz > 1]"}), **LAYOUT)
 

@@ -14,10 +14,10 @@ from estero.local.checkpoints import Checkpoint
 from estero.local.note import check_note, write_note
 from estero.local.opening import local_sink, local_source, opened_sink, opened_source
 from estero.local.recognition import Asked
-from estero.local.rule_files import RuleFiles, directory_of
 from estero.local.schemas import schema_of
 from estero.local.stream import LiveStream, Settings
 from estero.queries.query import Query
+from estero.queries.rules.rule_directory import RuleFiles, directory_of
 from estero.queries.rules.rule_set import RuleSet
 
 if TYPE_CHECKING:

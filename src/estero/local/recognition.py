@@ -12,8 +12,8 @@ import pyarrow as pa
 from estero.answers.answer import Answer
 from estero.answers.rule_answers import RuleAnswers
 from estero.errors import DataError, EsteroError, QueryError
-from estero.local.rule_files import RuleFiles, texts_of, version_of
 from estero.queries.query import Query
+from estero.queries.rules.rule_directory import RuleFiles, texts_of, version_of
 from estero.queries.rules.rule_set import RuleSet
 from estero.queries.texts import restore
 from estero.recognize.rules.set_recognizer import RuleSetRecognizer

@@ -21,11 +21,11 @@ from estero.local.decoding import LETTERS, Decoded, Decoder, letters_table, obje
 from estero.local.raw import DeadLetter, Raw
 from estero.local.recognition import Asked, Recognition
 from estero.local.rows import Rows
-from estero.local.rule_files import RuleFiles
 from estero.local.schemas import inferred
 from estero.local.sinks.sink import Sink
 from estero.local.sources.source import Source
 from estero.local.stopping import Stopping
+from estero.queries.rules.rule_directory import RuleFiles
 
 _log: Final = logging.getLogger("estero.live")
 _WAIT: Final = 0.1

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from estero.arguments import checked
@@ -97,7 +99,7 @@ def __dir__() -> list[str]:
 @checked
 def recognize(  # noqa: PLR0913 (what users may have to say)
     df: DataFrame | Scan,
-    query: Query | RuleSet | QueryTree | Pattern | str,
+    query: Query | RuleSet | QueryTree | Pattern | PathLike[str] | str,
     *,
     type: str | None = None,
     time: str | None = None,
@@ -116,10 +118,11 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
 ) -> DataFrame:
     """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
 
-    `query` is a query or its text, in CEQL or conjunctive. `type` is the column with the event type (without
-    it there is one type, named after FROM, or ``Event``), `time` the time column, `order` columns that break
-    ties of time, `time_unit` the length of a tick of an integer time column ("ns", "us", "ms", "s", "min",
-    "h", "d"). An `estero.scan` of a DataFrame, as `df`, takes the place of these four.
+    `query` is a query or its text, in CEQL or conjunctive, a set of rules, or a path of a directory of rules.
+    `type` is the column with the event type (without it there is one type, named after FROM, or ``Event``),
+    `time` the time column, `order` columns that break ties of time, `time_unit` the length of a tick of an
+    integer time column ("ns", "us", "ms", "s", "min", "h", "d"). An `estero.scan` of a DataFrame, as `df`,
+    takes the place of these four.
 
     The columns: ``start_time`` and ``end_time`` where there is a time, the partition columns, then for
     each selected label an array of structs of its events' attributes. With ``positions=True`` also
@@ -168,12 +171,15 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     buckets, and so are values that its equalities give to all events of every step; else there is one ordered
     task (`explain` says why).
 
-    Of a set of rules (`estero.rules`) in a batch the columns are those of `RuleAnswers`: ``rule``, ``start``,
-    ``end``, ``start_time`` and ``end_time`` where there is a time, ``keys``, a map of texts, and
-    ``positions``, a map of arrays. It is one job: rules that partition by the same keys, and those whose
-    windows are cut in the same way, share the moving of events, and the others are a union of such passes.
-    Positions are there always. Of the arguments beside the columns, `partitions` and `until` are for sets;
-    keys stay whole, and no enumeration is shared.
+    Of a set of rules (`estero.rules`) the columns are those of `RuleAnswers`: ``rule``, ``start``, ``end``,
+    ``start_time`` and ``end_time`` where there is a time, ``keys``, a map of texts, and ``positions``, a map
+    of arrays. In a batch it is one job: rules that partition by the same keys, and those whose windows are
+    cut in the same way, share the moving of events, and the others are a union of such passes. Positions are
+    there always. Of the arguments beside the columns, `partitions` and `until` are for sets; keys stay whole,
+    and no enumeration is shared. On a stream `lateness` is for sets, and one task numbers all events. A path
+    is a directory of rules; on a stream its files may change: the driver looks at them in front of each
+    micro-batch, rules that have not changed keep what is open, new ones see events from then on, and wrong
+    ones are refused in the log. There ``version`` is a further column, a digest of the rules that count.
 
     The result is lazy, except that deciding what to cut or to share reads the events once where no footers
     tell, and for positions their times twice. Spark keeps what it has read while this DataFrame is held.
@@ -192,18 +198,17 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     df, columns = _scanned(df, type, time, order, time_unit)
     from estero.queries.rules.rule_set import RuleSet  # not where workers import this package
 
-    if isinstance(query, RuleSet):
+    if isinstance(query, RuleSet | PathLike):
         _refuse_for_rules(
             positions=positions,
             rows=rows,
             split_keys=not split_keys,
             share=share,
-            lateness=lateness,
             late_events=late_events,
             distinct=distinct,
             partials=partials,
         )
-        return _recognize_rules(df, columns, query, partitions, until)
+        return _recognize_rules(df, columns, query, partitions, until, lateness)
     if rows not in (None, "events"):
         raise ValueError(f'rows is "events", or None for complex events, not {rows!r}')
     _check_number("partitions", partitions, MOST_BUCKETS if df.isStreaming else _MOST_TASKS)
@@ -259,19 +264,41 @@ def _refuse_for_rules(**given: object) -> None:
 
 
 def _recognize_rules(
-    df: DataFrame, columns: EventLayout, rules: RuleSet, partitions: int | None, until: Until | None
+    df: DataFrame,
+    columns: EventLayout,
+    rules: RuleSet | PathLike[str],
+    partitions: int | None,
+    until: Until | None,
+    lateness: Lateness | None,
 ) -> DataFrame:
-    from estero.errors import DataError
+    from estero.queries.rules.rule_set import rules as rules_of
     from estero.spark.batch.rules import recognize_rules
+    from estero.spark.streams.changing_rules import recognize_changing_rules
+    from estero.spark.streams.rules import recognize_rules_on_stream
 
-    if df.isStreaming:
-        raise DataError(
-            "a set of rules is for a batch DataFrame, but this one is streaming",
-            hint="recognize its rules one by one, or push batches to rules.recognizer(…) in this process",
-        )
     _check_number("partitions", partitions, _MOST_TASKS)
-    df, layout = _laid_out(df, columns, rules.only_type)
+    if isinstance(rules, PathLike) and not df.isStreaming:
+        rules = rules_of(rules)
+    df, layout = _laid_out(df, columns, "Event" if isinstance(rules, PathLike) else rules.only_type)
+    if isinstance(rules, PathLike):
+        _refuse_for_streams(until, partitions)
+        return recognize_changing_rules(df, Path(rules), columns, layout, lateness=lateness)
+    if df.isStreaming:
+        _refuse_for_streams(until, partitions)
+        return recognize_rules_on_stream(df, rules.plans(layout), layout, lateness=lateness)
+    if lateness is not None:
+        raise ValueError("lateness is for streaming DataFrames: a batch has all its events at once")
     return recognize_rules(df, rules.plans(layout), layout, partitions=partitions, until=until)
+
+
+def _refuse_for_streams(until: Until | None, partitions: int | None) -> None:
+    """Raises ValueError for what is said of rules on a stream and is for batches."""
+    if until is not None:
+        raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
+    if partitions is not None:
+        raise ValueError(
+            "partitions is for batch DataFrames: on a stream rules show positions, which one task numbers"
+        )
 
 
 @checked

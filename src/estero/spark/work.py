@@ -20,7 +20,8 @@ from estero.errors import NOWHERE, DataError, QueryError
 from estero.language.tree.schema import EventLayout, Kind
 from estero.plan.division import Division, division_of, division_of_partials
 from estero.plan.identity import Columns
-from estero.plan.plan import Layout, Plan
+from estero.plan.plan import Layout, Plan, Window
+from estero.plan.steps import labels_of_steps
 from estero.plan.together import together
 from estero.spark.batch.halo import after_halo
 from estero.spark.workers import spare_collector
@@ -214,6 +215,21 @@ class Work:
             positions=self.positions,
             state=state,
         )
+
+    @property
+    def steps(self) -> int:
+        """How many steps the pattern has."""
+        return len(labels_of_steps(self.plan.tree.pattern))
+
+    @property
+    def window(self) -> Window | None:
+        """The window of the query."""
+        return self.plan.window
+
+    @property
+    def waits(self) -> bool:
+        """Whether events wait for deadlines."""
+        return self.plan.wait is not None
 
     @property
     def decides_later(self) -> bool:

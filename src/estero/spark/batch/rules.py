@@ -113,10 +113,10 @@ def recognize_rules(
     frames, distributions = [], []
     for rules, division in passes_of(plans):
         events, own = _keyed(df, rules)
-        for reading in dispatched_passes(own, _columns(events.schema, own, division)):
+        for reading in dispatched_passes(own, event_columns(events.schema, own, ordinals=division.ordinals)):
             asked = reading.classification
             plans_read = [plan for group in reading.groups for plan in group.plans]
-            widest = replace(plans_read[0], classification=asked, window=_widest(plans_read))
+            widest = replace(plans_read[0], classification=asked, window=widest_window(plans_read))
             distributed = distribute(events, widest, division, partitions)
             classified = classified_schema(events.schema, asked, ordinals=division.ordinals)
             work = RulesWork(reading, classified, time, answer, known)
@@ -148,7 +148,7 @@ def passes_of(plans: Mapping[str, Plan]) -> Iterator[tuple[dict[str, Plan], Divi
     yield from alike.values()
 
 
-def _columns(events: StructType, plans: Mapping[str, Plan], division: Division) -> EventColumns | None:
+def event_columns(events: StructType, plans: Mapping[str, Plan], *, ordinals: bool) -> EventColumns | None:
     """The columns for conditions that Python's workers dispatch; None where the JVM evaluates them.
 
     That crosses fewer events, and looks at all conditions for each of them.
@@ -156,7 +156,7 @@ def _columns(events: StructType, plans: Mapping[str, Plan], division: Division) 
     if sum(len(plan.classification.predicates) for plan in plans.values()) < MANY:
         return None
     types = {name: replace(column, stands=None) for name, column in columns_of_frame(events).items()}
-    return EventColumns(types, partial(classified_schema, events, ordinals=division.ordinals))
+    return EventColumns(types, partial(classified_schema, events, ordinals=ordinals))
 
 
 def _keyed(df: DataFrame, plans: Mapping[str, Plan]) -> tuple[DataFrame, dict[str, Plan]]:
@@ -169,7 +169,7 @@ def _keyed(df: DataFrame, plans: Mapping[str, Plan]) -> tuple[DataFrame, dict[st
     }
 
 
-def _widest(plans: Iterable[Plan]) -> Window | None:
+def widest_window(plans: Iterable[Plan]) -> Window | None:
     """The longest window of some plans; None where one has none."""
     windows = [plan.window for plan in plans]
     known = [window for window in windows if window is not None]

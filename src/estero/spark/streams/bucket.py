@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,13 +26,10 @@ from numpy.typing import NDArray
 from estero.classify.column_names import POSITION, RELEVANT, TIME
 from estero.engine.int64 import GREATEST, LEAST, are_before, count_before, fall, saturated
 from estero.errors import DataError
-from estero.plan.steps import labels_of_steps
+from estero.spark.streams.bucket_work import BucketRecognition, BucketWork, ChangingRules
 from estero.spark.streams.packing import batch_of, blob_of, joined
 from estero.spark.streams.ticks import Ticks
 from estero.spark.work import Work, classified_batch
-
-if TYPE_CHECKING:
-    from estero.spark.work import Recognizing
 
 FORMAT = 2
 """The version of the state of streams. Another one is refused."""
@@ -90,7 +87,7 @@ class Progress(NamedTuple):
     oldest: int | None = None
 
     @classmethod
-    def of(cls, recognition: Recognizing, steps: int) -> Progress:
+    def of(cls, recognition: BucketRecognition, steps: int) -> Progress:
         """The progress of a recognition of a pattern with this number of steps."""
         open_runs, oldest = recognition.open_runs()
         runs = tuple(open_runs.get(step, 0) for step in range(1, steps + 1))
@@ -117,7 +114,7 @@ class Duty:
     in `buckets`. `lateness` is in ticks, None where the watermark is the user's.
     """
 
-    work: Work
+    work: BucketWork
     header: str
     packed: pa.Schema
     order: tuple[str, ...]
@@ -128,7 +125,7 @@ class Duty:
     @property
     def steps(self) -> int:
         """How many steps the pattern has."""
-        return len(labels_of_steps(self.work.plan.tree.pattern))
+        return self.work.steps
 
     @property
     def counted(self) -> bool:
@@ -140,10 +137,18 @@ class Turn:
     """One micro-batch of a bucket, or a moment that it had asked for: `run` it to its end, then `close` it.
 
     `watermark` is Spark's, in milliseconds, None where there is none yet. `newest` is the greatest time of
-    all buckets in this micro-batch. Raises `DataError` where `held` is the state of something else.
+    all buckets in this micro-batch. `rules` are those from now on, by name, where they change. Raises
+    `DataError` where `held` is the state of something else.
     """
 
-    def __init__(self, duty: Duty, held: Held | None, watermark: int | None, newest: int | None) -> None:
+    def __init__(
+        self,
+        duty: Duty,
+        held: Held | None,
+        watermark: int | None,
+        newest: int | None,
+        rules: Mapping[str, str] | None = None,
+    ) -> None:
         if held is not None:
             refuse_other(held.header, duty.header)
         self._duty = duty
@@ -163,7 +168,8 @@ class Turn:
         self._seen = self._held.seen
         self._last = self._rows_of(self._held.last)
         self._waiting = self._rows_of(self._held.waiting)
-        self._recognition: Recognizing | None = None
+        self._rules = rules
+        self._recognition: BucketRecognition | None = None
         self.late: list[pa.RecordBatch] = []
         self.recognized: int = 0
 
@@ -176,10 +182,13 @@ class Turn:
     def is_due(self) -> bool:
         """Whether the watermark has passed what the bucket had asked to be looked at for."""
         waited = self.waiting > 0 and _first_time(self._waiting) <= self._until
-        return self._passed or waited
+        return self._passed or waited or self._rules is not None
 
     def run(self, blobs: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
         """The answers that end in what the watermark has passed; `blobs` have come, in order of arrival."""
+        recognition = None if self._rules is None else self._recognizing()
+        if isinstance(recognition, ChangingRules):
+            recognition.change(self._rules or {})
         come = joined([self._rows_of(blob) for blob in blobs], self._duty.packed)
         come = self._in_time(come)
         if come.num_rows:
@@ -196,8 +205,7 @@ class Turn:
     def close(self) -> Held | None:
         """The state to keep; None where nothing in it can matter to later events."""
         snapshot, idle, progress = self._held.recognition, True, self._held.progress
-        waits = self._duty.work.plan.wait is not None
-        closed = snapshot is not None and (waits or self._spark > self._held.closed)
+        closed = snapshot is not None and (self._duty.work.waits or self._spark > self._held.closed)
         if self._recognition is not None or closed:
             recognition = self._recognizing()
             recognition.advance(self._closed)
@@ -221,7 +229,7 @@ class Turn:
 
     def _look_again(self, *, idle: bool) -> int:
         """The millisecond with which something here is over: a wait, or the windows of all that is open."""
-        ticks, plan = self._duty.ticks, self._duty.work.plan
+        ticks, window = self._duty.ticks, self._duty.work.window
         soon = [ticks.ms_of(_first_time(self._waiting)) - 1] if self.waiting else []
         due = None if self._recognition is None else self._recognition.due
         if due is not None and ticks.ms_of(due) <= _LAST_MS:
@@ -233,10 +241,10 @@ class Turn:
         last = _first_time(self._last)
         if idle:
             return max(0, ticks.ms_of(last))
-        over = None if plan.window is None else ticks.ms_of(last + plan.window.length)
+        over = None if window is None else ticks.ms_of(last + window.length)
         return NEVER if over is None or over > _LAST_MS else max(0, over)
 
-    def _recognizing(self) -> Recognizing:
+    def _recognizing(self) -> BucketRecognition:
         if self._recognition is None:
             state = self._held.recognition
             self._recognition = self._duty.work.recognizing(snapshots=True, state=state)
@@ -333,13 +341,14 @@ def refuse_other(given: str, expected: str) -> None:
     """Raises `DataError` unless the two headers say the same."""
     if given == expected:
         return
-    there: Mapping[str, object] = json.loads(given)
-    here: Mapping[str, object] = json.loads(expected)
+    there: Mapping[str, Any] = json.loads(given)
+    here: Mapping[str, Any] = json.loads(expected)
     if there["format"] != here["format"]:
         raise DataError(
             f"the checkpoint has format {there['format']}, and this version of Estero reads {here['format']}",
             hint=f"{_ANEW}, or go on with the version of Estero that wrote it",
         )
+    refuse_other_rules(there.get("rules"), here.get("rules"))
     if there["query"] != here["query"]:
         raise DataError(
             f"the checkpoint belongs to another query: {there['query']}",
@@ -354,3 +363,17 @@ def refuse_other(given: str, expected: str) -> None:
         "the checkpoint belongs to this query, but with other columns or settings",
         hint=f"events must come with the columns and types that they had; else {_ANEW}",
     )
+
+
+def refuse_other_rules(there: Mapping[str, str] | None, here: Mapping[str, str] | None) -> None:
+    """Raises `DataError` where two headers have different rules: digests of their queries, by name."""
+    if there is None or here is None:
+        return
+    for name in there:
+        if name not in here:
+            raise DataError(f"the checkpoint has the rule {name!r}, and the set does not", hint=_ANEW)
+        if there[name] != here[name]:
+            raise DataError(f"the rule {name!r} has another query than in the checkpoint", hint=_ANEW)
+    for name in here:
+        if name not in there:
+            raise DataError(f"the set has the rule {name!r}, and the checkpoint does not", hint=_ANEW)

@@ -22,6 +22,9 @@ GUARD = -1
 
 NO_TIME = -(2**63)
 
+RULES = -1
+"""The task of packed rows that have rules instead of events, as JSON."""
+
 _ROWS, _BYTES = 1 << 17, 1 << 24
 """The number of events, and of their bytes, at which a task packs what it has."""
 
@@ -55,14 +58,18 @@ class Packed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How events are packed: into how many `buckets`, by the keys among the columns of `schema` if any."""
+    """How events are packed: into how many `buckets`, by the keys among the columns of `schema` if any.
+
+    `groups` are the numbers under which Spark groups the buckets; by default those of `group_numbers`.
+    """
 
     buckets: int
     schema: pa.Schema
+    groups: tuple[int, ...] | None = None
 
     def packed(self, batches: Iterable[pa.RecordBatch], task: int) -> Iterator[pa.RecordBatch]:
         """The events of a task as packed rows; each bucket, and the guard, gets one at least."""
-        groups = group_numbers(self.buckets)
+        groups = group_numbers(self.buckets) if self.groups is None else self.groups
         newest = NO_TIME
         number = 0
         for batch in gathered(batches, self.schema, rows=_ROWS, size=_BYTES):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,17 @@ import pyarrow as pa
 
 from estero.classify.column_names import EVENT
 from estero.spark.streams.bucket import NEVER, Duty, Held, Progress, Turn, refuse_other
-from estero.spark.streams.packing import GUARD, NO_TIME, Packing, batch_of, blob_of, gathered, joined
+from estero.spark.streams.packing import (
+    GUARD,
+    NO_TIME,
+    RULES,
+    Packing,
+    batch_of,
+    blob_of,
+    gathered,
+    group_numbers,
+    joined,
+)
 from estero.spark.work import Batches
 from estero.spark.workers import spare_collector
 
@@ -61,22 +73,42 @@ def packing_tasks(packing: Packing) -> Callable[[Batches], Batches]:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The functions that workers run. PySpark sends what it has when there are more than `flush` rows."""
+    """The functions that workers run. PySpark sends what it has when there are more than `flush` rows.
+
+    Beside `duty` there may be `others`, on other readings of the events, with buckets of their own: answers
+    and headers are alike.
+    """
 
     duty: Duty
     flush: int
+    others: tuple[Duty, ...] = ()
+
+    def _groups(self) -> list[tuple[Duty, tuple[int, ...]]]:
+        """The duties, each with the numbers under which Spark groups its buckets."""
+        duties = (self.duty, *self.others)
+        numbers = iter(group_numbers(sum(duty.buckets for duty in duties)))
+        return [(duty, tuple(islice(numbers, duty.buckets))) for duty in duties]
 
     def pack(self) -> Callable[[Batches], Batches]:
         """The function for ``mapInArrow`` over classified rows."""
-        return packing_tasks(Packing(self.duty.buckets, self.duty.packed))
+        return self.packs()[0]
+
+    def packs(self) -> list[Callable[[Batches], Batches]]:
+        """The same for the rows of each duty."""
+        return [packing_tasks(Packing(duty.buckets, duty.packed, groups)) for duty, groups in self._groups()]
 
     def turn(self) -> Callable[[tuple[int], Iterable[pd.DataFrame], GroupState], Frames]:
         """The function for ``applyInPandasWithState``, grouped by buckets."""
+        duties = {group: duty for duty, groups in self._groups() for group in groups}
 
         def turn(key: tuple[int], frames: Iterable[pd.DataFrame], state: GroupState) -> Frames:
             spare_collector()
             held = Held(*state.get) if state.exists else None
-            return self._guard(held, state) if key[0] == GUARD else self._turn(held, frames, state)
+            return (
+                self._guard(held, state)
+                if key[0] == GUARD
+                else self._turn(duties[key[0]], held, frames, state)
+            )
 
         return turn
 
@@ -108,10 +140,13 @@ class Stages:
             refuse_other(held.header, self.duty.header)
         return iter(())
 
-    def _turn(self, held: Held | None, frames: Iterable[pd.DataFrame], state: GroupState) -> Frames:
-        blobs, newest = ([], None) if state.hasTimedOut else arrived(frames)
+    def _turn(
+        self, duty: Duty, held: Held | None, frames: Iterable[pd.DataFrame], state: GroupState
+    ) -> Frames:
+        frames = [] if state.hasTimedOut else list(frames)
+        blobs, newest = arrived(frames)
         watermark = state.getCurrentWatermarkMs()
-        turn = Turn(self.duty, held, watermark if watermark > 0 else None, newest)
+        turn = Turn(duty, held, watermark if watermark > 0 else None, newest, rules_in(frames))
         if blobs or turn.is_due:
             yield from self._blobs_of(turn.run(blobs))
             held = turn.close()
@@ -173,11 +208,19 @@ def arrived(frames: Iterable[pd.DataFrame]) -> tuple[list[bytes], int | None]:
         for task, number, time, blob in zip(
             frame["task"], frame["number"], frame["newest"], frame["events"], strict=True
         ):
-            if blob is not None:
+            if blob is not None and task != RULES:
                 blobs.append((task, number, blob))
             elif time != NO_TIME:
                 newest.append(int(time))
     return [blob for _, _, blob in sorted(blobs, key=itemgetter(0, 1))], max(newest, default=None)
+
+
+def rules_in(frames: Iterable[pd.DataFrame]) -> dict[str, str] | None:
+    """The rules from now on, if packed rows say so: their texts by name."""
+    for frame in frames:
+        for text in frame["events"][frame["task"] == RULES]:
+            return dict(json.loads(text))
+    return None
 
 
 def _one_of(rows: pa.RecordBatch, place: int, kinds: Sequence[pa.StructType]) -> pa.RecordBatch:

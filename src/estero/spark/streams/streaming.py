@@ -11,7 +11,8 @@ cannot: one value for each bucket, and a timer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from estero.spark.failures import jobs
 from estero.spark.frames import arrow_type, streamed
 from estero.spark.rows import rows_of
 from estero.spark.streams.bucket import HELD, Duty, header_of
+from estero.spark.streams.bucket_work import BucketWork
 from estero.spark.streams.packing import PACKED
 from estero.spark.streams.stages import (
     COUNTS,
@@ -42,6 +44,7 @@ from estero.spark.work import Work, spark_schema
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
+
 
 BUCKETS = 16
 """The number of buckets that share the keys by default: a power of two, so that tasks get equally many."""
@@ -92,19 +95,37 @@ def recognize_stream(
             every=work.division.positions,
             whole=events.names if events is not None else (),
         )
-        duty = _duty_of(work, rows.schema, clock, BUCKETS if partitions is None else partitions)
+        buckets = 1 if work.division.one_order else BUCKETS if partitions is None else partitions
+        packed = packed_events(rows.schema)
+        header = header_of(work, packed, buckets)
+        duty = duty_of(work, header, packed, clock, buckets)
         flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
-        matches = _connected(rows, Stages(duty, flush), events)
+        matches = connected([rows], Stages(duty, flush), events)
         if not event_rows:
             return matches
         return rows_of(matches, work.answer, late=None if events is None else LATE)
 
 
-def _connected(rows: DataFrame, stages: Stages, events: StructType | None) -> DataFrame:
-    """The stages one after the other; `events` are the columns of late events where they are shown."""
+def connected(
+    readings: Sequence[DataFrame],
+    stages: Stages,
+    events: StructType | None = None,
+    *,
+    beside: DataFrame | None = None,
+) -> DataFrame:
+    """The stages one after the other: classified rows of each duty, and one operator with all buckets.
+
+    `events` are the columns of late events where they are shown, and `beside` further packed rows.
+    """
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
-    packed = rows.mapInArrow(stages.pack(), packed_schema())
+    packs = zip(readings, stages.packs(), strict=True)
+    packed = reduce(
+        lambda first, second: first.union(second),
+        (rows.mapInArrow(pack, packed_schema()) for rows, pack in packs),
+    )
+    if beside is not None:
+        packed = packed.union(beside)
     steps = stages.duty.steps
     turned = packed.groupBy("bucket").applyInPandasWithState(
         stages.turn(), turn_schema(steps), HELD, "append", "EventTimeTimeout"
@@ -121,7 +142,7 @@ def _since_when(duty: Duty) -> Iterator[Column]:
     """The time of the oldest event that is marked in what is open, and when its window has passed."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    window, oldest = duty.work.plan.window, F.min(OLDEST)
+    window, oldest = duty.work.window, F.min(OLDEST)
     times = {OLDEST: oldest}
     kind = duty.work.time
     if window is not None and not window.in_positions and kind is not None:
@@ -133,11 +154,14 @@ def _since_when(duty: Duty) -> Iterator[Column]:
         yield (F.timestamp_micros(ticks) if timed else ticks).alias(name)
 
 
-def _duty_of(work: Work, rows: StructType, clock: Clock, buckets: int) -> Duty:
-    packed = pa.schema([(field.name, arrow_type(field.name, rows)) for field in rows.fields])
+def packed_events(rows: StructType) -> pa.Schema:
+    """The columns of packed events."""
+    return pa.schema([(field.name, arrow_type(field.name, rows)) for field in rows.fields])
+
+
+def duty_of(work: BucketWork, header: str, packed: pa.Schema, clock: Clock, buckets: int) -> Duty:
+    """The duty of so many buckets."""
     order = (TIME, *(name for name in packed.names if name.startswith(ORDER)))
-    buckets = 1 if work.division.one_order else buckets
-    header = header_of(work, packed, buckets)
     return Duty(work, header, packed, order, buckets, clock.ticks, clock.lateness)
 
 

@@ -54,7 +54,7 @@ class RuleFiles:
         known = self._queries.get(name)
         if known is not None and known[0] == text:
             return known[1]
-        query = self._bound(_query_of(name, text))
+        query = self._bound(query_of_text(name, text))
         self._queries[name] = text, query
         return query
 
@@ -96,7 +96,7 @@ def _kind_of(path: Path) -> str:
     return _EQL if is_eql(path) else _SIGMA if is_sigma(path) else ""
 
 
-def _query_of(name: str, text: str) -> Query:
+def query_of_text(name: str, text: str) -> Query:
     """The query of a text that was kept."""
     if text.startswith(_EQL):
         return eql(text.removeprefix(_EQL))

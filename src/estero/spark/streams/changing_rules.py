@@ -1,0 +1,205 @@
+"""Rules that may change while a stream runs on Spark: events as they are, and a recognizer of rules.
+
+Spark fixes what a stream computes when it starts, so the JVM cannot evaluate conditions of rules to come.
+All columns of all events go to one bucket, whose state is that of a recognizer of rules and the texts of
+these. Which rules a micro-batch has comes with its events (rule_source.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from estero.answers.rule_rows import rule_schema
+from estero.classify.column_names import attribute_in, is_working
+from estero.engine.int64 import LEAST
+from estero.events.streams.stream_layout import StreamLayout
+from estero.language.tree.schema import EventLayout
+from estero.plan.division import Division
+from estero.plan.identity import digest
+from estero.plan.plan import Classification, Layout
+from estero.queries.rules.rule_directory import directory_of, query_of_text, version_of
+from estero.queries.rules.rule_set import RuleSet
+from estero.recognize.state_bytes import read
+from estero.spark.failures import jobs
+from estero.spark.frames import arrow_type, classified_schema, streamed
+from estero.spark.streams.bucket import FORMAT
+from estero.spark.streams.kept import KEPT
+from estero.spark.streams.packing import batch_of, blob_of, group_numbers
+from estero.spark.streams.rule_source import rule_rows
+from estero.spark.streams.stages import Stages
+from estero.spark.streams.streaming import connected, duty_of, packed_events
+from estero.spark.streams.watermark import clock_of
+from estero.spark.work import shown_time
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from estero.answers.rule_answers import RuleAnswers
+    from estero.events.streams.stream_layout import Lateness
+    from estero.queries.query import Query
+    from estero.recognize.open_runs import OpenRuns
+
+_STATE: Final = pa.schema([("rules", pa.string()), ("recognizer", pa.binary())])
+_BEGUN, _NO_RULE = "no rule", "SELECT * WHERE Event"
+"""A recognizer needs a rule to begin with; this one is removed at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangingWork:
+    """The work of the bucket of a stream whose rules may change; it travels to workers by pickle.
+
+    `events` is the schema of events, with all their columns, `layout` how they are laid out, and `answer` the
+    common columns and ``version``.
+    """
+
+    events: pa.Schema
+    layout: StreamLayout
+    time: pa.DataType | None
+    answer: pa.Schema
+
+    steps = 0
+    division = Division(by_key=False, positions=True)
+    window = None
+    waits = True
+    decides_later = True
+
+    def recognizing(self, *, snapshots: bool = True, state: bytes | None = None) -> ChangingRecognition:
+        """The recognition of the rules in a state, or of none; `snapshots` can always be made."""
+        del snapshots
+        kept = None if state is None else KEPT.taken(state)
+        if isinstance(kept, ChangingRecognition) and kept.work == self:
+            return kept
+        return ChangingRecognition(self, state)
+
+    def shown(self, table: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch of answers as Spark has it."""
+        return table
+
+
+class ChangingRecognition:
+    """A recognizer of rules and their texts, as `Recognition` is asked."""
+
+    def __init__(self, work: ChangingWork, state: bytes | None) -> None:
+        self.work = work
+        self._last = LEAST
+        if state is None:
+            self._texts: dict[str, str] = {}
+            self._recognizer = RuleSet(_queries({_BEGUN: _NO_RULE})).recognizer_of(work.layout)
+            self._recognizer.remove(_BEGUN)
+        else:
+            row = batch_of(state, _STATE).to_pylist()[0]
+            self._texts = json.loads(row["rules"])
+            rules = RuleSet(_queries(self._texts))
+            self._recognizer = rules.recognizer_of(work.layout, read(row["recognizer"]))
+        self._version = version_of(self._texts)
+
+    def change(self, texts: Mapping[str, str]) -> None:
+        """Has the rules be these: the others keep what is open, new ones see events from now on."""
+        if texts and not self._texts and not self._recognizer.position:  # all at once, which is quicker
+            self._recognizer = RuleSet(_queries(texts)).recognizer_of(self.work.layout)
+            self._texts = dict(texts)
+        for name in [name for name in self._texts if name not in texts]:
+            self._recognizer.remove(name)
+        for name, text in texts.items():
+            if name not in self._texts:
+                self._recognizer.add(name, query_of_text(name, text))
+            elif self._texts[name] != text:
+                self._recognizer.replace(name, query_of_text(name, text))
+        self._texts = dict(texts)
+        self._version = version_of(self._texts)
+
+    def push(self, classified: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The complex events that end in this batch."""
+        names = [name for name in classified.schema.names if not is_working(name)]
+        events = classified.select(names).rename_columns([attribute_in(name) for name in names])
+        return self._shown(self._recognizer.push(pa.Table.from_batches([events])))
+
+    def tables_decided(self, *, position: int, time: int | None) -> Iterator[pa.RecordBatch]:
+        """What is decided as no event before `time` comes any more."""
+        del position  # the recognizer counts its events
+        if time is None or time == LEAST:
+            return
+        self._last = time
+        passed = time
+        if self.work.time is not None and pa.types.is_timestamp(self.work.time):
+            passed = pa.scalar(time, self.work.time)
+        yield from self._shown(self._recognizer.advance(passed))
+
+    def advance(self, time: int) -> None:
+        """`tables_decided` has done it, as it may decide something."""
+
+    def snapshot(self) -> bytes:
+        """All that is needed to go on."""
+        row = [pa.array([json.dumps(self._texts)]), pa.array([self._recognizer.snapshot()], pa.binary())]
+        return KEPT.keep(blob_of(pa.RecordBatch.from_arrays(row, schema=_STATE)), self)
+
+    def open_runs(self) -> OpenRuns:
+        """Nothing: the steps of several rules are not comparable."""
+        from estero.recognize.open_runs import OpenRuns
+
+        return OpenRuns({}, None)
+
+    idle = False
+    """Positions are counted on."""
+
+    @property
+    def due(self) -> int | None:
+        """When to look again: whenever the watermark has moved, as a rule may wait for a deadline."""
+        return None if self._last == LEAST else self._last
+
+    def _shown(self, answers: RuleAnswers) -> Iterator[pa.RecordBatch]:
+        for batch in answers.batches():
+            if batch.num_rows:
+                version = pa.array([self._version] * batch.num_rows, pa.string())
+                yield pa.RecordBatch.from_arrays([*batch.columns, version], schema=self.work.answer)
+
+
+def recognize_changing_rules(
+    df: DataFrame, directory: Path, columns: EventLayout, layout: Layout, *, lateness: Lateness | None = None
+) -> DataFrame:
+    """The complex events of the rules in the files below a directory, which may change, with a `version`.
+
+    Raises `DataError` where there is no directory, for a column that cannot cross, and as `recognize_stream`.
+    """
+    directory_of(directory)
+    asked = Classification(
+        predicates=(),
+        schema=layout.schema,
+        type_column=layout.type_column,
+        only_type=layout.only_type,
+        order=layout.order,
+        payload=tuple(df.columns),
+        keep_all=True,
+    )
+    clock = clock_of(df, asked, layout.tick_ns, lateness)
+    time = shown_time(df.schema, layout.schema.time)
+    answer = pa.schema([*rule_schema(time), ("version", pa.string())])
+    arrow = pa.schema([(name, arrow_type(name, df.schema)) for name in df.columns])
+    # Events come in order, so that nothing is left to break ties.
+    unordered = replace(columns, order=(), only_type=layout.only_type)
+    stream = StreamLayout({"": arrow}, unordered)
+    with jobs():
+        rows = streamed(clock.df, df.schema, asked, clock=clock.column, every=True)
+        events = classified_schema(df.schema, asked, ordinals=False)
+        work = ChangingWork(events, stream, time, answer)
+        packed = packed_events(rows.schema)
+        about = {
+            "format": FORMAT,
+            "query": "a directory of rules",
+            "plan": digest([str(packed), stream.as_text()]),
+            "buckets": 1,
+        }
+        duty = duty_of(work, json.dumps(about), packed, clock, 1)
+        flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
+        versions = rule_rows(df.sparkSession, directory, stream, group_numbers(1)[0])
+        return connected([rows], Stages(duty, flush), beside=versions)
+
+
+def _queries(texts: Mapping[str, str]) -> dict[str, Query]:
+    return {name: query_of_text(name, text) for name, text in texts.items()}

@@ -1,0 +1,234 @@
+"""The plans of a set of rules and a streaming DataFrame of events → their complex events, as one stream.
+
+Rules with the same keys share a reading: events are classified, packed and brought to their bucket for all
+of them at once. All readings share one operator with state, in which each has a bucket of its own, as it
+numbers all events; the state of a bucket is that of the recognitions of its groups of rules.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from estero.answers.rule_rows import common_rows, rule_schema
+from estero.classify.column_names import bits_name
+from estero.plan.division import Division
+from estero.plan.identity import digest
+from estero.plan.plan import Layout, Plan, Window
+from estero.recognize.batch_columns import numbers_of
+from estero.recognize.rules.passes import Pass, dispatched_passes
+from estero.spark.batch.rules import event_columns, widest_window
+from estero.spark.failures import jobs
+from estero.spark.frames import classified_schema, streamed
+from estero.spark.streams.bucket import FORMAT
+from estero.spark.streams.kept import KEPT
+from estero.spark.streams.packing import batch_of, blob_of
+from estero.spark.streams.stages import Stages
+from estero.spark.streams.streaming import connected, duty_of, packed_events
+from estero.spark.streams.watermark import clock_of
+from estero.spark.work import shown_time
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from estero.events.streams.stream_layout import Lateness
+    from estero.recognize.ended_sets import EndedSets
+    from estero.recognize.open_runs import OpenRuns
+    from estero.recognize.rules.group_recognition import GroupRecognition
+
+_STATES: Final = pa.schema([("recognition", pa.binary())])
+"""The state of a bucket: a snapshot of each group, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class RulesWork:
+    """The work of a bucket for all rules of a reading; it travels to workers by pickle.
+
+    `events` is the schema of what is classified for the `reading`, `answer` the common columns, and `header`
+    that of states.
+    """
+
+    reading: Pass
+    division: Division
+    events: pa.Schema
+    time: pa.DataType | None
+    answer: pa.Schema
+    header: str = ""
+
+    steps = 0
+    """Rules have patterns of many lengths: what is open is not told by step."""
+
+    @property
+    def plans(self) -> list[Plan]:
+        """The plans of the rules."""
+        return [plan for group in self.reading.groups for plan in group.plans]
+
+    @property
+    def window(self) -> Window | None:
+        """The longest window; None where a rule has none."""
+        return widest_window(self.plans)
+
+    @property
+    def waits(self) -> bool:
+        """Whether events wait for deadlines."""
+        return any(plan.wait is not None for plan in self.plans)
+
+    @property
+    def decides_later(self) -> bool:
+        """Whether some rows are decided later than at the end of what they show."""
+        return any(plan.decides_later or plan.wait is not None for plan in self.plans)
+
+    def recognizing(self, *, snapshots: bool = True, state: bytes | None = None) -> RulesRecognition:
+        """The recognition of all rules; with `state` it goes on from a snapshot."""
+        kept = None if state is None else KEPT.taken(state)
+        if isinstance(kept, RulesRecognition) and kept.header == self.header:
+            return kept
+        return RulesRecognition(self, endless=snapshots, state=state)
+
+    def shown(self, table: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch of the common table as Spark has it."""
+        return table
+
+
+class RulesRecognition:
+    """The recognitions of the groups of rules of one reading, as one; see `Recognition`."""
+
+    def __init__(self, work: RulesWork, *, endless: bool, state: bytes | None) -> None:
+        from estero.recognize.rules.group_recognition import GroupRecognition  # for workers only
+
+        reading, places = work.reading, work.reading.places()
+        states: list[bytes | None] = [None] * len(reading.groups)
+        if state is not None:
+            states = batch_of(state, _STATES).column(0).to_pylist()
+        self.header = work.header
+        self._answer = work.answer
+        self._dispatcher = reading.dispatcher()
+        self._groups = [
+            GroupRecognition(
+                group,
+                reading.classification,
+                work.events,
+                time=work.time,
+                endless=endless,
+                dispatched=places,
+                state=own,
+            )
+            for group, own in zip(reading.groups, states, strict=True)
+        ]
+
+    def push(self, classified: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The complex events that end in this batch, in the common columns."""
+        held = None
+        if self._dispatcher is not None and classified.num_rows:
+            held = self._dispatcher.rows(classified, numbers_of(classified, bits_name(0)))
+        for group in self._groups:
+            yield from self._tables(group, group.push(classified, held))
+
+    def tables_decided(self, *, position: int, time: int | None) -> Iterator[pa.RecordBatch]:
+        """What is decided as no event before `position`, or before `time`, comes any more."""
+        for group in self._groups:
+            yield from self._tables(group, group.recognition.decided(position=position, time=time))
+
+    def advance(self, time: int) -> None:
+        """No event before `time` comes any more: windows close, and memory is freed."""
+        for group in self._groups:
+            group.recognition.advance(time)
+
+    def snapshot(self) -> bytes:
+        """All that is needed to go on."""
+        states = [group.recognition.snapshot() for group in self._groups]
+        row = pa.RecordBatch.from_arrays([pa.array(states, pa.binary())], schema=_STATES)
+        return KEPT.keep(blob_of(row), self)
+
+    def open_runs(self) -> OpenRuns:
+        """Nothing: the steps of several rules are not comparable."""
+        from estero.recognize.open_runs import OpenRuns
+
+        return OpenRuns({}, None)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is open."""
+        return all(group.recognition.idle for group in self._groups)
+
+    @property
+    def due(self) -> int | None:
+        """The time of the first deadline that something waits for; None where nothing waits."""
+        dues = [group.recognition.due for group in self._groups]
+        return min((due for due in dues if due is not None), default=None)
+
+    def _tables(self, group: GroupRecognition, sets: Iterable[EndedSets]) -> Iterator[pa.RecordBatch]:
+        for ended in sets:
+            for table in group.tables(ended):
+                yield common_rows(table, self._answer)
+
+
+def recognize_rules_on_stream(
+    df: DataFrame, plans: Mapping[str, Plan], layout: Layout, *, lateness: Lateness | None = None
+) -> DataFrame:
+    """The complex events of all `plans`, by name, in the streaming DataFrame `df`, in the common columns.
+
+    They show positions, so each reading has one bucket, which numbers all events. Raises `QueryError` for a
+    rule of which nothing is decided before the end, and `DataError` and ValueError as `recognize_stream`.
+    """
+    if not plans:
+        raise ValueError("a stream of rules needs a rule: add one to the set, or name a directory of rules")
+    for plan in plans.values():
+        plan.refuse_endless()
+    time = shown_time(df.schema, layout.schema.time)
+    answer = rule_schema(time)
+    first = next(iter(plans.values()))
+    clock = clock_of(df, first.classification, layout.tick_ns, lateness)
+    works, frames = [], []
+    with jobs():
+        for rules in readings_of(plans):
+            for reading in dispatched_passes(rules, event_columns(df.schema, rules, ordinals=False)):
+                asked = reading.classification
+                rows = streamed(clock.df, df.schema, asked, clock=clock.column, every=True)
+                events = classified_schema(df.schema, asked, ordinals=False)
+                division = Division(by_key=False, positions=True)
+                works.append(RulesWork(reading, division, events, time, answer))
+                frames.append(rows)
+        packed = [packed_events(rows.schema) for rows in frames]
+        header = header_of_rules(plans, works, packed)
+        duties = [
+            duty_of(replace(work, header=header), header, columns, clock, 1)
+            for work, columns in zip(works, packed, strict=True)
+        ]
+        flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
+        return connected(frames, Stages(duties[0], flush, tuple(duties[1:])))
+
+
+def readings_of(plans: Mapping[str, Plan]) -> Iterator[dict[str, Plan]]:
+    """The rules that share a reading, in order of their first ones: those with the same keys and values."""
+    alike: dict[tuple[object, ...], dict[str, Plan]] = {}
+    for name, plan in plans.items():
+        asked = plan.classification
+        key = asked.keys, asked.values, asked.type_column, asked.only_type
+        alike.setdefault(key, {})[name] = plan
+    yield from alike.values()
+
+
+def header_of_rules(
+    plans: Mapping[str, Plan], works: Iterable[RulesWork], packed: Iterable[pa.Schema]
+) -> str:
+    """The header of the state of a stream of these rules, whose readings have such columns."""
+    readings = [
+        [
+            [*(group.names), group.plan.fingerprint(columns), group.shape is None]
+            for group in work.reading.groups
+        ]
+        for work, columns in zip(works, packed, strict=True)
+    ]
+    about = {
+        "format": FORMAT,
+        "query": f"a set of {len(plans)} rules",
+        "rules": {name: digest([plan.text, plan.distinct]) for name, plan in plans.items()},
+        "plan": digest(readings),
+        "buckets": 1,
+    }
+    return json.dumps(about)
