@@ -172,3 +172,15 @@ def test_answers_of_a_push_end_with_the_next_one_or_a_change() -> None:
     recognizer.close()
     with pytest.raises(estero.EsteroError, match="the recognizer is closed"):
         recognizer.push(STREAM)
+
+
+def test_rules_that_come_and_go_leave_no_conditions_behind() -> None:
+    rules = estero.rules({f"rule {number}": TEXT.format(number) for number in range(10)})
+    recognizer = rules.recognizer(STREAM.schema, type="type")
+    (reading,) = recognizer._readings
+    for number in range(10, 300):
+        recognizer.add(f"rule {number}", TEXT.format(number))
+        recognizer.remove(f"rule {number - 10}")
+        assert len(reading._dispatch.places) <= 150
+    recognizer.replace("rule 299", TEXT.format(4))
+    assert recognizer.push(STREAM).counts()["rule 299"] == 2

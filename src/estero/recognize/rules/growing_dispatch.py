@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,9 @@ from estero.classify.column_names import WORD
 from estero.classify.vectors.conditions import Condition
 from estero.recognize.rules.asked_columns import Rows
 from estero.recognize.rules.dispatch import Dispatcher, type_names
+
+SPARE: Final = 64
+"""Conditions of rules that are gone may be so many more than the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,22 @@ class GrowingDispatch:
             last = self._layers.pop()
             begin, new = last.begin, {**last.conditions, **new}
         self._layers.append(_Layer(begin, new, Dispatcher(new, self.types)))
+
+    def has_many_beside(self, number: int) -> bool:
+        """Whether conditions are many more than this number."""
+        return len(self.places) > 2 * number + SPARE
+
+    def keep(self, asked: Collection[EventPredicate]) -> None:
+        """Forgets the conditions of all other predicates; the places of these are others afterwards."""
+        conditions = {
+            one: condition
+            for layer in self._layers
+            for one, condition in layer.conditions.items()
+            if one in asked
+        }
+        self.places.clear()
+        self._layers = []
+        self.add(conditions)
 
     def rows(self, batch: pa.RecordBatch, types: NDArray[np.int64]) -> dict[int, list[Rows]]:
         """As `Dispatcher.rows`."""

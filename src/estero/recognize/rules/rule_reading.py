@@ -150,6 +150,16 @@ class RuleReading:
             group.leave_out(name)
         self.groups = [group for group in self.groups if group.plans]
         self._ask()
+        self._forget_conditions()
+
+    def _forget_conditions(self) -> None:
+        """Forgets the dispatched conditions of rules that are gone, once they are most of them."""
+        dispatched = [group for group in self.groups if group.is_dispatched]
+        asked = [plan.classification.predicates for group in dispatched for plan in group.plans.values()]
+        if self._dispatch.has_many_beside(sum(map(len, asked))):
+            self._dispatch.keep({predicate for predicates in asked for predicate in predicates})
+            for group in dispatched:
+                group.reads(self._asked, self.intake.schema)
 
     def _next_era(self) -> int:
         """The era that begins now: what was pushed before is not for a rule that is added."""
