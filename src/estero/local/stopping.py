@@ -23,7 +23,7 @@ class Stopping:
         return self._is_set
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits until it is set, at most so many seconds; whether it is."""
+        """Waits until it is set, a number of seconds at most; whether it is."""
         end = None if timeout is None else time.monotonic() + timeout
         while not self._is_set and (end is None or time.monotonic() < end):
             time.sleep(_PAUSE if end is None else min(_PAUSE, max(0.0, end - time.monotonic())))

@@ -88,7 +88,7 @@ class LiveStream:
     # ------------------------------------------------------------------------------------ to run it
 
     def step(self, seconds: float = 0.0) -> bool:
-        """Takes the next batch, for which it may wait so many seconds; whether there was one.
+        """Takes the next batch, and waits for it a number of seconds at most; whether there was one.
 
         The first step goes on from the checkpoint, and first repeats what is not known to be done. Raises
         `DataError` where source or sink fail; nothing more can be done then but to close the stream. Raises

@@ -54,7 +54,7 @@ def check_ranking(tree: q.QueryTree, ranking: q.Ranking, problems: Problems) -> 
             "ORDER BY needs LIMIT",
             tree.places.get("ORDER BY", NOWHERE),
             expected=f"ORDER BY {ranking} LIMIT 10",
-            hint="an answer comes in the order of its ends, and the best of it are so many",
+            hint="LIMIT says how many of the best are given",
         )
     if tree.per is not None:
         problems.add(

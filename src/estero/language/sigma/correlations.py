@@ -94,7 +94,7 @@ def _refuse_operators(
             "correlation",
             "condition",
             expected="gte or gt",
-            hint="windows are all events within the timespan, and hold at least so many",
+            hint="a window has all events within the timespan: ask for the least number, gte: 3",
         )
     if count < 1:
         raise error("a window has one event at least", "correlation", "condition", expected="a number from 1")

@@ -70,7 +70,7 @@ def _together(
 
 
 def _rules_met(name: str, conditions: Sequence[Lowered], least: int) -> e.Node:
-    """Whether so many of the rules hold of some event each."""
+    """Whether at least a number of the rules hold, of any events."""
     met = [e.Aggregate("max", name, _as_number(condition)) for condition in conditions]
     if least == len(met):
         tests = tuple(e.Comparison("=", one, e.Literal(1)) for one in met)
