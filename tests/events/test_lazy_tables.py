@@ -69,7 +69,7 @@ def test_a_list_of_dicts_is_a_table() -> None:
     assert found(EVENTS.to_pylist()) == found(EVENTS)
     ragged = [{"type": "A", "time": 1, "k": 1}, {"type": "B", "time": 2, "k": 1, "v": 2.5}]
     assert found(ragged).to_pylist()[0]["B"] == [{"v": 2.5, "position": 1}]
-    with pytest.raises(DataError, match="x"):
+    with pytest.raises(DataError, match="time"):
         found([{"type": "A", "time": 1}, {"type": "B", "time": "x"}])
 
 

@@ -18,7 +18,6 @@ from estero.language.tree.query import QueryTree, SelectItem
 from estero.language.tree.schema import Kind, Schema, fit
 from estero.language.tree.selection import paths_read
 from estero.language.tree.words import named
-from estero.plan.draft import Draft
 from estero.plan.key_values import Values
 from estero.plan.keyed import KeyedPlan
 from estero.plan.keys import KeyColumn, KeyPart
@@ -141,6 +140,8 @@ def drafted(
     layout = replace(layout, schema=layout.schema.reading(_paths(parts)))
     _check(parts, layout, span_ns, text)
     tree = stand_in(stages, labels, span_ns)
+    from estero.plan.draft import Draft  # what made a plan does not cross to Spark's workers
+
     draft = Draft(tree, layout, text)
     predicates = tuple(dict.fromkeys(part.predicate for part in parts))
     keys = tuple(dict.fromkeys((part.predicate.types, part.keys) for part in parts))

@@ -11,6 +11,7 @@ from estero.language.tree.selection import END_TIME, START_TIME, bound_names
 from estero.language.tree.whole import DURATION
 
 _WHOLE = (DURATION, START_TIME, END_TIME)
+_EVENTS = 'events are ordered where they are given: time="…" and order=[…], --time and --order'
 _KNOWN = "duration, start_time, end_time, sum(x.price), count(x), or a column that SELECT computes so"
 
 
@@ -39,12 +40,14 @@ def check_ranking(tree: q.QueryTree, ranking: q.Ranking, problems: Problems) -> 
     by, place = _meant(tree, ranking.by), ranking.by.span
     if ranked_by(tree, ranking) is None:
         names = [*_WHOLE, *(item.name for item in tree.select or () if isinstance(item, q.SelectExpression))]
-        near = suggestion(by.name, names) if isinstance(by, e.Attribute) else ""
+        near = "of several events there is one value: sum(x.price)"
+        if isinstance(by, e.Attribute):
+            near = suggestion(by.name, names) or _EVENTS
         problems.add(
             f"complex events are not ordered by {ranking.by}",
             place,
             expected=_KNOWN,
-            hint=near or "of several events there is one value: sum(x.price)",
+            hint=near,
         )
     elif isinstance(by, e.Aggregate) and by.variable not in bound_names(tree.pattern):
         near = suggestion(by.variable, bound_names(tree.pattern))

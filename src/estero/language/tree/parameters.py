@@ -42,6 +42,9 @@ class OpenNumber(int):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OpenNumber) and self.name == other.name
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # that of integers would compare their values
+
     def __hash__(self) -> int:
         return hash(self.name)
 
