@@ -18,20 +18,6 @@ from estero.errors import QueryError
 from estero.language.tree import expressions as e
 from estero.language.tree.schema import Kind
 
-_CONDITIONS = (
-    e.Comparison,
-    e.Between,
-    e.In,
-    e.InList,
-    e.Like,
-    e.Ilike,
-    e.Matches,
-    e.IsNull,
-    e.And,
-    e.Or,
-    e.Not,
-)
-
 
 class ExpressionWriter:
     """Writes expressions over one event for `dialect`, reading the columns as `columns` says.
@@ -98,7 +84,7 @@ class ExpressionWriter:
                 return chosen(self._operations, cases, self.value(default or e.Literal(None)))
             case e.Cast(operand, wanted):
                 return self._of((operand,), lambda of, one: converted(of, one[0], wanted))
-            case _ if isinstance(node, _CONDITIONS):
+            case _ if isinstance(node, e.CONDITIONS):
                 return Typed(self.condition(node), Kind.BOOL)
             case _:
                 raise QueryError(f"{type(node).__name__} is not an expression over one event", span=node.span)

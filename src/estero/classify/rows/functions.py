@@ -34,21 +34,6 @@ from estero.errors import QueryError
 from estero.language.tree import expressions as e
 from estero.language.tree.schema import NUMBERS, Kind
 
-_CONDITIONS = (
-    e.Comparison,
-    e.Between,
-    e.In,
-    e.InList,
-    e.Like,
-    e.Ilike,
-    e.Matches,
-    e.IsNull,
-    e.SomeElement,
-    e.And,
-    e.Or,
-    e.Not,
-)
-
 
 @dataclass(frozen=True, slots=True)
 class RowColumn:
@@ -124,7 +109,7 @@ class FunctionWriter:
                 return chosen(cases, self.value(default or e.Literal(None)))
             case e.Cast(operand, wanted):
                 return converted(self.value(operand), wanted)
-            case _ if isinstance(node, _CONDITIONS):
+            case _ if isinstance(node, e.CONDITIONS):
                 return Typed(self.condition(node), Kind.BOOL)
             case _:
                 raise QueryError(f"{type(node).__name__} is not an expression over one event", span=node.span)

@@ -356,6 +356,13 @@ class SetPredicate(Node, form="{name}({arguments:, })"):
     arguments: tuple[VariableReference | Attribute | Literal, ...]
 
 
+CONDITIONS = (
+    *(Comparison, Between, In, InList, Like, Ilike, Matches, IsNull),
+    *(SomeElement, And, Or, Not),
+)
+"""What is true, false or unknown of one event; the other nodes of expressions over one are values."""
+
+
 def without_variable(node: Node) -> Node:
     """The condition with ``a`` for each ``X.a``."""
     return with_variable(node, None)
