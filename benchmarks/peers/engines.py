@@ -62,7 +62,12 @@ class Engine:
         if self.module:
             return [sys.executable, "-m", "benchmarks.peers.child", self.module, *asked]
         if self.program:
-            return [*_java(self.jars), self.program, *asked[:2], "" if self.said is queries.FLINK else text]
+            return [
+                *java_command(self.jars),
+                self.program,
+                *asked[:2],
+                "" if self.said is queries.FLINK else text,
+            ]
         return [_core_python(), "-m", "benchmarks.peers.core_child", *asked]
 
     def install(self) -> None:
@@ -173,7 +178,8 @@ def _tool(name: str) -> str:
     return path
 
 
-def _java(jars: str) -> list[str]:
+def java_command(jars: str) -> list[str]:
+    """What starts Java with the jars of an engine; `Missing` where they are not installed."""
     if not (ENVIRONMENTS / jars / "classes").exists():
         raise Missing(f"run: python -m benchmarks.peers install --only {jars}")
     return [

@@ -16,7 +16,7 @@ from estero.reference.queries import Event, evaluate_query
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks.peers import child, duckdb_engine, events, pandas_engine, queries
+from benchmarks.peers import child, duckdb_engine, events, pandas_engine, queries, rule_set_engine, rule_sets
 from benchmarks.peers.__main__ import Truth, Wrong
 from benchmarks.peers.engines import ENGINES, Engine, flink_patterns
 from benchmarks.peers.kept import Kept, OtherTerms
@@ -240,3 +240,32 @@ def test_the_picture_has_a_line_for_every_engine() -> None:
         for engine in ENGINES
     ]
     assert picture(figures).svg().startswith("<?xml")
+
+
+def test_rules_of_the_peers_mean_the_same_as_a_loop(tmp_path: Path) -> None:
+    rule_sets.save(tmp_path, 2_000, 20)
+    columns = events.load(tmp_path)
+    expected = sorted(
+        tuple(sorted((rule, *positions)))
+        for rule, keys in enumerate(rule_sets.keys_of_rules(20))
+        for positions in _next_positions(columns, keys)
+    )
+    tables = rule_set_engine.engine(tmp_path, "rules", f"file:{tmp_path / 'estero.json'}").tables(2_000)
+    assert expected
+    assert sorted(tuple(sorted(row)) for table in tables for row in child.positions(table)) == expected
+
+
+def _next_positions(columns: dict[str, np.ndarray], keys: tuple[int, int, int]) -> Iterator[tuple[int, ...]]:
+    """An A with the first key, the next B with the second after it, the next C with the third after that."""
+    places = [
+        np.flatnonzero((columns["type"] == kind) & (columns["key"] == key)) for kind, key in enumerate(keys)
+    ]
+    for first in places[0].tolist():
+        positions = [first]
+        for later in places[1:]:
+            after = later[later > positions[-1]]
+            if not after.size:
+                break
+            positions.append(int(after[0]))
+        if len(positions) == 3 and positions[-1] - first <= rule_sets.WINDOW:
+            yield tuple(positions)

@@ -38,12 +38,12 @@ public final class Esper {
         }
     }
 
-    private static void take(EventBean found, String[] names) {
+    private static void take(EventBean answer, String[] names) {
         List<Long> positions = new ArrayList<>();
         for (String name : names) {
-            Object value = found.get(name);
+            Object value = answer.get(name);
             if (value instanceof Collection) {
-                for (Object each : (Collection<?>) value) positions.add((Long) each);
+                for (Object position : (Collection<?>) value) positions.add((Long) position);
             } else {
                 positions.add((Long) value);
             }
@@ -57,11 +57,12 @@ public final class Esper {
         EPEventService service = runtime.getEventService();
         service.clockExternal();
         service.advanceTime(0);
-        EPStatement statement = runtime.getDeploymentService().deploy(compiled).getStatements()[0];
-        String[] names = statement.getEventType().getPropertyNames();
-        statement.addListener((fresh, old, source, where) -> {
-            if (fresh != null) for (EventBean found : fresh) take(found, names);
-        });
+        for (EPStatement statement : runtime.getDeploymentService().deploy(compiled).getStatements()) {
+            String[] names = statement.getEventType().getPropertyNames();
+            statement.addListener((fresh, old, source, where) -> {
+                if (fresh != null) for (EventBean answer : fresh) take(answer, names);
+            });
+        }
         Events.begin();
         for (int position = 0; position < events; position++) {
             service.advanceTime(position);
@@ -77,7 +78,7 @@ public final class Esper {
         configuration.getCommon().addEventType("S", Event.class);
         configuration.getRuntime().getThreading().setInternalTimerEnabled(false);
         EPCompiled compiled =
-                EPCompilerProvider.getCompiler().compile(given[2], new CompilerArguments(configuration));
+                EPCompilerProvider.getCompiler().compile(Events.text(given[2]), new CompilerArguments(configuration));
         Events.serve(events -> run(compiled, configuration, events));
     }
 }

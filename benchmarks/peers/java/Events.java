@@ -75,6 +75,11 @@ final class Events {
         }
     }
 
+    /** The text of a query, or of the file that `file:` names. */
+    static String text(String given) throws IOException {
+        return given.startsWith("file:") ? Files.readString(Path.of(given.substring(5))) : given;
+    }
+
     /** Takes so many first events; calls `begin` and `end`. */
     interface Run {
         void take(int events) throws Exception;

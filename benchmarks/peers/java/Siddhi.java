@@ -10,9 +10,9 @@ public final class Siddhi {
         SiddhiAppRuntime runtime = manager.createSiddhiAppRuntime(text);
         runtime.addCallback("Found", new StreamCallback() {
             @Override
-            public void receive(Event[] found) {
-                for (Event each : found) {
-                    Object[] data = each.getData();
+            public void receive(Event[] answers) {
+                for (Event answer : answers) {
+                    Object[] data = answer.getData();
                     long[] positions = new long[data.length];
                     for (int place = 0; place < data.length; place++) positions[place] = (Long) data[place];
                     Events.answer(positions);
@@ -33,6 +33,7 @@ public final class Siddhi {
     public static void main(String[] given) throws Exception {
         Events.load(given[0]);
         SiddhiManager manager = new SiddhiManager();
-        Events.serve(events -> run(manager, given[2], events));
+        String text = Events.text(given[2]);
+        Events.serve(events -> run(manager, text, events));
     }
 }

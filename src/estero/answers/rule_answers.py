@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from estero.answers.answer import Answer
 from estero.answers.answer_columns import AnswerColumns
@@ -114,12 +115,12 @@ class RuleAnswers:
 
         The events are read once for all of them. Rules without a complex event have tables without rows.
         """
-        rows: dict[str, list[pa.RecordBatch]] = {name: [] for name in self.names}
-        for name, batch in by_rule(self._run.tables()):
-            rows[name].append(batch)
+        tables: dict[str, list[pa.Table]] = {name: [] for name in self.names}
+        for name, table in by_rule(self._run.tables()):
+            tables[name].append(table)
         return {
-            name: pa.Table.from_batches(batches, self._run.alone(name).schema)
-            for name, batches in rows.items()
+            name: pa.concat_tables(own) if own else self._run.alone(name).schema.empty_table()
+            for name, own in tables.items()
         }
 
     def to_arrow(self) -> pa.Table:
@@ -169,7 +170,6 @@ class RuleAnswers:
         count: Callable[[], int] = self.count
         batches = within(self.batches(), count, asked=asked, factor=factor)
         table = pa.Table.from_batches(batches, self.schema)
-        places = {name: place for place, name in enumerate(self.names)}
-        rules = np.array([places[name] for name in table.column("rule").to_pylist()], np.int64)
+        rules = pc.index_in(table.column("rule"), pa.array(self.names, pa.string())).to_numpy()
         order = np.lexsort((rules, table.column("end").to_numpy()))
         return table.take(array_of(order))

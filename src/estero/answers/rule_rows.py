@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from itertools import groupby, pairwise
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
@@ -62,12 +63,24 @@ def common_rows(table: RuleTable, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def by_rule(tables: Iterator[RuleTable]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The tables divided by rule, with their names."""
-    for names, rules, rows in tables:
-        for rule in np.unique(rules).tolist():
-            own = np.flatnonzero(rules == rule)
-            yield names[rule], rows if own.size == rows.num_rows else rows.take(array_of(own))
+def by_rule(tables: Iterable[RuleTable]) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of tables by rule, in the order that they had: a slice of one table for each set of names."""
+    for names, own in groupby(tables, lambda table: table.names):
+        same = list(own)
+        rules = np.concatenate([table.rules for table in same])
+        order = np.argsort(rules, kind="stable")
+        rows = pa.Table.from_batches([table.rows for table in same]).take(array_of(order))
+        bounds = np.searchsorted(rules, np.arange(len(names) + 1), sorter=order).tolist()
+        for name, (start, end) in zip(names, pairwise(bounds), strict=True):
+            if start < end:
+                yield name, rows.slice(start, end - start)
+
+
+def rows_of(table: RuleTable, rule: str) -> pa.RecordBatch:
+    """The rows of one rule; none where the table is not about it."""
+    places = [place for place, name in enumerate(table.names) if name == rule]
+    wanted = np.isin(table.rules, places)
+    return table.rows if wanted.all() else table.rows.filter(array_of(wanted))
 
 
 def with_texts(schema: pa.Schema) -> pa.Schema:

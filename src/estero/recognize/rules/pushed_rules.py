@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from estero.answers.held_run import HeldRun
 from estero.answers.rule_answers import RulesRun
-from estero.answers.rule_rows import RuleTable, by_rule, rule_schema
+from estero.answers.rule_rows import RuleTable, rows_of, rule_schema
 from estero.answers.run import Run
 from estero.recognize.increment import Turn
 from estero.recognize.rules.group_recognition import GroupRecognition
@@ -40,9 +40,7 @@ class PushedRules(RulesRun):
     def alone(self, name: str) -> Run:
         """The complex events of one rule, which are held."""
         group = self.groups[name]
-        rows = [
-            batch for rule, batch in by_rule(self.turn.steps(self.number, self._of(group))) if rule == name
-        ]
+        rows = [rows_of(table, name) for table in self.turn.steps(self.number, self._of(group))]
         schema = group.recognition.reader.schema
         return HeldRun(pa.Table.from_batches(rows, schema), group.plans[name].text)
 
