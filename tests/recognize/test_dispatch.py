@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 
 import numpy as np
@@ -15,6 +16,7 @@ from estero.classify.columns import ColumnType
 from estero.language.tree import expressions as e
 from estero.language.tree.paths import field_of
 from estero.language.tree.schema import Kind
+from estero.recognize.rules.bounded_columns import FEWEST_BOUNDS
 from estero.recognize.rules.dispatch import Dispatcher, plain_conditions
 from estero.reference.values import Event, evaluate_expression
 
@@ -26,7 +28,7 @@ texts = st.sampled_from(["", "a", "A", "ab", "aB", "ba", "%", "a_b", "É", "é"]
 numbers = st.integers(-1, 2)
 strings = st.sampled_from(["s", INSIDE, "gone"]).map(e.Attribute)
 lowered = strings.map(lambda attribute: e.Call("lower", (attribute,)))
-signs = st.sampled_from(["=", "!=", "<", ">="])
+signs = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
 patterns = st.sampled_from(["a%", "%b", "%a%", "a_b", "%", "", "_", "A%B", "a\\%", "%é%"])
 string_tests = st.one_of(
     st.builds(e.Comparison, signs, strings, texts.map(e.Literal)),
@@ -92,7 +94,7 @@ rows = st.fixed_dictionaries(
         "s": st.none() | texts,
         INSIDE: st.none() | texts,
         "n": st.none() | numbers,
-        "x": st.none() | st.sampled_from([0.0, 0.5, 1.0]),
+        "x": st.none() | st.sampled_from([0.0, 0.5, 1.0, math.nan]),
         "b": st.none() | st.booleans(),
         "tags": st.none() | st.lists(st.none() | texts, max_size=3),
     }
@@ -112,9 +114,10 @@ ENCODED = pa.dictionary(pa.int32(), pa.string())
     st.lists(predicates, min_size=1, max_size=12, unique=True),
     st.lists(st.lists(rows, max_size=8), min_size=1, max_size=2),
     st.booleans(),
+    st.sampled_from([1, 2, FEWEST_BOUNDS]),
 )
 def test_conditions_hold_where_the_reference_says(
-    asked: list[EventPredicate], batches: list[list[dict[str, object]]], encoded: bool
+    asked: list[EventPredicate], batches: list[list[dict[str, object]]], encoded: bool, bounds: int
 ) -> None:
     kinds = {**ARROW, **({"s": ENCODED} if encoded else {})}
     schema = pa.schema([(event_column(name), kind) for name, kind in kinds.items()])
@@ -123,7 +126,7 @@ def test_conditions_hold_where_the_reference_says(
     columns["event"] = ColumnType(Kind.OPAQUE, fields=(("data", ColumnType(Kind.STRING)),))
     conditions = plain_conditions(asked, columns, schema)
     assert list(conditions) == asked
-    dispatcher = Dispatcher(conditions, {name: 1 << place for place, name in enumerate(TYPES)})
+    dispatcher = Dispatcher(conditions, {name: 1 << place for place, name in enumerate(TYPES)}, bounds)
     for batch in batches:
         arrays = [
             pa.array([row[name] for row in batch], ARROW[name]).cast(kind) for name, kind in kinds.items()

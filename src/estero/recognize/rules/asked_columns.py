@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.classify.arrays import known_in, texts_of
-from estero.classify.vectors.batch_columns import Mask
+from estero.classify.vectors.batch_columns import BatchColumns, Mask
 from estero.classify.vectors.conditions import (
     Condition,
     indices_of,
@@ -23,6 +23,7 @@ from estero.engine.texts import KnownTexts
 
 Rows: TypeAlias = NDArray[np.int64]
 Places: TypeAlias = NDArray[np.int64]
+AnyCondition = TypeVar("AnyCondition", bound=Condition)
 
 _FEW: Final = 1 << 16
 """So many values have codes of 16 bits, which sort in one pass."""
@@ -54,15 +55,18 @@ class AskedColumn:
         self._patterns = KnownPatterns(list(patterns.values())) if patterns else None
         self._of_patterns = np.array(list(patterns), np.int64)
 
-    def asked(self, column: pa.Array) -> AskedValues | AskedElements:
-        """What a column says to all conditions."""
+    def asked(self, columns: BatchColumns) -> AskedValues | AskedElements:
+        """What a batch says to all conditions."""
+        return self._of(columns.array(self.name))
+
+    def _of(self, column: pa.Array) -> AskedValues | AskedElements:
         if column.null_count == len(column):
             return AskedValues(
                 np.zeros(len(column), np.int32), _NO_PLACES, _NO_PLACES, self._number, values=0
             )
         if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
             rows = pc.list_parent_indices(column).to_numpy()
-            return AskedElements(self.asked(column.flatten()), rows, len(column))
+            return AskedElements(self._of(column.flatten()), rows, len(column))
         if self._patterns is None and not isinstance(column, pa.DictionaryArray):
             codes = self._codes(column)
             return AskedValues(codes, *self._by_constants(np.arange(self._sizes.size)), self._number)
@@ -201,12 +205,12 @@ class AskedElements:
         return test
 
 
-def asked_columns(conditions: Iterable[Condition]) -> list[tuple[AskedColumn, list[Condition]]]:
-    """The columns that conditions ask, and the conditions of each."""
-    by_column: dict[str, list[Condition]] = {}
+def by_column(conditions: Iterable[AnyCondition]) -> dict[str, list[AnyCondition]]:
+    """Conditions by the column that they ask."""
+    columns: dict[str, list[AnyCondition]] = {}
     for condition in conditions:
-        by_column.setdefault(column_of(condition), []).append(condition)
-    return [(AskedColumn(name, own), own) for name, own in by_column.items()]
+        columns.setdefault(column_of(condition), []).append(condition)
+    return columns
 
 
 def column_of(condition: Condition) -> str:

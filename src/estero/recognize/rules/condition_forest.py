@@ -21,7 +21,15 @@ from estero.classify.vectors.batch_columns import BatchColumns, Mask
 from estero.classify.vectors.conditions import Condition, Joined, rows_of
 from estero.classify.vectors.taking import taken
 from estero.classify.vectors.text_patterns import Negation, Regex, Related, is_asked
-from estero.recognize.rules.asked_columns import AskedElements, AskedValues, Rows, asked_columns, columns_of
+from estero.recognize.rules.asked_columns import (
+    AskedColumn,
+    AskedElements,
+    AskedValues,
+    Rows,
+    by_column,
+    columns_of,
+)
+from estero.recognize.rules.bounded_columns import FEWEST_BOUNDS, BoundedColumn, BoundedValues, bounded
 
 _OFTEN: Final = 8
 """From so many conditions on a part of them is evaluated for a whole batch."""
@@ -31,7 +39,10 @@ class AskedBatch:
     """What is known of a batch; `most` says in how many rows a part holds at most, by its number."""
 
     def __init__(
-        self, columns: BatchColumns, values: Sequence[AskedValues | AskedElements], most: NDArray[np.int64]
+        self,
+        columns: BatchColumns,
+        values: Sequence[AskedValues | AskedElements | BoundedValues],
+        most: NDArray[np.int64],
     ) -> None:
         self.columns = columns
         self.values = values
@@ -171,13 +182,20 @@ class Some(Part):
 class ConditionForest:
     """Conditions whose parts are known once, however many have them; `roots` are the conditions, in order."""
 
-    def __init__(self, conditions: Sequence[Condition]) -> None:
+    def __init__(self, conditions: Sequence[Condition], fewest_bounds: int = FEWEST_BOUNDS) -> None:
         self._parts: dict[Condition, Part] = {}
+        self._bounded = bounded(conditions, fewest_bounds)
         self.roots: list[Part] = list(map(self._part, conditions))
         asked = {condition: part for condition, part in self._parts.items() if isinstance(part, Asked)}
         self._columns = []
         self._numbers = []
-        for number, (column, own) in enumerate(asked_columns(asked)):
+        of_columns = by_column(one for one in asked if one not in self._bounded)
+        bounds = by_column(one for one in asked if one in self._bounded)
+        columns: list[tuple[AskedColumn | BoundedColumn, Sequence[Condition]]] = [
+            *((AskedColumn(name, own), own) for name, own in of_columns.items()),
+            *((BoundedColumn(name, own), own) for name, own in bounds.items()),
+        ]
+        for number, (column, own) in enumerate(columns):
             for place, condition in enumerate(own):
                 asked[condition].column, asked[condition].place = number, place
             self._columns.append(column)
@@ -210,7 +228,7 @@ class ConditionForest:
             case Negation(negated):
                 part = self._part(negated)
                 return Not(number=len(self._parts), level=part.level, dear=part.dear, part=part)
-        if is_asked(condition):
+        if is_asked(condition) or condition in self._bounded:
             return Asked(number=len(self._parts))
         dear = isinstance(condition, Regex | Related)
         return Evaluated(number=len(self._parts), dear=dear, condition=condition)
@@ -218,7 +236,7 @@ class ConditionForest:
     def asked(self, batch: pa.RecordBatch) -> AskedBatch:
         """What a batch, whose columns have the names of attributes, says to all conditions."""
         columns = BatchColumns(batch)
-        values = [column.asked(columns.array(column.name)) for column in self._columns]
+        values = [column.asked(columns) for column in self._columns]
         most = np.full(len(self._parts), batch.num_rows, np.int64)
         for numbers, own in zip(self._numbers, values, strict=True):
             most[numbers] = own.counts

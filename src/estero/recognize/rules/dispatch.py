@@ -24,6 +24,7 @@ from estero.language.tree.expressions import Attribute
 from estero.language.tree.paths import column_of, is_path, steps_of
 from estero.language.tree.schema import Kind
 from estero.recognize.rules.asked_columns import Rows
+from estero.recognize.rules.bounded_columns import FEWEST_BOUNDS
 from estero.recognize.rules.condition_forest import ConditionForest, Part
 
 _KINDS: Final = frozenset({Kind.INT, Kind.FLOAT, Kind.STRING, Kind.BOOL})
@@ -47,12 +48,20 @@ class Wanted(NamedTuple):
 
 
 class Dispatcher:
-    """Conditions on one event; `types` are the bits of types, which may become more."""
+    """Conditions on one event; `types` are the bits of types, which may become more.
 
-    def __init__(self, conditions: Mapping[EventPredicate, Condition], types: Mapping[str, int]) -> None:
+    The rows of a column that at least `fewest_bounds` different comparisons read are put in order.
+    """
+
+    def __init__(
+        self,
+        conditions: Mapping[EventPredicate, Condition],
+        types: Mapping[str, int],
+        fewest_bounds: int = FEWEST_BOUNDS,
+    ) -> None:
         self._types = types
         asked = [condition for condition in conditions.values() if not isinstance(condition, Constant)]
-        self._forest = ConditionForest(asked)
+        self._forest = ConditionForest(asked, fewest_bounds)
         roots = iter(self._forest.roots)
         self._wanted = [
             Wanted(
