@@ -18,6 +18,7 @@ from estero.recognize.rules import dispatch, growing_dispatch
 from estero.recognize.rules.groups import groups_of
 from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 from estero.reference.queries import Event
+from laws.test_thread_laws import divided
 from strategies.full import full_queries
 from strategies.parameters import with_parameters
 from strategies.patterns import streams, to_table
@@ -70,14 +71,34 @@ def test_each_rule_has_the_answer_of_its_query(
     rules: dict[str, estero.Query], events: list[Event], fewest: int
 ) -> None:
     with patch.object(dispatch, "FEWEST", fewest):
-        check_batch(rules, to_table(events))
+        check_batch(rules, to_table(events), threads=1)
 
 
-def check_batch(rules: dict[str, estero.Query], table: pa.Table) -> None:
+@given(
+    rule_sets(),
+    streams(max_size=12),
+    st.sampled_from([1, dispatch.FEWEST]),
+    st.sampled_from([2, 3, 8]),
+    st.integers(1, 4),
+    st.integers(1, 4),
+)
+def test_several_threads_share_rules(
+    rules: dict[str, estero.Query],
+    events: list[Event],
+    fewest: int,
+    threads: int,
+    shortest: int,
+    batch: int,
+) -> None:
+    with patch.object(dispatch, "FEWEST", fewest), divided(shortest, batch):
+        check_batch(rules, to_table(events), threads=threads)
+
+
+def check_batch(rules: dict[str, estero.Query], table: pa.Table, threads: int) -> None:
     """All that answers of a set say is what those of the queries say."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", estero.EsteroWarning)
-        answers = estero.rules(rules).run(table, **LAYOUT)
+        answers = estero.rules(rules).run(table, **LAYOUT, threads=threads)
         alone = {name: query.run(table, **LAYOUT) for name, query in rules.items()}
     tables = answers.tables()
     counts = answers.counts()

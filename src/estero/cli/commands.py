@@ -218,7 +218,7 @@ def run(
             "positions": positions,
             "partials": partials,
         }
-        refused |= {"threads": threads, "rows": rows is RowsOf.EVENTS}
+        refused |= {"rows": rows is RowsOf.EVENTS}
         refused |= {"engine": engine is Engine.SPARK, "master": master}
         run_rules(
             rules_in(query, values_in(param)),
@@ -228,6 +228,7 @@ def run(
             count=count,
             until=until,
             explain=explain,
+            threads=threads,
             refused=refused,
         )
         return

@@ -32,6 +32,7 @@ def run_rules(
     count: bool,
     until: str | None,
     explain: bool,
+    threads: int | None,
     refused: Mapping[str, object],
 ) -> None:
     """Finds the complex events of all rules; `refused` are options that only one query has, by name."""
@@ -43,7 +44,7 @@ def run_rules(
     chosen, meter = format_of(out, format), Meter()
     if explain:
         say(str(rules.explain(stream.scan)))
-    answers = rules.run(stream.scan, until=until, progress=meter)
+    answers = rules.run(stream.scan, until=until, progress=meter, threads=threads)
     if count:
         with meter.showing("counting"):
             numbers = answers.counts()

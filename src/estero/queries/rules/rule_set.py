@@ -20,6 +20,7 @@ from estero.queries.rules.rule_files import RuleText, files_of_rules, rules_in_f
 from estero.queries.rules.sigma_files import is_sigma, sigma_in_files
 from estero.queries.statement import raise_first
 from estero.system.collection import without_collection
+from estero.system.cores import threads_to_use
 
 if TYPE_CHECKING:
     from estero.answers.rule_answers import RuleAnswers
@@ -177,12 +178,14 @@ class RuleSet:
         csv_options: Mapping[str, object] | None = None,
         until: Until | None = None,
         progress: Callable[[int, int | None], None] | None = None,
+        threads: int | None = None,
     ) -> RuleAnswers:
         """The complex events of all rules, lazily, evaluated in this process.
 
-        The arguments are those of `Query.run`. Of a DataFrame of Spark the answer is a DataFrame with the
-        columns of the common table, that of `estero.spark.recognize`. Raises `QueryError`, which names the
-        rule, for the first one that does not fit the events, and `DataError` if they cannot be read.
+        The arguments are those of `Query.run`; where events are many, the rules are shared out to `threads`.
+        Of a DataFrame of Spark the answer is a DataFrame with the columns of the common table, that of
+        `estero.spark.recognize`. Raises `QueryError`, which names the rule, for the first one that does not
+        fit the events, and `DataError` if they cannot be read.
         """
         from estero.events.sources import open_source
         from estero.recognize.rules.set_run import RuleSetRun
@@ -190,12 +193,14 @@ class RuleSet:
 
         scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
         if scan.is_of_spark:
-            if progress is not None:
-                raise ValueError("progress is for events in this process: leave it out for Spark")
+            for name, given in {"progress": progress, "threads": threads}.items():
+                if given is not None:
+                    raise ValueError(f"{name} is for events in this process: leave it out for Spark")
             matches: RuleAnswers = on_spark().recognize(scan, self, until=until)
             return matches
         from estero.answers.rule_answers import RuleAnswers
 
+        workers = threads_to_use(threads)
         source = open_source(scan.events, scan.layout, scan.csv_options, declared=False)
         with without_collection():
             plans = self._fitting(source, scan.layout)
@@ -204,7 +209,7 @@ class RuleSet:
         if until is not None:
             known = _known_until(until, plans, source)
         told = None if progress is None else Progress(progress)
-        return RuleAnswers(RuleSetRun(plans, source, until=known, progress=told))
+        return RuleAnswers(RuleSetRun(plans, source, until=known, progress=told, threads=workers))
 
     def _fitting(self, source: Source, layout: EventLayout) -> dict[str, Plan]:
         """The plans of the rules; those of Elastic's files that do not fit the events are warned of."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +17,15 @@ from estero.plan.plan import Plan
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.in_process import InProcessRun
-from estero.recognize.rules.group_recognition import GroupRecognition
+from estero.recognize.rules.group_recognition import GroupRecognition, RuleCounts
+from estero.recognize.rules.groups import RuleGroup
 from estero.recognize.rules.passes import EventColumns, Pass, passes_of
+from estero.recognize.rules.rule_lanes import Dispatched, RuleLane, read_along, shares_of_groups
 from estero.recognize.source_run import Progress, time_type
+from estero.recognize.threads import ranges
+from estero.recognize.threads.divided import at_least
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +33,7 @@ class RuleSetRun(RulesRun):
     """The plans of a set of rules, by name, over one source; every question reads the events anew.
 
     Events are known up to time `until`, in ticks, or the last one. `progress` is told behind each batch.
+    Where events are many, the rules are shared out to as many `threads`.
     """
 
     plans: Mapping[str, Plan]
@@ -50,21 +58,20 @@ class RuleSetRun(RulesRun):
 
     def tables(self) -> Iterator[RuleTable]:
         """The complex events of all rules; those that a batch of events decides together, by group."""
-        for group, sets in self._sets(showing=True):
-            for ended in sets:
-                yield from group.tables(ended)
+        yield from self._answered(GroupRecognition.tables, showing=True)
 
     def counts(self) -> dict[str, int]:
         """The exact number of complex events of each rule, by name."""
         total = dict.fromkeys(self.plans, 0)
-        for group, sets in self._sets(showing=False):
-            for ended in sets:
-                for name, number in zip(*group.counts(ended), strict=True):
-                    total[name] += number
+        for counted in self._answered(_counts, showing=False):
+            for name, number in zip(*counted, strict=True):
+                total[name] += number
         return total
 
-    def _sets(self, *, showing: bool) -> Iterator[tuple[GroupRecognition, Iterator[EndedSets]]]:
-        """The compact sets of all rules, each batch's by group; they are to be read before the next."""
+    def _answered(
+        self, answers: Callable[[GroupRecognition, EndedSets], Iterable[T]], *, showing: bool
+    ) -> Iterator[T]:
+        """What is asked of the compact sets of all rules, reading after reading and batch after batch."""
         plans = self.plans
         if not showing:
             plans = {name: plan.showing_nothing() for name, plan in plans.items()}
@@ -73,26 +80,38 @@ class RuleSetRun(RulesRun):
             self.source.hold()
         size = None if self.progress is None else self.source.size()
         for reading in passes:
-            yield from self._of_pass(reading, size)
+            read = self.source.read(reading.classification, self.threads)
+            first, batches = at_least(read, ranges.SHORTEST)
+            lanes = self._lanes(reading, answers, 1 if first is None else self.threads)
+            yield from read_along(lanes, self._dispatched(reading, batches, size))
         if self.progress is not None and size is not None:
             self.progress.tell(size, size)
 
-    def _of_pass(
-        self, reading: Pass, size: int | None
-    ) -> Iterator[tuple[GroupRecognition, Iterator[EndedSets]]]:
+    def _lanes(
+        self, reading: Pass, answers: Callable[[GroupRecognition, EndedSets], Iterable[T]], lanes: int
+    ) -> list[RuleLane[T]]:
         events = self.source.classified_schema(reading.classification)
-        time = time_type(self.source)
-        dispatcher, places = reading.dispatcher(), reading.places()
-        groups = [
-            GroupRecognition(group, reading.classification, events, time=time, dispatched=places)
-            for group in reading.groups
-        ]
-        for batch in self.source.read(reading.classification, self.threads):
+        time, places = time_type(self.source), reading.places()
+
+        def opened(group: RuleGroup) -> GroupRecognition:
+            return GroupRecognition(group, reading.classification, events, time=time, dispatched=places)
+
+        def known(group: RuleGroup) -> int | None:
+            return InProcessRun(group.plan, self.source, until=self.until).known()
+
+        shares = shares_of_groups(reading.groups, lanes)
+        return [RuleLane(list(map(opened, share)), answers, known) for share in shares]
+
+    def _dispatched(
+        self, reading: Pass, batches: Iterable[pa.RecordBatch], size: int | None
+    ) -> Iterator[Dispatched]:
+        dispatcher = reading.dispatcher()
+        for batch in batches:
             held = None if dispatcher is None else dispatcher.rows(batch, numbers_of(batch, bits_name(0)))
-            for group in groups:
-                yield group, group.push(batch, held)
+            yield Dispatched(batch, held)
             if self.progress is not None and batch.num_rows:
                 self.progress.tell(int(np.asarray(batch.column(POSITION))[-1]) + 1, size)
-        for group, rules in zip(groups, reading.groups, strict=True):
-            known = InProcessRun(rules.plan, self.source, until=self.until).known()
-            yield group, group.recognition.ended(known)
+
+
+def _counts(group: GroupRecognition, ended: EndedSets) -> Iterator[RuleCounts]:
+    yield group.counts(ended)

@@ -55,7 +55,7 @@ class Divided:
         self.read(None)
 
     def _items(self, question: Question[T]) -> Iterator[T]:
-        first, batches = _at_least(self.batches, ranges.SHORTEST)
+        first, batches = at_least(self.batches, ranges.SHORTEST)
         if first is None:  # a short stream: threads would take longer to begin
             return self._alone(question, batches)
         division = self.division
@@ -170,7 +170,7 @@ class _Idle:
             self._idle.append(reused)
 
 
-def _at_least(
+def at_least(
     batches: Iterator[pa.RecordBatch], rows: int
 ) -> tuple[list[pa.RecordBatch] | None, Iterator[pa.RecordBatch]]:
     """The first batches, of more than `rows` rows in all, and all batches; None for a shorter stream."""

@@ -24,26 +24,40 @@ _MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
+Part_contra = TypeVar("Part_contra", contravariant=True)
+Part = TypeVar("Part")
+Batch = TypeVar("Batch")
 
 
-class Lane(Protocol[T_co]):
-    """What one thread does with its partitions."""
+class Lane(Protocol[Part_contra, T_co]):
+    """What one thread does with its part of the stream."""
 
-    def push(self, batch: pa.RecordBatch) -> Iterable[T_co]:
-        """The items of its rows of the next batch."""
+    def push(self, part: Part_contra, /) -> Iterable[T_co]:
+        """The items of its part of the next batch."""
 
     def rest(self) -> Iterable[T_co]:
         """The items that the end of the stream gives."""
 
 
 def along_lanes(
-    lanes: Sequence[Lane[T]],
+    lanes: Sequence[Lane[pa.RecordBatch, T]],
     batches: Iterable[pa.RecordBatch],
     merged: Callable[[Sequence[Iterator[T]]], Iterator[T]],
     read: Callable[[pa.RecordBatch], None] | None = None,
 ) -> Iterator[T]:
     """The items of all lanes, `merged` batch by batch; `read` is called with each batch behind its items."""
-    begun: deque[tuple[pa.RecordBatch, list[Channel[T]]]] = deque()
+    return dealt_to_lanes(lanes, batches, rows_of_lanes, merged, read)
+
+
+def dealt_to_lanes(
+    lanes: Sequence[Lane[Part, T]],
+    batches: Iterable[Batch],
+    deal: Callable[[Batch, int], Iterable[Part]],
+    merged: Callable[[Sequence[Iterator[T]]], Iterator[T]],
+    read: Callable[[Batch], None] | None = None,
+) -> Iterator[T]:
+    """As `along_lanes`, for batches of any kind: `deal` makes as many parts of one as there are lanes."""
+    begun: deque[tuple[Batch, list[Channel[T]]]] = deque()
     with ExitStack() as stack:
         workers = [stack.enter_context(started(1)) for _ in lanes]
         channels: Channels[T] = stack.enter_context(Channels())
@@ -55,8 +69,8 @@ def along_lanes(
                 read(batch)
 
         for batch in batches:
-            dealt = zip(workers, lanes, rows_of_lanes(batch, len(lanes)), strict=True)
-            parts = [channels.begin(worker, partial(lane.push, rows)) for worker, lane, rows in dealt]
+            dealt = zip(workers, lanes, deal(batch, len(lanes)), strict=True)
+            parts = [channels.begin(worker, partial(lane.push, part)) for worker, lane, part in dealt]
             begun.append((batch, parts))
             if len(begun) > AHEAD:
                 yield from first()

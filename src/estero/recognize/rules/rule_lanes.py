@@ -1,0 +1,78 @@
+"""Lanes of a set of rules: threads that recognize some of the rules each, of events that all of them get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import Generic, NamedTuple, TypeVar
+
+import pyarrow as pa
+
+from estero.recognize.ended_sets import EndedSets
+from estero.recognize.rules.asked_columns import Rows
+from estero.recognize.rules.group_recognition import GroupRecognition
+from estero.recognize.rules.groups import RuleGroup
+from estero.recognize.threads.lanes import dealt_to_lanes, one_after_the_other
+
+T = TypeVar("T")
+
+
+class Dispatched(NamedTuple):
+    """A batch of classified events; where conditions are dispatched, the rows that each holds for."""
+
+    events: pa.RecordBatch
+    held: Mapping[int, list[Rows]] | None
+
+
+class RuleLane(Generic[T]):
+    """Groups of rules that one thread recognizes; `answers` are the items of some of their compact sets.
+
+    `known` says up to which time events are known for a plan once all are read.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[GroupRecognition],
+        answers: Callable[[GroupRecognition, EndedSets], Iterable[T]],
+        known: Callable[[RuleGroup], int | None],
+    ) -> None:
+        self._groups = groups
+        self._answers = answers
+        self._known = known
+
+    def push(self, batch: Dispatched, /) -> Iterator[T]:
+        """The items of what a batch decides, group by group."""
+        for group in self._groups:
+            for ended in group.push(*batch):
+                yield from self._answers(group, ended)
+
+    def rest(self) -> Iterator[T]:
+        """The items of what the end of the stream decides."""
+        for group in self._groups:
+            for ended in group.recognition.ended(self._known(group.group)):
+                yield from self._answers(group, ended)
+
+
+def shares_of_groups(groups: Sequence[RuleGroup], lanes: int) -> list[list[RuleGroup]]:
+    """The groups of each lane: rules of one shape are shared out, others go round."""
+    shares: list[list[RuleGroup]] = [[] for _ in range(lanes)]
+    alone = 0
+    for group in groups:
+        if group.shape is None:
+            shares[alone % lanes].append(group)
+            alone += 1
+            continue
+        for lane, share in enumerate(shares[: len(group.names)]):
+            share.append(RuleGroup(group.names[lane::lanes], group.plans[lane::lanes], group.shape))
+    return [share for share in shares if share]
+
+
+def read_along(lanes: Sequence[RuleLane[T]], batches: Iterable[Dispatched]) -> Iterator[T]:
+    """The items of all lanes, batch by batch; one lane is read in this thread."""
+    if len(lanes) > 1:
+        yield from dealt_to_lanes(lanes, batches, repeat, one_after_the_other)
+        return
+    (lane,) = lanes
+    for batch in batches:
+        yield from lane.push(batch)
+    yield from lane.rest()
