@@ -74,7 +74,7 @@ class EqlStatement(Statement):
                 hint="run(…) in this process has pipes; elsewhere take a part of what comes out",
             )
 
-    def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
+    def _errors(self, schema: Schema | None, type_column: str | None) -> list[QueryError]:
         if schema is None:
             return []
         lowering = Lowering(_with_type(schema, type_column), type_column)

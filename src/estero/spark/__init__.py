@@ -457,6 +457,8 @@ def _scanned(
 ) -> tuple[DataFrame, EventLayout]:
     """A DataFrame, and what its columns mean: as it was scanned, or as the arguments beside it say."""
     from estero.events.scan import Scan
+    from estero.events.tables.exact_columns import exact_layout
+    from estero.language.tree.exact_names import exact_names
     from estero.spark.frames import check_frame
 
     scan = Scan.of(events, type, time, order, time_unit)
@@ -465,6 +467,10 @@ def _scanned(
         which = "csv_options" if scan.csv_options else "types"
         raise ValueError(f"{which} is for events that are read in this process: leave it out for Spark")
     frame: DataFrame = scan.events
+    exact = exact_names(frame.columns)
+    if exact and len(set(frame.columns)) == len(frame.columns):
+        frame = frame.toDF(*(exact.get(name, name) for name in frame.columns))
+        return frame, exact_layout(scan.layout, exact)
     return frame, scan.layout
 
 

@@ -25,8 +25,10 @@ from estero.events.sources import Source
 from estero.events.stream_order import null_time, refuse_infinite, refuse_nat
 from estero.events.streams.row_types import without_texts
 from estero.events.streams.stream_layout import StreamLayout, time_kind
+from estero.events.tables.exact_columns import renamed_table
 from estero.events.tables.nested_columns import as_given, paths_in, with_fields
 from estero.events.tables.shown_types import in_type, is_text, plain_type
+from estero.language.tree.exact_names import exact_among, given_name
 from estero.plan.plan import Classification
 
 if TYPE_CHECKING:
@@ -146,6 +148,8 @@ class Classifier:
         schema = self._layout.schemas[type_name]
         given = as_given(schema)
         table = self._given(batch, type_name, given)
+        if exact := exact_among(given.names):
+            table = renamed_table(table, exact)
         return with_fields(
             table, paths_in([name for name in schema.names if name not in given.names], table.schema)
         )
@@ -167,9 +171,10 @@ class Classifier:
                 "a file cannot be pushed: read it first, or use Query.run, which reads files",
                 file=opened.file,
             )
-        if opened.of_pandas and self._time is not None and self._time in opened.table.column_names:
+        time = None if self._time is None else given_name(self._time)
+        if opened.of_pandas and time is not None and time in opened.table.column_names:
             where = f" in the events of {type_name}" if type_name else ""
-            refuse_nat(opened.table.column(self._time), self._time, where)
+            refuse_nat(opened.table.column(time), time, where)
         return opened.table
 
     def _times(self, events: pa.Table) -> NDArray[np.int64]:
@@ -203,13 +208,14 @@ def _named(
             row=number,
             hint=f"the columns are {_listed(schema.names)}",
         )
-    return dict(zip(schema.names, row, strict=True))
+    return dict(zip(map(given_name, schema.names), row, strict=True))
 
 
 def _of_rows(rows: Sequence[Mapping[str, object]], schema: pa.Schema) -> pa.Table:
     columns = []
     for field in schema:
-        values = [row.get(field.name) for row in rows]
+        name = given_name(field.name)
+        values = [row.get(name) for row in rows]
         try:
             columns.append(_array(values, field.type))
         except _NO_VALUE as error:
