@@ -236,7 +236,7 @@ def _not_of_type(values: Sequence[object], field: pa.Field, error: Exception) ->
         except _NO_VALUE as refused:
             row, error = place, refused
             break
-    return DataError(f"not a value of type {field.type}: {error}", row=row, column=field.name)
+    return DataError(f"not a value of type {field.type}: {error}", row=row, column=given_name(field.name))
 
 
 def _in_columns(table: pa.Table, schema: pa.Schema, type_name: str) -> pa.Table:
@@ -249,7 +249,8 @@ def _in_columns(table: pa.Table, schema: pa.Schema, type_name: str) -> pa.Table:
     for field in schema:
         if field.name not in names:
             raise DataError(
-                f"there is no column {field.name!r}{where}", hint=f"the columns are {_listed(names)}"
+                f"there is no column {given_name(field.name)!r}{where}",
+                hint=f"the columns are {_listed(map(given_name, names))}",
             )
         columns.append(_in_type(table.column(field.name), field))
     return pa.Table.from_arrays(columns, schema=schema)
@@ -261,13 +262,13 @@ def _in_type(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if not len(column):
         return pa.chunked_array([], field.type)
     if not _fits(_value_type(column.type), _value_type(field.type)):
-        raise DataError(f"holds {column.type}, but {field.type} was declared", column=field.name)
+        raise DataError(f"holds {column.type}, but {field.type} was declared", column=given_name(field.name))
     try:
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         return column.cast(field.type)
     except pa.ArrowException as error:
-        raise DataError(f"does not fit into {field.type}: {error}", column=field.name) from error
+        raise DataError(f"does not fit into {field.type}: {error}", column=given_name(field.name)) from error
 
 
 def _value_type(of: pa.DataType) -> pa.DataType:
