@@ -306,7 +306,11 @@ def test_columns_of_files_that_differ_in_case_only_are_two(ending: str, tmp_path
         with pa.ipc.new_file(str(file), LIKE_EACH_OTHER.schema) as written:
             written.write_table(LIKE_EACH_OTHER)
     else:
-        texts = {"json": f"[{', '.join(rows)}]", "jsonl": "\n".join(rows), "csv": "v,V,t\n1,2,1\n5,4,2\n3,4,3\n"}
+        texts = {
+            "json": f"[{', '.join(rows)}]",
+            "jsonl": "\n".join(rows),
+            "csv": "v,V,t\n1,2,1\n5,4,2\n3,4,3\n",
+        }
         file.write_text(texts[ending])
     assert labels_of(estero.query(BOTH).run(file, time="t")) == BOTH_FOUND
     assert estero.query("SELECT * WHERE Event FILTER Event[V = 2]").recognizer(file, time="t") is not None
@@ -314,7 +318,12 @@ def test_columns_of_files_that_differ_in_case_only_are_two(ending: str, tmp_path
 
 def test_pushed_columns_that_differ_in_case_only_are_two() -> None:
     rows = LIKE_EACH_OTHER.to_pylist()
-    for pushed in (rows, [tuple(row.values()) for row in rows], [LIKE_EACH_OTHER], [LIKE_EACH_OTHER.to_pandas()]):
+    for pushed in (
+        rows,
+        [tuple(row.values()) for row in rows],
+        [LIKE_EACH_OTHER],
+        [LIKE_EACH_OTHER.to_pandas()],
+    ):
         recognizer = estero.query(BOTH).recognizer(LIKE_EACH_OTHER.schema, time="t")
         assert [row for events in pushed for row in labels_of(recognizer.push(events))] == BOTH_FOUND
 

@@ -1,4 +1,4 @@
-"""Events and queries of `strategies` with attributes whose names differ in case only: answers are the same."""
+"""Events and queries of `strategies` with names that differ in case only: answers are the same."""
 
 from __future__ import annotations
 
@@ -44,5 +44,7 @@ def alike_run(tree: QueryTree, events: Sequence[Event]) -> InProcessRun:
     """The run by the plan that the planner picks."""
     source = alike_source(events)
     shared = source.schema.shared or {}
-    schema = replace(source.schema, types=dict.fromkeys(TYPES, shared), closed=True, time_unit=SCHEMA.time_unit)
+    schema = replace(
+        source.schema, types=dict.fromkeys(TYPES, shared), closed=True, time_unit=SCHEMA.time_unit
+    )
     return InProcessRun(PatternStatement(tree).plan(replace(source.layout, schema=schema)), source)

@@ -89,7 +89,9 @@ def refuse_infinite(classified: pa.RecordBatch, column: str | None) -> pa.Record
     """The batch as it is; raises `DataError` where a time that is not NULL has no ticks."""
     if column is not None and classified.column(TIME).null_count:
         raise DataError(
-            "a time is infinite", column=given_name(column), hint="every event needs a time: drop such rows first"
+            "a time is infinite",
+            column=given_name(column),
+            hint="every event needs a time: drop such rows first",
         )
     return classified
 

@@ -44,7 +44,8 @@ class Statement(ABC):
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
         """All errors of the query for events of a schema; without one, those for any events."""
         exact = {} if schema is None else schema.exact
-        return (self._with_exact_names(exact) if exact else self)._errors(schema, type_column)
+        named = self._with_exact_names(exact) if exact else self
+        return named._errors(schema, type_column)  # noqa: SLF001 (of this class)
 
     @abstractmethod
     def _errors(self, schema: Schema | None, type_column: str | None) -> list[QueryError]:
@@ -67,7 +68,8 @@ class Statement(ABC):
                 hint="leave ORDER BY and its LIMIT out: complex events come as they end",
             )
         exact = layout.schema.exact
-        plan = (self._with_exact_names(exact) if exact else self)._plan(layout)
+        named = self._with_exact_names(exact) if exact else self
+        plan = named._plan(layout)  # noqa: SLF001 (of this class)
         return plan.with_distinct_marks() if self.distinct else plan
 
     @abstractmethod

@@ -18,7 +18,7 @@ def _objects(file: str) -> Iterator[dict[str, Any]]:
     with pa.input_stream(file, compression="detect") as stream:
         text = stream.read().decode("utf-8-sig")
     decoder, place = json.JSONDecoder(), 0
-    while text[place:place + 1].isspace():
+    while text[place : place + 1].isspace():
         place += 1
     while place < len(text):
         value, place = decoder.raw_decode(text, place)

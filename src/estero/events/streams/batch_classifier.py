@@ -250,7 +250,7 @@ def _in_columns(table: pa.Table, schema: pa.Schema, type_name: str) -> pa.Table:
         if field.name not in names:
             raise DataError(
                 f"there is no column {given_name(field.name)!r}{where}",
-                hint=f"the columns are {_listed(map(given_name, names))}",
+                hint=f"the columns are {_listed(list(map(given_name, names)))}",
             )
         columns.append(_in_type(table.column(field.name), field))
     return pa.Table.from_arrays(columns, schema=schema)

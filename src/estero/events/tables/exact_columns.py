@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from estero.events.inputs import Input
 
 
-def with_exact_columns(
-    inputs: Mapping[str, Input], layout: EventLayout
-) -> tuple[Mapping[str, Input], EventLayout]:
+def with_exact_columns(inputs: dict[str, Input], layout: EventLayout) -> tuple[dict[str, Input], EventLayout]:
     """Inputs and layout with the names inside of columns whose names differ in case only; mostly as they are.
 
     Of files of Parquet Arrow is the reader then: DuckDB takes such columns for one.
@@ -42,7 +40,9 @@ def exact_layout(layout: EventLayout, exact: Mapping[str, str]) -> EventLayout:
 
 def renamed_schema(schema: pa.Schema, exact: Mapping[str, str]) -> pa.Schema:
     """The schema with the names inside."""
-    return pa.schema([field.with_name(exact.get(field.name, field.name)) for field in schema], schema.metadata)
+    return pa.schema(
+        [field.with_name(exact.get(field.name, field.name)) for field in schema], schema.metadata
+    )
 
 
 def renamed_table(table: pa.Table, exact: Mapping[str, str]) -> pa.Table:

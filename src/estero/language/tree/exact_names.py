@@ -1,7 +1,7 @@
-"""Columns whose names differ in case only: inside they have names that engines, which ignore case, tell apart.
+"""Names that tell columns apart which differ in case only, as engines ignore case.
 
-``id`` beside ``ID`` is ``__exact6964`` beside ``__exact4944``, wherever they are read and compared. A query that
-says ``ID`` means the latter (renaming.py), and whatever people read has the name that they gave.
+``id`` beside ``ID`` is ``__exact6964`` beside ``__exact4944`` wherever they are read and compared. A query
+that says ``ID`` means the latter (renaming.py), and people read the names that they gave.
 """
 
 from __future__ import annotations
