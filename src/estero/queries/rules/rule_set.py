@@ -16,6 +16,7 @@ from estero.events.scan import Scan
 from estero.language.tree.names import some, suggestion
 from estero.queries.query import Query, on_spark
 from estero.queries.rules.eql_files import eql_in_files, is_eql
+from estero.queries.rules.rule_cache import RuleCache
 from estero.queries.rules.rule_files import RuleText, files_of_rules, rules_in_files
 from estero.queries.rules.sigma_files import is_sigma, sigma_in_files
 from estero.queries.statement import raise_first
@@ -414,9 +415,11 @@ def rules(rules: Named | Paths, *, sigma: Mapping[str, object] | None = None) ->
 def read_files(paths: Paths, sigma: Mapping[str, object] | None = None) -> tuple[RuleSet, list[QueryError]]:
     """The set of those rules of files that are right, and the errors of the others in CEQL."""
     files = files_of_rules(paths)
+    cache = RuleCache.opened() if any(is_sigma(file) or is_eql(file) for file in files) else RuleCache(None)
     with without_collection():
-        of_sigma = sigma_in_files([file for file in files if is_sigma(file)], sigma)
-        of_elastic = eql_in_files(file for file in files if is_eql(file))
+        of_sigma = sigma_in_files([file for file in files if is_sigma(file)], sigma, cache)
+        of_elastic = eql_in_files((file for file in files if is_eql(file)), cache)
+        cache.save()
     texts = rules_in_files(file for file in files if not is_sigma(file) and not is_eql(file))
     read, errors = read_rules({name: rule.text for name, rule in texts.items()}, texts)
     together = dict(texts)
