@@ -1,28 +1,30 @@
 """Rules in EQL, sequences above all, over events like those of Elastic's agent, beside the package eql.
 
-    python -m benchmarks.eql_rules RULES [--events 10000000] [--hosts 10000] [--peer-events 20000]
+    python -m benchmarks.eql_rules RULES [--sequences] [--events 10000000] [--hosts 10000] [--batch 1000000]
 
-RULES is a directory of rules in EQL (.eql, or Elastic's .toml). The events are those of `sysmon_events` with
-the names of the Elastic Common Schema; fields that rules ask for and these events lack are there, and NULL.
-The numbers of a few rules in the set are compared with those of the rules alone before anything is timed. The
-peer (pip install eql) has an older dialect: it gets the rules that it can read, and fewer events.
+RULES is a directory of rules in EQL (.eql, or Elastic's .toml); with --sequences those of single events are
+left out. The events are those of `sysmon_events` with the names of the Elastic Common Schema; fields that
+rules ask for and these events lack are there, and NULL. They are made and pushed batch by batch, so memory
+holds one batch and what is open; making them is not timed. The numbers of a few rules in the set are compared
+with those of the rules alone before anything is timed. The peer (pip install eql) has an older dialect: it
+gets the rules that it can read, and fewer events (--peer-events, 0 for none).
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 import estero
 from benchmarks.sysmon_events import batches
@@ -114,36 +116,61 @@ def main() -> None:
     """Compares and times."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("rules", type=Path)
+    parser.add_argument("--sequences", action="store_true")
     parser.add_argument("--events", type=int, default=10_000_000)
     parser.add_argument("--hosts", type=int, default=10_000)
+    parser.add_argument("--batch", type=int, default=1_000_000)
     parser.add_argument("--peer-events", type=int, default=20_000)
     asked = parser.parse_args()
     seconds, rules = timed(lambda: estero.rules(str(asked.rules)))
     print(f"{len(rules):,} rules, read in {seconds:.1f} s; {len(rules.refused):,} refused")
-    few = elastic(next(batches(200_000, asked.hosts)))
+    if asked.sequences:
+        for name in [name for name in rules if not str(rules[name]).startswith("sequence")]:
+            rules.remove(name)
+        print(f"{len(rules):,} of them are sequences")
+    few = elastic(next(batches(min(asked.events, 200_000), asked.hosts)))
     missing = with_missing(rules, few)
-
-    def whole(table: pa.Table) -> pa.Table:
-        for name in missing:
-            table = table.append_column(name, pa.nulls(table.num_rows, pa.string()))
-        return table
-
-    few = whole(few)
-    unfit = rules.check(few, **LAYOUT)
+    few, unfit = with_nothing(few, missing), 0
     counts = rules.run(few, **LAYOUT).counts()
+    for name in [name for name in rules if name not in counts]:
+        rules.remove(name)
+        unfit += 1
     some = sorted(counts, key=lambda name: -counts[name])[:20]
     if any(rules[name].run(few, **LAYOUT).count() != counts[name] for name in some):
         raise SystemExit("a rule has another number of answers in the set than alone")
     alerts = sum(counts.values())
-    print(f"{len(unfit):,} rules do not fit the events; {alerts:,} alerts of {few.num_rows:,} events")
-    with TemporaryDirectory() as place:
-        for number, table in enumerate(batches(asked.events, asked.hosts)):
-            pq.write_table(whole(elastic(table)), Path(place) / f"{number:04d}.parquet")
-        seconds, counts = timed(lambda: rules.run(place, **LAYOUT).counts())
-    rate = asked.events / seconds / 1e3
-    print(f"{asked.events:,} events: {seconds:.1f} s with planning, {sum(counts.values()):,} alerts")
-    print(f"{rate:,.0f} thousand events/s")
-    _peer(rules, whole(elastic(next(batches(asked.peer_events, asked.hosts)))))
+    print(
+        f"{unfit:,} rules do not fit the events; {alerts:,} alerts of {few.num_rows:,} events",
+        flush=True,
+    )
+    _time_all(rules, asked, missing)
+    if asked.peer_events:
+        _peer(rules, with_nothing(elastic(next(batches(asked.peer_events, asked.hosts))), missing))
+
+
+def with_nothing(table: pa.Table, names: list[str]) -> pa.Table:
+    """The events with columns of NULL, which share their memory."""
+    no_text, no_number = (pa.nulls(table.num_rows, kind) for kind in (pa.string(), pa.int64()))
+    missing = {name: no_number if name.endswith(".pid") else no_text for name in names}
+    return pa.table({**dict(zip(table.column_names, table.columns, strict=True)), **missing})
+
+
+def _time_all(rules: estero.RuleSet, asked: argparse.Namespace, missing: list[str]) -> None:
+    """Pushes all events, batch by batch, and says how long that takes."""
+    read, wall, cpu, counts, recognizer = 0, 0.0, 0.0, Counter[str](), None
+    for number, table in enumerate(batches(asked.events, asked.hosts, size=asked.batch)):
+        events = with_nothing(elastic(table, seed=number), missing)
+        begin, begun = time.perf_counter(), time.process_time()
+        if recognizer is None:
+            recognizer = rules.recognizer(events.schema, **LAYOUT)
+        counts.update(recognizer.push(events).counts())
+        wall, cpu = wall + time.perf_counter() - begin, cpu + time.process_time() - begun
+        read += events.num_rows
+        print(f"{read:,} events: {read / wall / 1e3:,.0f} thousand/s, {cpu:.1f} s of CPU", flush=True)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    late = 0 if recognizer is None else recognizer.late
+    print(f"{counts.total():,} alerts; {wall:.1f} s with planning, {cpu:.1f} s of CPU; {late:,} events late")
+    print(f"{read / wall / 1e3:,.0f} thousand events/s, {peak:.1f} GB at most")
 
 
 def _peer(rules: estero.RuleSet, events: pa.Table) -> None:

@@ -105,11 +105,11 @@ class Machines:
         self.names = [f"{word}{number}.example.net" for number in range(500) for word in _WORDS]
 
 
-def batches(events: int, hosts: int = 10_000, seed: int = 5) -> Iterator[pa.Table]:
-    """Tables of at most `BATCH` events, in order of time."""
+def batches(events: int, hosts: int = 10_000, seed: int = 5, size: int = BATCH) -> Iterator[pa.Table]:
+    """Tables of at most `size` events, in order of time."""
     machines = Machines(hosts, seed)
-    for first in range(0, events, BATCH):
-        yield _batch(machines, first, min(BATCH, events - first), np.random.default_rng((seed, first)))
+    for first in range(0, events, size):
+        yield _batch(machines, first, min(size, events - first), np.random.default_rng((seed, first)))
 
 
 def _batch(machines: Machines, first: int, size: int, random: np.random.Generator) -> pa.Table:

@@ -43,6 +43,21 @@ def test_they_are_run_together(rules: Path, night: Path, tmp_path: Path) -> None
     assert "together: colder, frost" in estero("explain", str(rules), *events(night)).stdout
 
 
+def test_what_files_say_of_their_rules_is_a_column_that_is_asked_for(
+    rules: Path, night: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "alerts.csv"
+    assert estero("run", str(rules), *events(night), "--metadata", "title", "--out", str(out)).exit_code == 0
+    assert out.read_text().startswith('"rule","rule_title","start"')
+    assert '"frost","Frost"' in out.read_text()
+    assert "rule_title" in estero("run", str(rules), *events(night), "--metadata", "title").stdout
+    unknown = estero("run", str(rules), *events(night), "--metadata", "owner")
+    assert unknown.exit_code == 2
+    assert "no rule has the metadata 'owner': there is file and title" in unknown.stderr
+    query = estero("run", str(rules / "frost.ceql"), *events(night), "--metadata", "title")
+    assert "is for a directory of rules, not for one query" in query.stderr
+
+
 def test_all_errors_of_all_files_are_lines_that_editors_jump_to(rules: Path, night: Path) -> None:
     assert estero("check", str(rules)).stdout == f"{rules}: 2 rules: ok\n"
     (rules / "broken.ceql").write_text("SELECT * WHERE A ; ; B")

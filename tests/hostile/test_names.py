@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -266,40 +267,106 @@ def test_a_name_with_a_nul_is_refused() -> None:
         estero.query("SELECT * WHERE Event").run(pa.table({"n\0m": [1]}))
 
 
-LIKE_EACH_OTHER = pa.table({"v": [1], "V": [2]})
-DIFFER = "the columns 'v' and 'V' differ in case only"
+LIKE_EACH_OTHER = pa.table({"v": [1, 5, 3], "V": [2, 4, 4], "t": [1, 2, 3]})
+BOTH = 'SELECT a, b[V, v] WHERE Event AS a : Event AS b FILTER a[v > "V"] PARTITION BY [V]'
+BOTH_FOUND = [{"a": [{"v": 5, "V": 4, "t": 2}], "b": [{"V": 4, "v": 3}]}]
 
 
-def test_columns_that_differ_in_case_only_are_both_named() -> None:
-    query = estero.query("SELECT * WHERE Event")
-    with pytest.raises(DataError, match=DIFFER):
-        query.run(LIKE_EACH_OTHER)
-    with pytest.raises(DataError, match=DIFFER):
-        query.run(LIKE_EACH_OTHER.to_pandas())
-    with pytest.raises(DataError, match=DIFFER):
-        query.recognizer(LIKE_EACH_OTHER.schema)
+def labels_of(answer: Any) -> list[dict[str, Any]]:
+    shown = ("v", "V", "t")
+    return [
+        {label: [{n: v for n, v in event.items() if n in shown} for event in row[label]] for label in "ab"}
+        for row in answer.to_dicts()
+    ]
 
 
-def test_columns_of_two_types_that_differ_in_case_only_are_both_named() -> None:
-    tables = {"A": pa.table({"v": [1]}), "B": pa.table({"V": [2]})}
-    message = "the columns 'v' in the table of A and 'V' in that of B differ in case only"
-    query = estero.query("SELECT * WHERE A ; B")
-    with pytest.raises(DataError, match=message):
-        query.run(tables)
-    with pytest.raises(DataError, match=message):
-        query.recognizer({name: table.schema for name, table in tables.items()})
+@pytest.mark.parametrize("kind", ["table", "pandas", "dicts", "polars", "lazy", "batches", "stream"])
+def test_columns_that_differ_in_case_only_are_two(kind: str) -> None:
+    polars = pytest.importorskip("polars")
+    given: dict[str, Any] = {
+        "table": LIKE_EACH_OTHER,
+        "pandas": LIKE_EACH_OTHER.to_pandas(),
+        "dicts": LIKE_EACH_OTHER.to_pylist(),
+        "polars": polars.from_arrow(LIKE_EACH_OTHER),
+        "lazy": polars.from_arrow(LIKE_EACH_OTHER).lazy(),
+        "batches": LIKE_EACH_OTHER.to_batches(),
+        "stream": pa.RecordBatchReader.from_batches(LIKE_EACH_OTHER.schema, LIKE_EACH_OTHER.to_batches()),
+    }
+    answer = estero.query(BOTH).run(given[kind], time="t")
+    assert labels_of(answer.limit(5) if kind != "stream" else answer) == BOTH_FOUND
 
 
-@pytest.mark.parametrize("ending", ["parquet", "jsonl", "json", "csv"])
-def test_columns_of_files_that_differ_in_case_only_are_both_named(ending: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "jsonl", "json", "csv"])
+def test_columns_of_files_that_differ_in_case_only_are_two(ending: str, tmp_path: Path) -> None:
     file = tmp_path / f"events.{ending}"
+    rows = list(map(json.dumps, LIKE_EACH_OTHER.to_pylist()))
     if ending == "parquet":
         pa.parquet.write_table(LIKE_EACH_OTHER, file)
+    elif ending == "arrow":
+        with pa.ipc.new_file(str(file), LIKE_EACH_OTHER.schema) as written:
+            written.write_table(LIKE_EACH_OTHER)
     else:
-        texts = {"json": '[{"v": 1, "V": 2}]', "jsonl": '{"v": 1, "V": 2}\n', "csv": "v,V\n1,2\n"}
+        texts = {
+            "json": f"[{', '.join(rows)}]",
+            "jsonl": "\n".join(rows),
+            "csv": "v,V,t\n1,2,1\n5,4,2\n3,4,3\n",
+        }
         file.write_text(texts[ending])
-    with pytest.raises(DataError, match=r"the columns '[vV]' and '[vV]' differ in case only"):
-        estero.query("SELECT * WHERE Event").run(file)
+    assert labels_of(estero.query(BOTH).run(file, time="t")) == BOTH_FOUND
+    assert estero.query("SELECT * WHERE Event FILTER Event[V = 2]").recognizer(file, time="t") is not None
+
+
+def test_pushed_columns_that_differ_in_case_only_are_two() -> None:
+    rows = LIKE_EACH_OTHER.to_pylist()
+    for pushed in (
+        rows,
+        [tuple(row.values()) for row in rows],
+        [LIKE_EACH_OTHER],
+        [LIKE_EACH_OTHER.to_pandas()],
+    ):
+        recognizer = estero.query(BOTH).recognizer(LIKE_EACH_OTHER.schema, time="t")
+        assert [row for events in pushed for row in labels_of(recognizer.push(events))] == BOTH_FOUND
+
+
+def test_late_events_have_the_names_that_they_came_with() -> None:
+    recognizer = estero.query(BOTH).recognizer(LIKE_EACH_OTHER.schema, time="t", lateness=0)
+    recognizer.push(LIKE_EACH_OTHER.slice(1))
+    recognizer.push(LIKE_EACH_OTHER.slice(0, 1))
+    assert recognizer.late_events().to_pylist() == [{"v": 1, "V": 2, "t": 1}]
+
+
+def test_roles_may_be_of_columns_that_differ_in_case_only() -> None:
+    table = pa.table({"T": ["A", "B"], "t": [1, 2], "O": [1, 2], "o": [2, 1]})
+    query = estero.query("SELECT * WHERE A ; B WITHIN 5 [t]")
+    assert query.run(table, type="T", time="t", order=["O"]).count() == 1
+    with pytest.raises(DataError, match="there is no type column 'X'") as error:
+        query.run(table, type="X", time="t")
+    assert error.value.hint == "the columns are T, t, O, o"
+
+
+def test_columns_of_two_types_that_differ_in_case_only_are_two() -> None:
+    tables = {"A": pa.table({"v": [1], "t": [1]}), "B": pa.table({"V": [2], "t": [2]})}
+    query = estero.query("SELECT * WHERE A ; B FILTER A[v = 1] AND B[V = 2]")
+    assert query.run(tables, time="t").count() == 1
+    recognizer = query.recognizer({name: table.schema for name, table in tables.items()}, time="t")
+    assert recognizer.push(tables).count() == 1
+
+
+def test_conjunctive_queries_and_automata_tell_columns_apart_that_differ_in_case_only() -> None:
+    table = pa.table({"v": [1, 2, 3], "V": [2, 9, 1], "t": [1, 2, 3]})
+    joined = estero.conjunctive("Q(x) <- Event(v: x) AS a, Event(V: x) AS b WITHIN 9 [t]")
+    assert joined.run(table, time="t").count() == 2
+    machine = estero.automaton(
+        [("q", "Event[V = 2]", "a", "r"), ("r", "Event", "b", "s", "before.V = v")], initial="q", final="s"
+    )
+    assert machine.run(table, time="t").count() == 1
+
+
+def test_messages_have_the_names_that_users_have() -> None:
+    with pytest.raises(estero.QueryError) as error:
+        estero.query("SELECT * WHERE Event FILTER Event[x = 1]").run(LIKE_EACH_OTHER)
+    assert "exact" not in str(error.value)
+    assert "v, V or t" in str(error.value)
 
 
 def test_columns_of_files_with_numbers_at_their_ends_are_what_they_are(tmp_path: Path) -> None:
@@ -309,12 +376,11 @@ def test_columns_of_files_with_numbers_at_their_ends_are_what_they_are(tmp_path:
 
 
 @pytest.mark.spark
-def test_columns_that_differ_in_case_only_are_both_named_on_spark(spark: SparkSession) -> None:
+def test_columns_that_differ_in_case_only_are_two_on_spark(spark: SparkSession) -> None:
     from estero.spark import recognize
 
-    df = spark.createDataFrame([(1, 2)], "v INT, V INT")
-    with pytest.raises(DataError, match=DIFFER):
-        recognize(df, "SELECT * WHERE Event")
+    found = recognize(spark.createDataFrame(LIKE_EACH_OTHER), BOTH, time="t")
+    assert [row.asDict(recursive=True) for row in found.select("a", "b").collect()] == BOTH_FOUND
 
 
 @pytest.mark.spark

@@ -52,7 +52,7 @@ def test_what_a_rule_says_of_itself_is_kept() -> None:
         "title": "A door",
         "name": "door",
         "level": "high",
-        "tags": "attack.t1059.001 tlp.red",
+        "tags": "attack.t1059.001, tlp.red",
         "techniques": "T1059.001",
     }
 

@@ -19,6 +19,7 @@ from laws.test_absence_laws import restarted
 from laws.test_limit_laws import suppressed_at, wanted
 from laws.test_measures import same
 from laws.test_restart_laws import SIZES, picked
+from strategies.alike import alike_event, alike_run, alike_tree
 from strategies.nested import nested_event, nested_run, nested_tree
 from strategies.parameters import with_parameters
 from strategies.patterns import TICK, streams
@@ -41,8 +42,8 @@ def check(tree: QueryTree, events: list[Event], batches: Iterable[pa.RecordBatch
                 assert same(row[name], value), f"{name} of {complex_event}: {row[name]!r}, not {value!r}"
 
 
-FORMS = st.sampled_from(["plain", "nested", "bound"])
-"""As they are; of attributes inside of structs and lists; with parameters that are bound."""
+FORMS = st.sampled_from(["plain", "nested", "alike", "bound"])
+"""As they are; of attributes inside of structs and lists; of names that differ in case only; with parameters."""
 
 
 def asked(tree: QueryTree, events: list[Event], form: str) -> tuple[QueryTree, list[Event], InProcessRun]:
@@ -50,6 +51,9 @@ def asked(tree: QueryTree, events: list[Event], form: str) -> tuple[QueryTree, l
     if form == "nested":
         tree, events = nested_tree(tree), list(map(nested_event, events))
         return tree, events, nested_run(tree, events)
+    if form == "alike":
+        tree, events = alike_tree(tree), list(map(alike_event, events))
+        return tree, events, alike_run(tree, events)
     if form == "bound":
         text, values = with_parameters(tree)
         tree = estero.Query(text).bind(values).tree

@@ -176,6 +176,31 @@ def test_rules_in_other_languages_go_on_from_a_checkpoint(tmp_path: Path, rules:
     ]
 
 
+def test_answers_have_what_files_say_of_their_rules_by_now(tmp_path: Path, rules: Path) -> None:
+    (rules / "pairs.ceql").write_text(f"-- title: First\n{RULES['pairs']}")
+    put(tmp_path / "in", 0, EVENTS[:20])
+    with stream(tmp_path, rules, metadata=["title"]) as running:
+        running.step()
+    (rules / "pairs.ceql").write_text(f"-- title: Second\n{RULES['pairs']}")
+    put(tmp_path / "in", 1, EVENTS[20:])
+    with stream(tmp_path, rules, metadata=["title"]) as running:
+        running.run(until_caught_up=True)
+    titles = {(row["rule"], row["rule_title"]) for row in read_lines(tmp_path / "out")}
+    assert {title for rule, title in titles if rule == "pairs"} == {"First", "Second"}
+    assert {title for rule, title in titles if rule != "pairs"} == {None}
+
+
+def test_metadata_that_no_rule_has_is_named(tmp_path: Path, rules: Path) -> None:
+    put(tmp_path / "in", 0, EVENTS[:20])
+    with (
+        stream(tmp_path, rules, metadata=["owner"]) as running,
+        pytest.raises(ValueError, match="no rule has"),
+    ):
+        running.step()
+    with pytest.raises(ValueError, match="metadata is for a set of rules: leave it out for one query"):
+        stream(tmp_path, estero.query(QUERY), metadata=["title"])
+
+
 def test_a_rule_that_became_broken_meanwhile_goes_on_as_the_checkpoint_has_it(
     tmp_path: Path, rules: Path
 ) -> None:

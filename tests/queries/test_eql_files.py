@@ -78,5 +78,6 @@ def test_what_a_file_says_of_its_rule(directory: Path) -> None:
         "level": "low",
         "risk": "21",
         "tags": "OS: any, attack.t1059, attack.t1059.004",
+        "techniques": "T1059, T1059.004",
         "file": str(directory / "shell.toml"),
     }

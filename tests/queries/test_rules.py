@@ -29,7 +29,10 @@ def test_the_names_of_files_are_those_of_rules_and_their_comments_say_more(tmp_p
     written(tmp_path, first=f"-- title: One: two\n-- no word\n{TEXT.format(4)}")
     rules = estero.rules(tmp_path)
     assert rules.names == ("second", "first")  # in order of their paths
-    assert rules.metadata == {"first": {"title": "One: two"}, "second": {"severity": "high"}}
+    assert rules.metadata == {
+        "first": {"title": "One: two", "file": str(tmp_path / "first.ceql")},
+        "second": {"severity": "high", "file": str(tmp_path / "below" / "second.ceql")},
+    }
     assert rules.run(STREAM, type="type").counts() == {"second": 1, "first": 2}
     assert estero.rules([tmp_path / "first.ceql"]).names == ("first",)
     assert rules.replace("first", TEXT.format(5)).metadata["first"] == {}

@@ -12,9 +12,9 @@ from estero.language.eql import tree as q
 COLUMNS = pa.schema(
     [
         ("s", pa.string()),
-        ("r", pa.string()),
+        ("S", pa.string()),
         ("n", pa.int64()),
-        ("m", pa.int64()),
+        ("N", pa.int64()),
         ("x", pa.float64()),
         ("b", pa.bool_()),
         ("l", pa.list_(pa.string())),
@@ -62,8 +62,8 @@ def _lists(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 events = st.fixed_dictionaries(
     {
-        **{name: _maybe(words) for name in ("s", "r", "f.s")},
-        **{name: _maybe(small) for name in ("n", "m")},
+        **{name: _maybe(words) for name in ("s", "S", "f.s")},
+        **{name: _maybe(small) for name in ("n", "N")},
         "x": _maybe(halves),
         "b": _maybe(st.booleans()),
         "l": _lists(words),
@@ -87,8 +87,8 @@ def _field(*names: str) -> st.SearchStrategy[q.EqlNode]:
     return st.one_of(plain, plain, plain, plain.map(lambda field: q.Field(field.parts, True)))
 
 
-TEXTS = ("s", "r", "f.s", "p.s")
-INTEGERS = ("n", "m", "p.n")
+TEXTS = ("s", "S", "f.s", "p.s")
+INTEGERS = ("n", "N", "p.n")
 texts = st.one_of(_field(*TEXTS), _field(*TEXTS, "l", "p.in.l"), words.map(q.Constant))
 numbers = st.one_of(_field(*INTEGERS), _field(*INTEGERS, "k"), small.map(q.Constant))
 floats = st.one_of(_field("x"), halves.map(q.Constant))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -52,7 +52,11 @@ TABLE = pa.schema(
 def nested_tree(tree: QueryTree) -> QueryTree:
     """The same query of nested events; numbers that are no keys are elements of lists."""
     keys = set(_keys(tree.pattern)) | {name for each in tree.partition_by for name in each.alternatives}
-    names = _FIELDS | {name: path for name, path in _ELEMENTS.items() if name not in keys}
+    return renamed_tree(tree, _FIELDS | {name: path for name, path in _ELEMENTS.items() if name not in keys})
+
+
+def renamed_tree(tree: QueryTree, names: Mapping[str, str]) -> QueryTree:
+    """The same query of events whose attributes have other names."""
 
     def changed(node: Any) -> Any:
         match node:

@@ -110,7 +110,7 @@ class StagedStatement(Statement):
     def __str__(self) -> str:
         return repr(self.staged)
 
-    def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
+    def _errors(self, schema: Schema | None, type_column: str | None) -> list[QueryError]:
         del schema, type_column
         return []
 

@@ -15,6 +15,7 @@ from estero.answers.answer import Answer
 from estero.answers.answer_columns import AnswerColumns
 from estero.answers.complex_event import ComplexEvent, complex_events
 from estero.answers.in_memory import OBJECTS_TO_ARROW, pandas_of, polars_of, within
+from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns
 from estero.answers.rule_rows import RuleTable, by_rule, common_rows, with_json, with_texts, write_lines
 from estero.answers.run import Run
 from estero.answers.shown_values import held_by_python
@@ -61,11 +62,13 @@ class RuleAnswers:
 
     Each question reads the events once for all rules with the same partition keys. Rows come as events are
     read, in order of ends for each rule; in `to_arrow` and frames they are in order of ends for all of them,
-    and at one end in that of the rules.
+    and at one end in that of the rules. Where metadata was asked for, ``rule_title`` and the like are behind
+    ``rule``: strings with a dictionary, NULL where a rule does not say it.
     """
 
-    def __init__(self, run: RulesRun) -> None:
+    def __init__(self, run: RulesRun, said: RuleColumns = NOTHING_SAID) -> None:
         self._run = run
+        self._said = said
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,7 +78,7 @@ class RuleAnswers:
     @property
     def schema(self) -> pa.Schema:
         """The columns of the common table, known without running anything."""
-        return self._run.schema
+        return self._said.schema(self._run.schema)
 
     def __getitem__(self, name: str) -> Answer:
         """The answer of one rule; KeyError for a name that the set does not have."""
@@ -108,18 +111,21 @@ class RuleAnswers:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The common table as record batches of `schema`, made as they are asked for."""
         for table in self._run.tables():
-            yield common_rows(table, self.schema)
+            yield self._said.added(common_rows(table, self._run.schema))
 
     def tables(self) -> dict[str, pa.Table]:
         """The complex events of each rule as an Arrow table with the columns of its query, by name.
 
         The events are read once for all of them. Rules without a complex event have tables without rows.
+        Where metadata was asked for, its columns come first.
         """
         tables: dict[str, list[pa.Table]] = {name: [] for name in self.names}
         for name, table in by_rule(self._run.tables()):
             tables[name].append(table)
         return {
-            name: pa.concat_tables(own) if own else self._run.alone(name).schema.empty_table()
+            name: self._said.before(
+                name, pa.concat_tables(own) if own else self._run.alone(name).schema.empty_table()
+            )
             for name, own in tables.items()
         }
 

@@ -84,9 +84,14 @@ def rows_of(table: RuleTable, rule: str) -> pa.RecordBatch:
 
 
 def with_texts(schema: pa.Schema) -> pa.Schema:
-    """The common table with its maps as texts of JSON."""
+    """The common table with its maps as texts of JSON, and texts without dictionaries."""
     return pa.schema(
-        [field.with_type(pa.string()) if pa.types.is_map(field.type) else field for field in schema]
+        [
+            field.with_type(pa.string())
+            if pa.types.is_map(field.type) or pa.types.is_dictionary(field.type)
+            else field
+            for field in schema
+        ]
     )
 
 
@@ -95,8 +100,8 @@ def with_json(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     columns = [
         pa.array([json.dumps(dict(value), ensure_ascii=False) for value in column.to_pylist()], pa.string())
         if pa.types.is_map(column.type)
-        else column
-        for column in rows.columns
+        else column.cast(field.type)
+        for column, field in zip(rows.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

@@ -182,8 +182,12 @@ def check_names_together(tables: Mapping[str, Iterable[str]]) -> None:
                 )
 
 
-def alike(one: str, other: str, file: str | None) -> DataError:
+class AlikeNamesError(DataError):
     """The error for two columns whose names engines cannot distinguish."""
-    return DataError(
+
+
+def alike(one: str, other: str, file: str | None) -> AlikeNamesError:
+    """The error for two columns whose names engines cannot distinguish."""
+    return AlikeNamesError(
         f"the columns {one!r} and {other!r} differ in case only", file=file, hint="rename one of them"
     )

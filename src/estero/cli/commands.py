@@ -184,6 +184,7 @@ def explained(error: Exception) -> int:
 @options.partials
 @options.until
 @options.threads
+@options.metadata
 @options.explain_option
 @options.params
 @options.predicates
@@ -203,6 +204,7 @@ def run(
     partials: bool,
     until: str | None,
     threads: int | None,
+    metadata: Sequence[str],
     explain: bool,
     param: Sequence[str],
     predicates: Sequence[str],
@@ -229,9 +231,12 @@ def run(
             until=until,
             explain=explain,
             threads=threads,
+            metadata=metadata,
             refused=refused,
         )
         return
+    if metadata:
+        raise click.BadParameter("is for a directory of rules, not for one query", param_hint="--metadata")
     chosen, chosen_engine = format_of(out, format), engine_of(stream, engine, master)
     from estero.cli.terminal import Meter, say
 

@@ -253,6 +253,13 @@ threads: Decorator = option(
     type=click.IntRange(min=1),
     help="Threads that recognize, in this process. Default: ESTERO_THREADS, else as many as there are cores.",
 )
+metadata: Decorator = option(
+    "--metadata",
+    metavar="WORD",
+    multiple=True,
+    help="Of a directory of rules: title, level, tags or what else its files say, as a column rule_WORD; "
+    "can be repeated.",
+)
 until: Decorator = option(
     "--until",
     metavar="TIME",

@@ -33,6 +33,7 @@ def run_rules(
     until: str | None,
     explain: bool,
     threads: int | None,
+    metadata: Sequence[str],
     refused: Mapping[str, object],
 ) -> None:
     """Finds the complex events of all rules; `refused` are options that only one query has, by name."""
@@ -41,10 +42,14 @@ def run_rules(
     for name, value in refused.items():
         if value:
             raise click.BadParameter("is for one query, not for a directory of rules", param_hint=f"--{name}")
+    try:
+        rules.columns(metadata)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--metadata") from None
     chosen, meter = format_of(out, format), Meter()
     if explain:
         say(str(rules.explain(stream.scan)))
-    answers = rules.run(stream.scan, until=until, progress=meter, threads=threads)
+    answers = rules.run(stream.scan, until=until, progress=meter, threads=threads, metadata=metadata)
     if count:
         with meter.showing("counting"):
             numbers = answers.counts()

@@ -24,6 +24,7 @@ from estero.cli.options import (
     events_type,
     existing_or_not,
     load_predicates,
+    metadata,
     one_of,
     option,
     params,
@@ -131,6 +132,7 @@ _STREAM_OPTIONS = (
         shell_complete=file_names,
     ),
     _about_spark("--conf", metavar="KEY=VALUE", multiple=True, help="A setting of Spark; can be repeated."),
+    metadata,
     params,
     predicates,
     debug,
@@ -169,6 +171,7 @@ def stream(
     packages: Sequence[str],
     jars: Sequence[str],
     conf: Sequence[str],
+    metadata: Sequence[str],
     param: Sequence[str],
     predicates: Sequence[str],
     debug: bool,
@@ -182,6 +185,7 @@ def stream(
         "version-column": version_column,
         "checkpoint-interval": checkpoint_interval,
         "serve": serve,
+        "metadata": metadata,
     }
     if engine is StreamEngine.LOCAL:
         of_spark = {"packages": packages, "jars": jars, "conf": conf, "partials": partials}
@@ -200,6 +204,7 @@ def stream(
             version=version_column,
             interval=checkpoint_interval,
             serve=serve,
+            metadata=metadata,
         )
         return
     _refuse(of_local, "is for --engine local")

@@ -68,6 +68,7 @@ def stream_locally(
     version: bool,
     interval: str | None,
     serve: str | None,
+    metadata: Sequence[str],
 ) -> None:
     """Runs a query or a directory of rules over a stream, until it is stopped or the source ends."""
     from estero.local.door import live
@@ -99,6 +100,7 @@ def stream_locally(
             version=version,
             checkpoint_every=every,
             params=params,
+            metadata=tuple(metadata),
         )
         things.enter_context(stream)
         asked = things.enter_context(asked_to_stop(stream.stop))

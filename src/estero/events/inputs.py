@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow as pa
 
+from estero.classify.column_names import AlikeNamesError
 from estero.classify.sql_texts import quoted
 from estero.errors import DataError
 from estero.events.database import Connection, connect, may_be_changed
 from estero.events.files.arrow_files import arrow_schema, arrow_stream
 from estero.events.files.file_formats import format_of, text_layout
+from estero.events.files.json_objects import objects_in
 from estero.events.files.parquet_files import (
     PlainParquet,
     names_in_parquet,
@@ -369,8 +371,13 @@ def _open_files(named: _Files, csv_options: Mapping[str, object] | None) -> Inpu
         plain = None if partitions is not None or written is None else plain_parquet(files)
         return Input(query=query, file=path, files=files, written=written, partitions=partitions, plain=plain)
     options = (csv_options or {}) if named.form == "csv" else {}
-    with reading(path):
-        layout = text_layout(named.form, files, options).partitioned(partitions)
+    try:
+        with reading(path):
+            layout = text_layout(named.form, files, options).partitioned(partitions)
+    except AlikeNamesError:
+        if named.form != "json" or partitions is not None:
+            raise
+        return replace(_of_dicts(objects_in(files)), file=path, files=files)
     return Input(query=layout.query, file=path, files=files, layout=layout, partitions=partitions)
 
 

@@ -26,8 +26,10 @@ from estero.events.tables.shown_types import (
     zone_of,
 )
 from estero.events.tables.table_columns import Tables, union_columns
+from estero.language.tree.exact_names import given_name
 from estero.language.tree.names import some
 from estero.language.tree.schema import Attributes, EventLayout, Kind, Schema
+from estero.language.tree.words import named
 
 _INTEGER = ColumnType(Kind.INT, "BIGINT")
 _TIMESTAMP = ColumnType(Kind.TIMESTAMP, "TIMESTAMP")
@@ -114,12 +116,12 @@ class SourceColumns:
             raise DataError(
                 f"the time column holds {column.kind.value}; it must hold timestamps or integers",
                 file=self.file,
-                column=time,
+                column=named(time),
                 hint=how_to_have_timestamps(self.file, time, column.kind, nested=self.is_nested(time)),
             )
         if unit is not None:
             raise DataError(
-                "time_unit is for integer time columns, but this one holds timestamps", column=time
+                "time_unit is for integer time columns, but this one holds timestamps", column=named(time)
             )
         return 1 if column.tick == "ns" else 1000
 
@@ -137,6 +139,7 @@ class SourceColumns:
                     raise self._no_such_column(role, name, columns, f" in the table of {table}")
 
     def _no_such_column(self, role: str, name: str, names: Collection[str], where: str = "") -> DataError:
+        name, names = given_name(name), list(map(given_name, names))
         near = difflib.get_close_matches(name, names, 3, 0.5) or [
             candidate for candidate in names if candidate.lower() == name.lower()
         ]
@@ -152,7 +155,7 @@ class SourceColumns:
             raise DataError(
                 f"the type column holds {kind}, not strings",
                 file=self.file,
-                column=self.type_column,
+                column=named(self.type_column),
                 hint=f"type= names a column of strings: {some(strings)}"
                 if strings
                 else f"there is no column of strings: make one of {self.type_column}, or leave type= out",
@@ -163,7 +166,7 @@ class SourceColumns:
                     raise DataError(
                         f"the order column holds values of type {here.engine_type}, which cannot be sorted",
                         file=self.file,
-                        column=name,
+                        column=named(name),
                         hint="name columns of numbers, strings, truth values or times",
                     )
 

@@ -30,6 +30,7 @@ from estero.events.screening import Screen, with_bits
 from estero.events.small_tables import is_small
 from estero.events.source_columns import SourceColumns
 from estero.events.stream_order import OrderCheck, refuse_nat
+from estero.events.tables.exact_columns import with_exact_columns
 from estero.events.tables.nested_columns import with_nested_columns
 from estero.events.tables.relations import Numbered, OneOf, Relation
 from estero.events.tables.shown_types import is_text, occurs
@@ -485,6 +486,7 @@ def open_source(
     inputs: dict[str, Input] = {}
     for name, table in named.items():
         inputs |= open_inputs(table, csv_options, of_type=str(name) if mapped else None)
+    inputs, columns = with_exact_columns(inputs, columns)
     inputs = {name: with_nested_columns(source, columns, _schema_of_files) for name, source in inputs.items()}
     inputs = {name: with_written_times(source, columns.time) for name, source in inputs.items()}
     if not declared:

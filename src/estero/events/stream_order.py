@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from estero.classify.column_names import TIME
 from estero.engine.int64 import LEAST
 from estero.errors import DataError
+from estero.language.tree.exact_names import given_name
 
 
 class OrderCheck:
@@ -79,7 +80,7 @@ def null_time(column: str, row: int, file: str | None = None) -> DataError:
         "the time is NULL",
         file=file,
         row=row,
-        column=column,
+        column=given_name(column),
         hint="every event needs a time: drop such rows first, or name another time column",
     )
 
@@ -88,7 +89,9 @@ def refuse_infinite(classified: pa.RecordBatch, column: str | None) -> pa.Record
     """The batch as it is; raises `DataError` where a time that is not NULL has no ticks."""
     if column is not None and classified.column(TIME).null_count:
         raise DataError(
-            "a time is infinite", column=column, hint="every event needs a time: drop such rows first"
+            "a time is infinite",
+            column=given_name(column),
+            hint="every event needs a time: drop such rows first",
         )
     return classified
 
@@ -102,7 +105,7 @@ def refuse_nat(times: pa.ChunkedArray, column: str, where: str = "") -> None:
         raise DataError(
             f"the time{where} is NaT, which is {LEAST} as an integer",
             row=row + 1,
-            column=column,
+            column=given_name(column),
             hint="every event needs a time: drop such rows first",
         )
 

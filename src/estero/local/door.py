@@ -45,6 +45,7 @@ def live(  # noqa: PLR0913 (what users may have to say)
     checkpoint_every: float = 10.0,
     batch: int = 20_000,
     params: Mapping[str, object] | None = None,
+    metadata: str | Sequence[str] = (),
 ) -> LiveStream:
     """A stream from an address to another one, recognized in this process, without Spark.
 
@@ -59,7 +60,8 @@ def live(  # noqa: PLR0913 (what users may have to say)
     which without it is logged and counted. `backfill` are files with the past, which are read first: of
     the stream, events count that are behind the last of these by `time` and `order`. With `version` answers
     have the digest of the rules. `batch` are the most events that are taken at once, and `params` values for
-    the parameters of rules in a directory. `type`, `time`, `order`, `time_unit` and `lateness` are as in
+    the parameters of rules in a directory. `metadata` are words that files say of their rules, columns behind
+    ``rule``, as for `RuleSet.run`. `type`, `time`, `order`, `time_unit` and `lateness` are as in
     `Query.recognizer`.
 
     Raises `DataError` for what is no address and for a checkpoint of another stream, ValueError for a number
@@ -73,6 +75,8 @@ def live(  # noqa: PLR0913 (what users may have to say)
         asked = rules.bind(params) if params else rules
     else:
         asked = RuleFiles(directory_of(Path(fspath(rules))), dict(params or {}))
+    if metadata and isinstance(asked, Query):
+        raise ValueError("metadata is for a set of rules: leave it out for one query")
     columns = None if schema is None else schema_of(schema)
     layout = {"type": type, "time": time, "order": order, "time_unit": time_unit, "lateness": lateness}
     settings = Settings(str(from_), columns, time, version, float(checkpoint_every), most=batch)
@@ -88,7 +92,8 @@ def live(  # noqa: PLR0913 (what users may have to say)
     kept = None if place is None else Checkpoint(place)
     if place is not None:
         write_note(place, _note(asked, from_, to))
-    return LiveStream(Asked(asked, layout), events, sinks, kept, settings)
+    words = (metadata,) if isinstance(metadata, str) else tuple(metadata)
+    return LiveStream(Asked(asked, layout, words), events, sinks, kept, settings)
 
 
 def _directory(path: str | PathLike[str]) -> Path:

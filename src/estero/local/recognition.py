@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from estero.answers.answer import Answer
 from estero.answers.rule_answers import RuleAnswers
+from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns, words_of
 from estero.errors import DataError, EsteroError, QueryError
 from estero.queries.query import Query
 from estero.queries.rules.rule_directory import RuleFiles, texts_of, version_of
@@ -26,23 +27,37 @@ class Asked:
 
     rules: Query | RuleSet | RuleFiles
     layout: Mapping[str, Any]
+    metadata: tuple[str, ...] = ()
+    """Words that rules say of themselves, which are columns of answers."""
 
     def begun(self, schema: pa.Schema) -> Recognition:
-        """The recognition from the first event on; raises `QueryError` where nothing fits the columns."""
+        """The recognition from the first event on.
+
+        Raises `QueryError` where nothing fits the columns, and ValueError for metadata that no rule has.
+        """
         if isinstance(self.rules, RuleFiles):
-            return _begun_with_files(self.rules, schema, self.layout)
-        texts = texts_of(self.rules)
-        return Recognition(self.rules.recognizer(schema, **self.layout), texts)
+            begun = _begun_with_files(self.rules, schema, self.layout)
+        else:
+            begun = Recognition(self.rules.recognizer(schema, **self.layout), texts_of(self.rules))
+        if not isinstance(self.rules, Query):
+            words_of(self.metadata, self.rules.metadata)
+        return self._with_words(begun)
 
     def resumed(self, state: bytes, texts: dict[str, str] | None) -> Recognition:
         """The recognition behind a state; `texts` are the rules in files that it had."""
         if not isinstance(self.rules, RuleFiles):
-            return Recognition(restore(self.rules, state), texts_of(self.rules))
+            return self._with_words(Recognition(restore(self.rules, state), texts_of(self.rules)))
         if texts is None:
             raise DataError("this checkpoint is of a query, not of a directory of rules")
         rules = RuleSet({name: self.rules.query(name, text) for name, text in texts.items()})
         self.rules.texts = dict(texts)
-        return Recognition(restore(rules, state), dict(texts), self.rules)
+        return self._with_words(Recognition(restore(rules, state), dict(texts), self.rules))
+
+    def _with_words(self, recognition: Recognition) -> Recognition:
+        """The recognition, whose answers have what is said of rules."""
+        if self.metadata and not isinstance(self.rules, Query):
+            recognition.say(self.metadata, self.rules)
+        return recognition
 
 
 class Recognition:
@@ -58,11 +73,30 @@ class Recognition:
         self._files = files
         self.texts = texts
         self.version = version_of(texts)
+        self._words: tuple[str, ...] = ()
+        self._told: RuleSet | RuleFiles | None = None
+        self._said: tuple[object, RuleColumns] = (None, NOTHING_SAID)
+
+    def say(self, words: tuple[str, ...], told: RuleSet | RuleFiles) -> None:
+        """Has answers show these words of what is said of rules, as it is known whenever they come."""
+        self._words, self._told = words, told
+
+    def _columns(self) -> RuleColumns:
+        """What is said of the rules now."""
+        if self._told is None:
+            return NOTHING_SAID
+        files = self._told if isinstance(self._told, RuleFiles) else None
+        key = None if files is None else files.metadata
+        known, said = self._said
+        if said is NOTHING_SAID or key is not known:
+            said = RuleColumns.of(self._words, self._told.metadata, encoded=False)
+            self._said = key, said
+        return said
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of answers."""
-        return self._recognizer.schema
+        return self._columns().schema(self._recognizer.schema)
 
     @property
     def of_rules(self) -> bool:
@@ -82,11 +116,15 @@ class Recognition:
 
     def push(self, events: pa.Table) -> Iterator[pa.RecordBatch]:
         """The answers that events bring, batch by batch."""
-        return _batches(self._recognizer.push(events))
+        return self._batches(self._recognizer.push(events))
 
     def closed(self) -> Iterator[pa.RecordBatch]:
         """The answers that the end of the stream brings."""
-        return _batches(self._recognizer.close())
+        return self._batches(self._recognizer.close())
+
+    def _batches(self, answers: Answer | RuleAnswers) -> Iterator[pa.RecordBatch]:
+        said = self._columns()
+        return (said.added(batch) for batch in answers.batches() if batch.num_rows)
 
     def snapshot(self) -> bytes:
         """The state of the recognizer."""
@@ -118,10 +156,6 @@ class Recognition:
         self.texts = files.texts = counting
         self.version = version_of(counting)
         return counting
-
-
-def _batches(answers: Answer | RuleAnswers) -> Iterator[pa.RecordBatch]:
-    return (batch for batch in answers.batches() if batch.num_rows)
 
 
 def _begun_with_files(files: RuleFiles, schema: pa.Schema, layout: Mapping[str, Any]) -> Recognition:

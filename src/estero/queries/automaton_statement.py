@@ -17,6 +17,7 @@ from estero.errors import QueryError
 from estero.language.check.queries import check_query
 from estero.language.tree.pattern import Filter
 from estero.language.tree.query import QueryTree, Strategy, clauses_behind
+from estero.language.tree.renaming import with_columns
 from estero.language.tree.schema import Schema
 from estero.plan.automaton import automaton_lines, steps_of
 from estero.plan.plan import Layout, Plan
@@ -69,6 +70,11 @@ class AutomatonStatement(PatternStatement):
             refuse_ambiguous(machine)
         return statement
 
+    def _with_exact_names(self, exact: Mapping[str, str]) -> AutomatonStatement:
+        whole = (self.tree, self.automaton, self.residuals)
+        tree, machine, residuals = with_columns(whole, exact)
+        return replace(self, tree=tree, automaton=machine, residuals=residuals)
+
     def compiled(self) -> Compiled:
         """The automaton that was given, without comparisons and the gathering of runs."""
         raise_first(refuse_open(self._whole, self.tree.text))
@@ -77,9 +83,9 @@ class AutomatonStatement(PatternStatement):
         left = (*self.residuals, *(beside_automaton(self.tree.pattern) if self.filtered else ()))
         return Compiled(intervals_only(machine) if interval else machine, left)
 
-    def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
+    def _errors(self, schema: Schema | None, type_column: str | None) -> list[QueryError]:
         """Everything in which the query does not fit a schema; without one, whatever the events are."""
-        errors = super().errors(schema, type_column)
+        errors = super()._errors(schema, type_column)
         if schema is None or isinstance(self.automaton, CEA) or self.reason is None:
             return errors  # a text has the comparisons in it
         unfit: dict[str, QueryError] = {}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from estero.errors import QueryError
 from estero.language.check.conjunctive import check_conjunctive
 from estero.language.syntax.languages import not_conjunctive
 from estero.language.syntax.parser import parse_conjunctive
 from estero.language.tree.conjunctive import ConjunctiveTree
+from estero.language.tree.renaming import with_columns
 from estero.language.tree.schema import Schema, type_names
 from estero.plan.joins import as_pattern_query, plan_conjunctive
 from estero.plan.plan import Layout, Plan
@@ -37,7 +38,7 @@ class ConjunctiveStatement(Statement):
     def __str__(self) -> str:
         return str(self.conjunctive)
 
-    def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
+    def _errors(self, schema: Schema | None, type_column: str | None) -> list[QueryError]:
         missing = [] if schema is None else refuse_open(self.conjunctive, self.conjunctive.text)
         return missing or check_conjunctive(self.conjunctive, schema, type_column)
 
@@ -50,6 +51,9 @@ class ConjunctiveStatement(Statement):
         statement = ConjunctiveStatement(as_pattern_query(tree), tree, distinct=self.distinct)
         raise_first(statement.errors())
         return statement
+
+    def _with_exact_names(self, exact: Mapping[str, str]) -> ConjunctiveStatement:
+        return replace(self, conjunctive=with_columns(self.conjunctive, exact))
 
     def _plan(self, layout: Layout) -> Plan:
         raise_first(refuse_open(self.conjunctive, self.conjunctive.text))

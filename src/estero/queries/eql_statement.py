@@ -44,7 +44,11 @@ class EqlStatement(Statement):
     @classmethod
     def of(cls, text: str) -> EqlStatement:
         """The statement of a text; only its form is checked."""
-        eql = parse_eql(text)
+        return cls.of_tree(parse_eql(text))
+
+    @classmethod
+    def of_tree(cls, eql: EqlTree) -> EqlStatement:
+        """The statement of what was read."""
         if isinstance(eql.query, EventQuery):
             return cls(QueryTree(As(EventType(EVENT), "1"), (SelectItem("1"),)), eql)
         return cls(tree_of_stages(eql, EVENT), eql)
@@ -74,7 +78,7 @@ class EqlStatement(Statement):
                 hint="run(…) in this process has pipes; elsewhere take a part of what comes out",
             )
 
-    def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
+    def _errors(self, schema: Schema | None, type_column: str | None) -> list[QueryError]:
         if schema is None:
             return []
         lowering = Lowering(_with_type(schema, type_column), type_column)

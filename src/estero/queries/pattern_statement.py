@@ -15,6 +15,7 @@ from estero.language.syntax.parser import parse_query
 from estero.language.syntax.recover import read
 from estero.language.tree.pattern import EventType
 from estero.language.tree.query import Strategy
+from estero.language.tree.renaming import with_columns
 from estero.language.tree.schema import Schema, type_names
 from estero.plan.plan import Layout, Plan
 from estero.plan.rules import plan_of
@@ -35,7 +36,7 @@ class PatternStatement(Statement):
     def __str__(self) -> str:
         return str(self.tree)
 
-    def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
+    def _errors(self, schema: Schema | None, type_column: str | None) -> list[QueryError]:
         del type_column
         missing = [] if schema is None else self._refuse_open()
         return missing or check_query(self.tree, schema)
@@ -43,6 +44,9 @@ class PatternStatement(Statement):
     @cached_property
     def parameters(self) -> tuple[str, ...]:
         return names_of(self._whole)
+
+    def _with_exact_names(self, exact: Mapping[str, str]) -> PatternStatement:
+        return replace(self, tree=with_columns(self.tree, exact))
 
     def _refuse_open(self) -> list[QueryError]:
         return refuse_open(self._whole, self.tree.text) if self.parameters else []

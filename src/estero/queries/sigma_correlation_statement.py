@@ -43,7 +43,7 @@ class SigmaCorrelationStatement(Statement):
     def __str__(self) -> str:
         return str(self.tree)
 
-    def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
+    def _errors(self, schema: Schema | None, type_column: str | None) -> list[QueryError]:
         errors = refuse_types(type_column)
         if schema is not None and not errors:  # the timespan needs a time
             errors = check_query(QueryTree(EventType(EVENT), window=self.tree.window), _of_one_type(schema))

@@ -92,10 +92,21 @@ def rules_in_text(text: str, options: SigmaOptions) -> list[SigmaRule]:
     return rules_in_documents(documents_of(text), options)
 
 
-def rules_in_documents(documents: Iterable[Document], options: SigmaOptions) -> list[SigmaRule]:
-    """The rules of documents, of whatever texts, in order; correlations refer to any of them."""
-    given = list(documents)
-    read = {id(one): _detection(one, options) for one in given if "correlation" not in one.content}
+def rules_in_documents(
+    documents: Iterable[Document], options: SigmaOptions, before: Mapping[int, Detection] | None = None
+) -> list[SigmaRule]:
+    """The rules of documents, of whatever texts, in order; correlations refer to any of them.
+
+    Those that were read `before` are given by the identity of their documents.
+    """
+    given, known_before = list(documents), before or {}
+    read = {
+        id(one): _placed(one, known_before[id(one)], options)
+        if id(one) in known_before
+        else _detection(one, options)
+        for one in given
+        if "correlation" not in one.content
+    }
     known: dict[str, SigmaRule] = {}
     for rule in read.values():
         known |= dict.fromkeys(filter(None, (rule.about.name, rule.about.id)), rule)
@@ -120,6 +131,11 @@ def _detection(document: Document, options: SigmaOptions) -> SigmaRule:
         rule = detection_of(document, options.reading)
     except QueryError as error:
         return SigmaRule(document, about, problem=error)
+    return _placed(document, rule, options)
+
+
+def _placed(document: Document, rule: Detection, options: SigmaOptions) -> SigmaRule:
+    """A rule with the condition of its log source, or the problem that there is none."""
     about = rule.about
     if options.logsource is False:
         return SigmaRule(document, about, rule, source=(None,), mapped=options.mapped)

@@ -44,7 +44,7 @@ class SigmaStatement(Statement):
     def __str__(self) -> str:
         return str(self.tree)
 
-    def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
+    def _errors(self, schema: Schema | None, type_column: str | None) -> list[QueryError]:
         del schema
         return refuse_types(type_column)
 

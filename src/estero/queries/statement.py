@@ -41,9 +41,20 @@ class Statement(ABC):
         bound(self.tree, values, self.tree.text)  # there are none
         return self
 
-    @abstractmethod
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
         """All errors of the query for events of a schema; without one, those for any events."""
+        exact = {} if schema is None else schema.exact
+        named = self._with_exact_names(exact) if exact else self
+        return named._errors(schema, type_column)  # noqa: SLF001 (of this class)
+
+    @abstractmethod
+    def _errors(self, schema: Schema | None, type_column: str | None) -> list[QueryError]:
+        """All errors of a query that names columns as the schema does."""
+
+    def _with_exact_names(self, exact: Mapping[str, str]) -> Statement:
+        """The statement with the names that columns have inside; those that ask the schema have them."""
+        del exact
+        return self
 
     def plan(self, layout: Layout) -> Plan:
         """The plan of a query that fits; `QueryError` for one with ORDER BY, which is of all events."""
@@ -56,7 +67,9 @@ class Statement(ABC):
                 expected="a query without ORDER BY",
                 hint="leave ORDER BY and its LIMIT out: complex events come as they end",
             )
-        plan = self._plan(layout)
+        exact = layout.schema.exact
+        named = self._with_exact_names(exact) if exact else self
+        plan = named._plan(layout)  # noqa: SLF001 (of this class)
         return plan.with_distinct_marks() if self.distinct else plan
 
     @abstractmethod

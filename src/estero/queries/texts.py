@@ -86,7 +86,9 @@ def eql(text: str) -> Query:
 
 
 @overload
-def restore(query: RuleSet, state: bytes, *, key: bytes | None = ...) -> RuleSetRecognizer: ...
+def restore(
+    query: RuleSet, state: bytes, *, key: bytes | None = ..., metadata: str | Sequence[str] = ...
+) -> RuleSetRecognizer: ...
 
 
 @overload
@@ -134,6 +136,7 @@ def restore(
     partials: bool = False,
     distinct: Distinct | None = None,
     threads: int | None = None,
+    metadata: str | Sequence[str] = (),
 ) -> StreamRecognizer | RuleSetRecognizer:
     """The recognizer of a query or a set of rules that goes on from a snapshot as if it had never stopped.
 
@@ -144,12 +147,14 @@ def restore(
 
     A set has the rules that the recognizer had, each with its query, in any order; else a `DataError` names
     the rules. What is to change is changed behind that, in the recognizer. For a set there are no `partials`,
-    `distinct` and `threads`: ValueError.
+    `distinct` and `threads`, and `metadata`, as for `RuleSet.recognizer`, is for sets alone: ValueError.
     """
     if isinstance(query, RuleSet):
         if partials or distinct is not None or threads is not None:
             raise ValueError("partials, distinct and threads are for one query: leave them out for a set")
-        return _restored_rules(query, state, key)
+        return _restored_rules(query, state, key, metadata)
+    if metadata:
+        raise ValueError("metadata is for a set of rules: leave it out for one query")
     from estero.recognize import continuous, partials_recognizer
     from estero.recognize.intake import layout_in
     from estero.recognize.state_bytes import read
@@ -165,12 +170,14 @@ def restore(
     return asked.recognizer_of(layout, snapshot, threads=workers)
 
 
-def _restored_rules(rules: RuleSet, state: bytes, key: bytes | None) -> RuleSetRecognizer:
+def _restored_rules(
+    rules: RuleSet, state: bytes, key: bytes | None, metadata: str | Sequence[str]
+) -> RuleSetRecognizer:
     from estero.recognize.rules.set_state import layout_of_rules
     from estero.recognize.state_bytes import read
 
     snapshot = read(state, key)
-    return rules.recognizer_of(layout_of_rules(snapshot), snapshot)
+    return rules.recognizer_of(layout_of_rules(snapshot), snapshot, metadata=metadata)
 
 
 @checked

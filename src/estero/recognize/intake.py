@@ -36,6 +36,7 @@ from estero.events.streams.reorder_buffer import ReorderBuffer
 from estero.events.streams.single_events import SingleEvents
 from estero.events.streams.stream_layout import StreamLayout
 from estero.events.tables.shown_types import plain_type
+from estero.language.tree.words import named
 from estero.plan.plan import Classification
 from estero.recognize.excerpts import words_of_bits
 from estero.recognize.source_run import time_type
@@ -138,7 +139,9 @@ class Intake:
 
     def late_events(self) -> pa.Table:
         """The events of the last push that came too late, as they were pushed."""
-        return self._late_events.rename_columns(list(map(attribute_in, self._late_events.column_names)))
+        return self._late_events.rename_columns(
+            [named(attribute_in(name)) for name in self._late_events.column_names]
+        )
 
     # --------------------------------------------------------------------------- events that come
 

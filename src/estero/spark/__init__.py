@@ -115,6 +115,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     until: Until | None = None,
     distinct: Distinct | None = None,
     partials: bool = False,
+    metadata: str | Sequence[str] = (),
 ) -> DataFrame:
     """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
 
@@ -173,7 +174,8 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
 
     Of a set of rules (`estero.rules`) the columns are those of `RuleAnswers`: ``rule``, ``start``, ``end``,
     ``start_time`` and ``end_time`` where there is a time, ``keys``, a map of texts, and ``positions``, a map
-    of arrays. In a batch it is one job: rules that partition by the same keys, and those whose windows are
+    of arrays. `metadata` are words that files say of their rules, columns behind ``rule``, as for
+    `RuleSet.run`. In a batch it is one job: rules that partition by the same keys, and those whose windows are
     cut in the same way, share the moving of events, and the others are a union of such passes. Positions are
     there always. Of the arguments beside the columns, `partitions` and `until` are for sets; keys stay whole,
     and no enumeration is shared. On a stream `lateness` is for sets, and one task numbers all events. A path
@@ -208,7 +210,9 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             distinct=distinct,
             partials=partials,
         )
-        return _recognize_rules(df, columns, query, partitions, until, lateness)
+        return _recognize_rules(df, columns, query, partitions, until, lateness, metadata)
+    if metadata:
+        raise ValueError("metadata is for a set of rules: leave it out for one query")
     if rows not in (None, "events"):
         raise ValueError(f'rows is "events", or None for complex events, not {rows!r}')
     _check_number("partitions", partitions, MOST_BUCKETS if df.isStreaming else _MOST_TASKS)
@@ -270,6 +274,7 @@ def _recognize_rules(
     partitions: int | None,
     until: Until | None,
     lateness: Lateness | None,
+    metadata: str | Sequence[str],
 ) -> DataFrame:
     from estero.queries.rules.rule_set import rules as rules_of
     from estero.spark.batch.rules import recognize_rules
@@ -282,13 +287,18 @@ def _recognize_rules(
     df, layout = _laid_out(df, columns, "Event" if isinstance(rules, PathLike) else rules.only_type)
     if isinstance(rules, PathLike):
         _refuse_for_streams(until, partitions)
+        if metadata:
+            raise ValueError(
+                "metadata is for rules that stay as they are: give estero.rules(path) in place of the path"
+            )
         return recognize_changing_rules(df, Path(rules), columns, layout, lateness=lateness)
+    said = rules.columns(metadata, encoded=False)
     if df.isStreaming:
         _refuse_for_streams(until, partitions)
-        return recognize_rules_on_stream(df, rules.plans(layout), layout, lateness=lateness)
+        return recognize_rules_on_stream(df, rules.plans(layout), layout, lateness=lateness, said=said)
     if lateness is not None:
         raise ValueError("lateness is for streaming DataFrames: a batch has all its events at once")
-    return recognize_rules(df, rules.plans(layout), layout, partitions=partitions, until=until)
+    return recognize_rules(df, rules.plans(layout), layout, partitions=partitions, until=until, said=said)
 
 
 def _refuse_for_streams(until: Until | None, partitions: int | None) -> None:
@@ -457,6 +467,8 @@ def _scanned(
 ) -> tuple[DataFrame, EventLayout]:
     """A DataFrame, and what its columns mean: as it was scanned, or as the arguments beside it say."""
     from estero.events.scan import Scan
+    from estero.events.tables.exact_columns import exact_layout
+    from estero.language.tree.exact_names import exact_names
     from estero.spark.frames import check_frame
 
     scan = Scan.of(events, type, time, order, time_unit)
@@ -465,6 +477,10 @@ def _scanned(
         which = "csv_options" if scan.csv_options else "types"
         raise ValueError(f"{which} is for events that are read in this process: leave it out for Spark")
     frame: DataFrame = scan.events
+    exact = exact_names(frame.columns)
+    if exact and len(set(frame.columns)) == len(frame.columns):
+        frame = frame.toDF(*(exact.get(name, name) for name in frame.columns))
+        return frame, exact_layout(scan.layout, exact)
     return frame, scan.layout
 
 

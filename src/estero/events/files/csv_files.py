@@ -25,6 +25,7 @@ from estero.events.files.readers import rows_of
 from estero.events.files.text_kinds import TextColumn
 from estero.events.files.text_layout import Part, TextLayout, merged, settled
 from estero.events.reading_errors import data_error, interruptible
+from estero.language.tree.exact_names import exact_names
 
 _DELIMITERS = (",", ";", "\t", "|")
 _DELIMITER_OPTIONS = ("delim", "sep", "delimiter")
@@ -179,7 +180,12 @@ def _names_and_dialect(
     names = tuple(column["name"] for column in sniffed["Columns"])
     told = {**_dialect_only(dialect), "header": bool(sniffed["HasHeader"]), "skip": sniffed["SkipRows"]}
     if told["header"] and may_be_changed(names):
-        check_names(_header(connection, file, told, len(names)), file)
+        header = _header(connection, file, told, len(names))
+        if len(header) == len(names) and len(set(header)) == len(names):
+            exact = exact_names(header)
+            names = tuple(exact.get(name, name) for name in header)
+        else:
+            check_names(header, file)
     return names, told
 
 

@@ -25,8 +25,10 @@ from estero.events.sources import Source
 from estero.events.stream_order import null_time, refuse_infinite, refuse_nat
 from estero.events.streams.row_types import without_texts
 from estero.events.streams.stream_layout import StreamLayout, time_kind
+from estero.events.tables.exact_columns import renamed_table
 from estero.events.tables.nested_columns import as_given, paths_in, with_fields
 from estero.events.tables.shown_types import in_type, is_text, plain_type
+from estero.language.tree.exact_names import exact_among, given_name
 from estero.plan.plan import Classification
 
 if TYPE_CHECKING:
@@ -146,6 +148,8 @@ class Classifier:
         schema = self._layout.schemas[type_name]
         given = as_given(schema)
         table = self._given(batch, type_name, given)
+        if exact := exact_among(given.names):
+            table = renamed_table(table, exact)
         return with_fields(
             table, paths_in([name for name in schema.names if name not in given.names], table.schema)
         )
@@ -167,9 +171,10 @@ class Classifier:
                 "a file cannot be pushed: read it first, or use Query.run, which reads files",
                 file=opened.file,
             )
-        if opened.of_pandas and self._time is not None and self._time in opened.table.column_names:
+        time = None if self._time is None else given_name(self._time)
+        if opened.of_pandas and time is not None and time in opened.table.column_names:
             where = f" in the events of {type_name}" if type_name else ""
-            refuse_nat(opened.table.column(self._time), self._time, where)
+            refuse_nat(opened.table.column(time), time, where)
         return opened.table
 
     def _times(self, events: pa.Table) -> NDArray[np.int64]:
@@ -203,13 +208,14 @@ def _named(
             row=number,
             hint=f"the columns are {_listed(schema.names)}",
         )
-    return dict(zip(schema.names, row, strict=True))
+    return dict(zip(map(given_name, schema.names), row, strict=True))
 
 
 def _of_rows(rows: Sequence[Mapping[str, object]], schema: pa.Schema) -> pa.Table:
     columns = []
     for field in schema:
-        values = [row.get(field.name) for row in rows]
+        name = given_name(field.name)
+        values = [row.get(name) for row in rows]
         try:
             columns.append(_array(values, field.type))
         except _NO_VALUE as error:
@@ -230,7 +236,7 @@ def _not_of_type(values: Sequence[object], field: pa.Field, error: Exception) ->
         except _NO_VALUE as refused:
             row, error = place, refused
             break
-    return DataError(f"not a value of type {field.type}: {error}", row=row, column=field.name)
+    return DataError(f"not a value of type {field.type}: {error}", row=row, column=given_name(field.name))
 
 
 def _in_columns(table: pa.Table, schema: pa.Schema, type_name: str) -> pa.Table:
@@ -243,7 +249,8 @@ def _in_columns(table: pa.Table, schema: pa.Schema, type_name: str) -> pa.Table:
     for field in schema:
         if field.name not in names:
             raise DataError(
-                f"there is no column {field.name!r}{where}", hint=f"the columns are {_listed(names)}"
+                f"there is no column {given_name(field.name)!r}{where}",
+                hint=f"the columns are {_listed(list(map(given_name, names)))}",
             )
         columns.append(_in_type(table.column(field.name), field))
     return pa.Table.from_arrays(columns, schema=schema)
@@ -255,13 +262,13 @@ def _in_type(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if not len(column):
         return pa.chunked_array([], field.type)
     if not _fits(_value_type(column.type), _value_type(field.type)):
-        raise DataError(f"holds {column.type}, but {field.type} was declared", column=field.name)
+        raise DataError(f"holds {column.type}, but {field.type} was declared", column=given_name(field.name))
     try:
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         return column.cast(field.type)
     except pa.ArrowException as error:
-        raise DataError(f"does not fit into {field.type}: {error}", column=field.name) from error
+        raise DataError(f"does not fit into {field.type}: {error}", column=given_name(field.name)) from error
 
 
 def _value_type(of: pa.DataType) -> pa.DataType:

@@ -21,6 +21,7 @@ from estero.classify.rows.typed import AskSqlError, NotInPythonError
 from estero.events.sources import Source
 from estero.events.streams.row_types import Change, RowType, row_type, same
 from estero.events.streams.stream_layout import StreamLayout
+from estero.language.tree.exact_names import given_name
 from estero.plan.plan import Classification
 
 _SCALES: Final = {"s": 10**6, "ms": 10**3, "us": 1, "ns": 1}
@@ -53,6 +54,7 @@ class SingleEvents:
             raise NotInPythonError("events are held back for late ones")
         self._declared = layout.schemas[""]
         self._names = self._declared.names
+        self._given = list(map(given_name, self._names))
         self._types = [_typed(field) for field in self._declared]
         columns = {
             name: _column(place, name, declared, source)
@@ -70,7 +72,7 @@ class SingleEvents:
         table of one row.
         """
         if type(event) is dict or isinstance(event, Mapping):
-            return self._checked([*map(event.get, self._names)])
+            return self._checked([*map(event.get, self._given)])
         if isinstance(event, tuple):
             return self._checked([*event]) if len(event) == len(self._names) else None
         if isinstance(event, pa.RecordBatch | pa.Table) and event.num_rows == 1:

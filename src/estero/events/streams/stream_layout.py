@@ -18,9 +18,11 @@ from estero.events.inputs import Input, open_input
 from estero.events.reading_errors import reading
 from estero.events.scan import Scan
 from estero.events.sources import Source, open_source
+from estero.events.tables.exact_columns import exact_layout, renamed_schema
 from estero.events.tables.nested_columns import extended
 from estero.events.tables.written_times import with_written_times
 from estero.language.tree.durations import TimeUnit
+from estero.language.tree.exact_names import exact_names
 from estero.language.tree.schema import UNITS_OF_TIME, EventLayout, Kind
 
 Lateness = str | int | timedelta
@@ -110,14 +112,15 @@ def layout_of(scan: Scan, lateness: Lateness | None = None) -> StreamLayout:
     Raises `DataError` for what has no schema, for columns that are not there and for a lateness without a
     time; ValueError for a lateness that is not one.
     """
-    columns = scan.layout
     named = scan.events if isinstance(scan.events, Mapping) else {"": scan.events}
     if not named:
         raise DataError("the mapping of types to their schemas is empty")
-    schemas = {
-        str(name): extended(_schema_of(schema, scan.csv_options, columns.time), columns)
-        for name, schema in named.items()
+    given = {
+        str(name): _schema_of(schema, scan.csv_options, scan.layout.time) for name, schema in named.items()
     }
+    exact = exact_names(name for schema in given.values() for name in schema.names)
+    columns = exact_layout(scan.layout, exact)
+    schemas = {name: extended(renamed_schema(schema, exact), columns) for name, schema in given.items()}
     layout = StreamLayout(schemas, columns)
     source = layout.source()
     if lateness is None:
@@ -169,6 +172,8 @@ def _schema_of(events: object, csv_options: Mapping[str, object] | None, time: s
     opened: Input = with_written_times(open_input(events, csv_options), time)
     if opened.schema is not None:
         return opened.schema
+    if opened.written is not None and exact_names(opened.written.names):
+        return opened.written
     with connect() as connection, reading(opened.file):
         return connection.sql(f"{opened.query} LIMIT 0").to_arrow_table().schema
 

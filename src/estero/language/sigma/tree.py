@@ -198,8 +198,8 @@ class About:
             "name": self.name,
             "level": self.level,
             "status": self.status,
-            "tags": " ".join(self.tags),
-            "techniques": " ".join(self.techniques),
+            "tags": ", ".join(self.tags),
+            "techniques": ", ".join(self.techniques),
         }
         return {name: text for name, text in said.items() if text}
 

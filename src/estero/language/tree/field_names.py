@@ -21,7 +21,8 @@ def attribute_of(field: str, schema: Schema, containers: Iterable[str] = ()) -> 
     """
     kinds = schema.column_kinds
     for name in (field, *(f"{container}.{field}" for container in containers)):
-        for column, steps in _divisions(name):
+        for written, steps in _divisions(name):
+            column = schema.exact.get(written, written)
             if column not in kinds:
                 continue
             nested = schema.nested.get(column) or Nested(kinds[column])

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
+from estero.language.tree.exact_names import given_name
+
 SPELLING: Final = "names must match the events' columns, including case"
 """The hint on an unknown name without a similar known one."""
 
@@ -18,7 +20,8 @@ def nearest(name: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
     """
     spelled: dict[str, list[str]] = {}
     for spelling in known:
-        spelled.setdefault(spelling.casefold(), []).append(spelling)
+        own = given_name(spelling)
+        spelled.setdefault(own.casefold(), []).append(own)
     close = get_close_matches(name.casefold(), spelled, n=most, cutoff=0.6)
     return tuple(spelling for folded in close for spelling in spelled[folded])[:most]
 
@@ -29,7 +32,7 @@ def listed(names: Iterable[str], word: str = "or") -> str:
     >>> listed(["a", "b", "c"])
     'a, b or c'
     """
-    *front, last = names
+    *front, last = map(given_name, names)
     return f"{', '.join(front)} {word} {last}" if front else last
 
 
@@ -39,7 +42,7 @@ def some(names: Iterable[str], most: int = 8, word: str = "or") -> str:
     >>> some(["a", "b", "c"], most=2)
     'a, b or 1 more'
     """
-    every = tuple(names)
+    every = tuple(map(given_name, names))
     if len(every) <= most:
         return listed(every, word) if every else ""
     return f"{', '.join(every[:most])} {word} {len(every) - most} more"

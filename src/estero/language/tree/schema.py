@@ -9,6 +9,7 @@ from typing import Final
 
 from estero.errors import DataError
 from estero.language.tree.durations import TimeUnit
+from estero.language.tree.exact_names import exact_among
 from estero.language.tree.paths import column_of, steps_of
 from estero.language.tree.pattern import EventType
 
@@ -159,6 +160,8 @@ class Schema:
     nested: Mapping[str, Nested] = field(default_factory=dict, compare=False, repr=False)
     _kinds: dict[str, Kind] = field(default_factory=dict, init=False, compare=False, repr=False)
     """The kinds of columns, once they are asked for: rules ask for each field."""
+    _exact: list[Mapping[str, str]] = field(default_factory=list, init=False, compare=False, repr=False)
+    """What `exact` is, once it is asked for."""
 
     @property
     def column_kinds(self) -> Mapping[str, Kind]:
@@ -173,6 +176,13 @@ class Schema:
                 kinds[name] = kind
         self._kinds.update(kinds)  # at once, since several threads may ask
         return kinds
+
+    @property
+    def exact(self) -> Mapping[str, str]:
+        """The names inside of columns whose names differ in case only, by the names that users have."""
+        if not self._exact:
+            self._exact.append(exact_among(self.column_kinds))
+        return self._exact[0]
 
     def inside(self, path: str) -> Nested | None:
         """The end of a path, None if there is none."""

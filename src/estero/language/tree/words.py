@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from estero.language.tree.exact_names import given_name
 from estero.language.tree.paths import column_of, is_path, steps_of
 
 KEYWORDS: Final = (
@@ -32,6 +33,7 @@ def quoted(name: str) -> str:
     if is_path(name):
         inside = (f"[{step}]" if isinstance(step, int) else f".{quoted(step)}" for step in steps_of(name))
         return quoted(column_of(name)) + "".join(inside)
+    name = given_name(name)
     if _PLAIN_NAME.fullmatch(name) and not is_keyword(name):
         return name
     return '"' + name.replace('"', '""') + '"'
@@ -39,7 +41,7 @@ def quoted(name: str) -> str:
 
 def named(name: str) -> str:
     """The name of an attribute in messages and answers: itself, or a path as written in a query."""
-    return quoted(name) if is_path(name) else name
+    return quoted(name) if is_path(name) else given_name(name)
 
 
 def unquoted(text: str) -> str:

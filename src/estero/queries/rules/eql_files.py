@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from estero.errors import DataError, QueryError
-from estero.queries.eql_statement import eql_statement
+from estero.language.eql.tree import EqlTree
+from estero.queries.eql_statement import EqlStatement, eql_statement
 from estero.queries.query import Query
+from estero.queries.rules.rule_cache import RuleCache, key_of
 from estero.queries.rules.rule_files import RuleText, text_of_file
 
 SUFFIXES: Final = (".eql", ".toml")
@@ -32,12 +34,13 @@ def is_eql(file: Path) -> bool:
     return file.suffix in SUFFIXES
 
 
-def eql_in_files(files: Iterable[Path]) -> EqlFiles:
+def eql_in_files(files: Iterable[Path], cache: RuleCache) -> EqlFiles:
     """The rules of some files, in order of these, by the stems of the files.
 
     A file ending in ``.eql`` is the text of a query. One in ``.toml`` has it in ``[rule] query``, and beside
     it what is said of the rule: its ``name`` is the title, its ``severity`` the level, its ``tags`` and the
-    techniques of its ``threat`` the tags. What is no query in EQL, and a query with pipes, is refused.
+    techniques of its ``threat`` the tags. What is no query in EQL, and a query with pipes, is refused. What is
+    in the `cache` is not read again.
     """
     read = EqlFiles()
     for file in files:
@@ -45,11 +48,20 @@ def eql_in_files(files: Iterable[Path]) -> EqlFiles:
         metadata: dict[str, str] = {"file": str(file)}
         text = ""
         try:
-            text = text_of_file(file)
-            if file.suffix == ".toml":
-                text, said = _of_toml(text)
-                metadata = said | metadata
-            statement = eql_statement(text)
+            content = text_of_file(file)
+            text = content if file.suffix == ".eql" else ""
+            key = key_of(file.suffix, content.encode()) if cache.is_on else ""
+            known = cache.get(key)
+            if known is not None and isinstance(known[1], EqlTree):
+                said, statement = known[0], EqlStatement.of_tree(known[1])
+                text = statement.eql.text
+            else:
+                said = {}
+                if file.suffix == ".toml":
+                    text, said = _of_toml(content)
+                statement = eql_statement(text)
+                cache.put(key, said, statement.eql)
+            metadata = said | metadata
             statement.refuse_pipes()
             read.rules[name] = Query(statement)
         except (QueryError, DataError) as error:

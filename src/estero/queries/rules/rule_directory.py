@@ -34,6 +34,8 @@ class RuleFiles:
         self._of_files: dict[Path, dict[str, str]] = {}
         self._queries: dict[str, tuple[str, Query]] = {}
         self.texts: dict[str, str] = {}
+        self.metadata: Mapping[str, Mapping[str, str]] = {}
+        """What the files say of their rules, as far as they were read; another mapping after each reading."""
 
     def changed(self) -> dict[str, str] | None:
         """The texts of all rules, by name in order, if one is new, gone or another since the last look."""
@@ -73,6 +75,7 @@ class RuleFiles:
             for name in read:
                 texts[name] = _kind_of(path) + read.text_of(name)
                 self._queries[name] = texts[name], self._bound(read[name])
+            self.metadata = {**self.metadata, **read.metadata}
         except (EsteroError, OSError, ValueError) as error:
             self.refuse(path.stem, error)
         if texts:

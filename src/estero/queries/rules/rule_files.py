@@ -18,6 +18,7 @@ SUFFIXES: Final = (".ceql", ".yml", ".yaml", ".eql", ".toml")
 EXAMPLES: Final = ".test.yml"
 """The ending of a file with examples of the rules in the file beside it (`estero.testing.check_rules`)."""
 _SAID: Final = re.compile(r"--\s*([A-Za-z_][\w-]*)\s*:\s*(.*?)\s*$")
+_TECHNIQUE: Final = re.compile(r"\battack\.(t\d+(?:\.\d+)?)", re.IGNORECASE)
 _MOST: Final = 1 << 20
 """The most bytes of a file with a rule."""
 
@@ -29,6 +30,17 @@ class RuleText:
     text: str
     file: Path | None = None
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def said(self) -> dict[str, str]:
+        """All of it: with the file, and with ``techniques``, those of ATT&CK among the tags."""
+        said = dict(self.metadata)
+        if self.file is not None:
+            said.setdefault("file", str(self.file))
+        techniques = ", ".join(found.upper() for found in _TECHNIQUE.findall(said.get("tags", "")))
+        if techniques:
+            said.setdefault("techniques", techniques)
+        return said
 
 
 def files_of_rules(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[Path]:

@@ -16,6 +16,7 @@ from estero.events.scan import Scan
 from estero.language.tree.names import some, suggestion
 from estero.queries.query import Query, on_spark
 from estero.queries.rules.eql_files import eql_in_files, is_eql
+from estero.queries.rules.rule_cache import RuleCache
 from estero.queries.rules.rule_files import RuleText, files_of_rules, rules_in_files
 from estero.queries.rules.sigma_files import is_sigma, sigma_in_files
 from estero.queries.statement import raise_first
@@ -24,9 +25,10 @@ from estero.system.cores import threads_to_use
 
 if TYPE_CHECKING:
     from estero.answers.rule_answers import RuleAnswers
+    from estero.answers.rule_metadata import RuleColumns
     from estero.events.sources import Source
     from estero.events.streams.stream_layout import Lateness, StreamLayout
-    from estero.language.tree.schema import EventLayout
+    from estero.language.tree.schema import EventLayout, Schema
     from estero.plan.plan import Layout, Plan
     from estero.queries.rules.explanation import RulesExplanation
     from estero.recognize.rules.set_recognizer import RuleSetRecognizer
@@ -81,10 +83,10 @@ class RuleSet:
     def metadata(self) -> dict[str, dict[str, str]]:
         """What files say of their rules, by rule and word: comment lines at the top, ``-- title: …``.
 
-        Of rules in Sigma it is title, id, level, status, tags, the techniques of ATT&CK among these, and
-        file.
+        Of rules in Sigma and Elastic's it is title, id, level, status and tags, and of all ``file``; where
+        there are techniques of ATT&CK among the tags, ``techniques`` has them, as ``T1059.001``.
         """
-        return {name: dict(self._texts[name].metadata) if name in self._texts else {} for name in self._rules}
+        return {name: self._texts[name].said if name in self._texts else {} for name in self._rules}
 
     @property
     def refused(self) -> Mapping[str, QueryError]:
@@ -179,13 +181,16 @@ class RuleSet:
         until: Until | None = None,
         progress: Callable[[int, int | None], None] | None = None,
         threads: int | None = None,
+        metadata: str | Sequence[str] = (),
     ) -> RuleAnswers:
         """The complex events of all rules, lazily, evaluated in this process.
 
         The arguments are those of `Query.run`; where events are many, the rules are shared out to `threads`.
-        Of a DataFrame of Spark the answer is a DataFrame with the columns of the common table, that of
-        `estero.spark.recognize`. Raises `QueryError`, which names the rule, for the first one that does not
-        fit the events, and `DataError` if they cannot be read.
+        `metadata` are words that files say of their rules (`metadata` of the set has them), each a column of
+        the answer behind ``rule``: ``["title", "level"]`` makes ``rule_title`` and ``rule_level``. Of a
+        DataFrame of Spark the answer is a DataFrame with the columns of the common table, that of
+        `estero.spark.recognize`. Raises ValueError for a word that is said of no rule, `QueryError`, which
+        names the rule, for the first that does not fit the events, and `DataError` if they cannot be read.
         """
         from estero.events.sources import open_source
         from estero.recognize.rules.set_run import RuleSetRun
@@ -196,28 +201,38 @@ class RuleSet:
             for name, given in {"progress": progress, "threads": threads}.items():
                 if given is not None:
                     raise ValueError(f"{name} is for events in this process: leave it out for Spark")
-            matches: RuleAnswers = on_spark().recognize(scan, self, until=until)
+            matches: RuleAnswers = on_spark().recognize(scan, self, until=until, metadata=metadata)
             return matches
         from estero.answers.rule_answers import RuleAnswers
 
         workers = threads_to_use(threads)
         source = open_source(scan.events, scan.layout, scan.csv_options, declared=False)
         with without_collection():
-            plans = self._fitting(source, scan.layout)
-            self._warn_of(source)
+            plans = self._fitting(lambda name, rule: planned(name, rule, source, scan.layout))
+            self._warn_of(source.schema)
         known = None
         if until is not None:
             known = _known_until(until, plans, source)
         told = None if progress is None else Progress(progress)
-        return RuleAnswers(RuleSetRun(plans, source, until=known, progress=told, threads=workers))
+        run = RuleSetRun(plans, source, until=known, progress=told, threads=workers)
+        return RuleAnswers(run, self.columns(metadata))
 
-    def _fitting(self, source: Source, layout: EventLayout) -> dict[str, Plan]:
+    def columns(self, words: str | Sequence[str], *, encoded: bool = True) -> RuleColumns:
+        """The columns for some words of the rules' `metadata`; ValueError for one that no rule has."""
+        from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns, words_of
+
+        if not words:
+            return NOTHING_SAID
+        said = self.metadata
+        return RuleColumns.of(words_of(words, said), said, encoded=encoded)
+
+    def _fitting(self, plan: Callable[[str, Query], Plan]) -> dict[str, Plan]:
         """The plans of the rules; those of Elastic's files that do not fit the events are warned of."""
         plans: dict[str, Plan] = {}
         unfit: list[str] = []
         for name, rule in self._rules.items():
             try:
-                plans[name] = planned(name, rule, source, layout)
+                plans[name] = plan(name, rule)
             except QueryError as error:
                 text = self._texts.get(name)
                 if text is None or text.file is None or not is_eql(text.file):
@@ -228,12 +243,10 @@ class RuleSet:
             warn(f"{number} not fit these events, and the others run: {some(unfit, most=3, word='and')}")
         return plans
 
-    def _warn_of(self, source: Source) -> None:
+    def _warn_of(self, schema: Schema) -> None:
         """Warns of the rules that name fields which events have not."""
         notes = {
-            name: said
-            for name, rule in self._rules.items()
-            if (said := rule.statement.notes_on(source.schema))
+            name: said for name, rule in self._rules.items() if (said := rule.statement.notes_on(schema))
         }
         if notes:
             shown = some([f"{name}: {', '.join(said)}" for name, said in notes.items()], most=3, word="and")
@@ -250,21 +263,26 @@ class RuleSet:
         types: Sequence[str] = (),
         lateness: Lateness | None = None,
         memory_limit: int | str | None = None,
+        metadata: str | Sequence[str] = (),
     ) -> RuleSetRecognizer:
         """A recognizer of all rules for events that are pushed; its rules can be changed between two pushes.
 
-        The arguments are those of `Query.recognizer`. The set itself and the recognizer do not change one
-        another. Raises `QueryError`, which names the rule, for the first one that does not fit the columns.
+        The arguments are those of `Query.recognizer`, and `metadata` as for `run`; a rule that is added to
+        the recognizer has none. The set itself and the recognizer do not change one
+        another. Rules of Elastic's files that do not fit the columns are left out, with an `EsteroWarning`;
+        for the first other one `QueryError` is raised, which names the rule.
         """
         from estero.events.streams.stream_layout import layout_of
 
         scan = Scan.of(schema, type, time, order, time_unit, types, only_type=self.only_type)
-        recognizer = self.recognizer_of(layout_of(scan, lateness))
+        recognizer = self.recognizer_of(layout_of(scan, lateness), metadata=metadata)
         if memory_limit is not None:
             recognizer.limit_memory(memory_limit)
         return recognizer
 
-    def recognizer_of(self, layout: StreamLayout, state: State | None = None) -> RuleSetRecognizer:
+    def recognizer_of(
+        self, layout: StreamLayout, state: State | None = None, *, metadata: str | Sequence[str] = ()
+    ) -> RuleSetRecognizer:
         """The recognizer for events of a layout; it goes on from a `state`, if any."""
         from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 
@@ -276,7 +294,12 @@ class RuleSet:
                 rule.refuse_endless()
             return rule
 
-        return RuleSetRecognizer(self._rules, plan, layout, state)
+        source = layout.source()
+        with without_collection():
+            fitting = self._fitting(lambda name, rule: plan(name, rule, source))
+            self._warn_of(source.schema)
+        rules = {name: self._rules[name] for name in fitting}
+        return RuleSetRecognizer(rules, plan, layout, state, self.columns(metadata))
 
     def check(
         self,
@@ -328,14 +351,19 @@ class RuleSet:
         )
 
     def plans(self, layout: Layout) -> dict[str, Plan]:
-        """The plans of all rules for events of a layout, by name.
+        """The plans of the rules for events of a layout, by name.
 
-        Raises `QueryError`, which names the rule, for the first one that does not fit them.
+        Those of Elastic's files that do not fit are left out, with an `EsteroWarning`. Raises `QueryError`,
+        which names the rule, for the first other one that does not.
         """
-        plans = {}
-        for name, rule in self._rules.items():
+
+        def plan(name: str, rule: Query) -> Plan:
             with _naming(name):
-                plans[name] = rule.plan(layout)
+                return rule.plan(layout)
+
+        with without_collection():
+            plans = self._fitting(plan)
+            self._warn_of(layout.schema)
         return plans
 
     @property
@@ -393,9 +421,11 @@ def rules(rules: Named | Paths, *, sigma: Mapping[str, object] | None = None) ->
 def read_files(paths: Paths, sigma: Mapping[str, object] | None = None) -> tuple[RuleSet, list[QueryError]]:
     """The set of those rules of files that are right, and the errors of the others in CEQL."""
     files = files_of_rules(paths)
+    cache = RuleCache.opened() if any(is_sigma(file) or is_eql(file) for file in files) else RuleCache(None)
     with without_collection():
-        of_sigma = sigma_in_files([file for file in files if is_sigma(file)], sigma)
-        of_elastic = eql_in_files(file for file in files if is_eql(file))
+        of_sigma = sigma_in_files([file for file in files if is_sigma(file)], sigma, cache)
+        of_elastic = eql_in_files((file for file in files if is_eql(file)), cache)
+        cache.save()
     texts = rules_in_files(file for file in files if not is_sigma(file) and not is_eql(file))
     read, errors = read_rules({name: rule.text for name, rule in texts.items()}, texts)
     together = dict(texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, Final
 
 from estero.errors import DataError, QueryError, require
 from estero.queries.query import Query
+from estero.queries.rules.rule_cache import RuleCache, key_of
 from estero.queries.rules.rule_files import RuleText, text_of_file
 
 SUFFIXES: Final = (".yml", ".yaml")
@@ -28,12 +30,15 @@ def is_sigma(file: Path) -> bool:
     return file.suffix in SUFFIXES
 
 
-def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None = None) -> SigmaFiles:
+def sigma_in_files(
+    files: Iterable[Path], options: Mapping[str, Any] | None, cache: RuleCache
+) -> SigmaFiles:
     """The rules of some files, in order of these; a file may have several documents.
 
     `options` are arguments of `estero.sigma`; a rule whose log source nothing tells is refused unless they
     say ``logsource=False``. The name of a rule is its ``name``, else its ``id``, else the stem of the file.
-    Rules that a correlation refers to are no rules of their own, unless it has ``generate: true``.
+    Rules that a correlation refers to are no rules of their own, unless it has ``generate: true``. What is in
+    the `cache` is not read again.
 
     Raises `MissingPackage` without pySigma, and `DataError` for options that cannot be read.
     """
@@ -42,6 +47,8 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None = No
         return SigmaFiles()
     require("sigma", f"{given[0]}, a rule in Sigma,")
     from estero.language.sigma.documents import Document, documents_of
+    from estero.language.sigma.read import Reading
+    from estero.language.sigma.tree import Detection
     from estero.queries.sigma_rules import options_of, rules_in_documents
 
     unknown = set(options or {}) - {"fields", "pipeline", "placeholders", "logsource"}
@@ -50,19 +57,34 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None = No
 
     asked = options_of(**{"logsource": None if (options or {}).get("pipeline") else True, **(options or {})})
     read = SigmaFiles()
+    remembers = cache.is_on and asked.reading == Reading()
+    keys: dict[Path, str] = {}
+    before: dict[int, Detection] = {}
     documents: list[Document] = []
     places: dict[int, Path] = {}
     for file in given:
         try:
-            here = documents_of(text_of_file(file))
+            text = text_of_file(file)
+            keys[file] = key_of("sigma", text.encode()) if remembers else ""
+            known = cache.get(keys[file]) if remembers else None
+            if known is not None and isinstance(known[1], Detection):
+                document = Document({}, text, 0)
+                before[id(document)] = known[1]
+                here = [document]
+            else:
+                here = documents_of(text)
         except (QueryError, DataError) as error:
             problem = error if isinstance(error, QueryError) else QueryError(error.message, hint=error.hint)
             _refuse(read, _free(file.stem, read), problem, file)
             continue
         documents += here
         places |= {id(document): file for document in here}
-    for rule in rules_in_documents(documents, asked):
+    alone = Counter(places[id(document)] for document in documents)
+    for rule in rules_in_documents(documents, asked, before):
         file = places[id(rule.document)]
+        new = id(rule.document) not in before and alone[file] == 1
+        if remembers and new and isinstance(rule.rule, Detection):
+            cache.put(keys[file], {}, rule.rule)
         name = rule.name or _free(file.stem, read)
         metadata = {**rule.about.metadata(), "file": str(file)}
         if name in read.rules:

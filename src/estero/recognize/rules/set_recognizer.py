@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from estero.answers.rule_answers import RuleAnswers
+from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns
 from estero.answers.rule_rows import rule_schema
 from estero.arguments import checked
 from estero.errors import EsteroError, legible
@@ -45,11 +46,17 @@ class RuleSetRecognizer:
     """
 
     def __init__(
-        self, rules: Mapping[str, object], plan: PlanOf, layout: StreamLayout, state: State | None = None
+        self,
+        rules: Mapping[str, object],
+        plan: PlanOf,
+        layout: StreamLayout,
+        state: State | None = None,
+        said: RuleColumns = NOTHING_SAID,
     ) -> None:
         if not rules and state is None:
             raise ValueError("a recognizer needs a rule to begin with: add one to the set")
         self._plan = plan
+        self._said = said
         self._layout = layout
         with nullcontext() if state is None else sound_content():
             self._source = layout.source()
@@ -76,7 +83,7 @@ class RuleSetRecognizer:
     @property
     def schema(self) -> pa.Schema:
         """The columns of the common table of answers."""
-        return rule_schema(self._time)
+        return self._said.schema(rule_schema(self._time))
 
     @property
     def position(self) -> int:
@@ -285,7 +292,7 @@ class RuleSetRecognizer:
             raise
         homes = {name: group for reading in self._readings for name, group in reading.homes().items()}
         groups = {name: homes[name] for name in self._names}
-        answers = RuleAnswers(PushedRules(groups, sets, self._time, self._turn, number))
+        answers = RuleAnswers(PushedRules(groups, sets, self._time, self._turn, number), self._said)
         if sets and self._listeners and answers:
             for tell in self._listeners:
                 tell(answers)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns
 from estero.answers.rule_rows import common_rows, rule_schema
 from estero.classify.column_names import bits_name
 from estero.plan.division import Division, division_of
@@ -44,8 +45,9 @@ MANY: Final = 256
 class RulesWork:
     """The work of a task for all rules of a pass; it travels to workers by pickle.
 
-    `events` is the schema of what is classified for the `reading`, `answer` the common columns, and `known`
-    the time up to which events are known, for rules that wait for a deadline.
+    `events` is the schema of what is classified for the `reading`, `answer` the common columns, to which those
+    of what is `said` of rules come, and `known` the time up to which events are known, for rules that wait for
+    a deadline.
     """
 
     reading: Pass
@@ -53,6 +55,7 @@ class RulesWork:
     time: pa.DataType | None
     answer: pa.Schema
     known: int | None
+    said: RuleColumns
 
     def on_batches(self, batches: Batches) -> Batches:
         """The rows of the common table that end in a task's own events, as ``mapInArrow`` calls it."""
@@ -88,7 +91,7 @@ class RulesWork:
 
     def _shown(self, group: GroupRecognition, ended: EndedSets) -> Iterator[pa.RecordBatch]:
         for table in group.tables(ended):
-            yield common_rows(table, self.answer)
+            yield self.said.added(common_rows(table, self.answer))
 
 
 def recognize_rules(
@@ -98,6 +101,7 @@ def recognize_rules(
     *,
     partitions: int | None = None,
     until: Until | None = None,
+    said: RuleColumns = NOTHING_SAID,
 ) -> DataFrame:
     """The complex events of all `plans`, by name, in the common columns: lazily, but for cutting ranges.
 
@@ -119,11 +123,11 @@ def recognize_rules(
             widest = replace(plans_read[0], classification=asked, window=widest_window(plans_read))
             distributed = distribute(events, widest, division, partitions)
             classified = classified_schema(events.schema, asked, ordinals=division.ordinals)
-            work = RulesWork(reading, classified, time, answer, known)
+            work = RulesWork(reading, classified, time, answer, known, said)
             distributions.append(distributed)
-            frames.append(distributed.rows.mapInArrow(work.on_batches, spark_schema(answer)))
+            frames.append(distributed.rows.mapInArrow(work.on_batches, spark_schema(said.schema(answer))))
     if not frames:
-        return df.sparkSession.createDataFrame([], spark_schema(answer))
+        return df.sparkSession.createDataFrame([], spark_schema(said.schema(answer)))
     matches = reduce(type(df).union, frames)
     for distributed in distributions:
         distributed.release_with(matches)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns
 from estero.answers.rule_rows import common_rows, rule_schema
 from estero.classify.column_names import bits_name
 from estero.plan.division import Division
@@ -48,19 +49,25 @@ _STATES: Final = pa.schema([("recognition", pa.binary())])
 class RulesWork:
     """The work of a bucket for all rules of a reading; it travels to workers by pickle.
 
-    `events` is the schema of what is classified for the `reading`, `answer` the common columns, and `header`
-    that of states.
+    `events` is the schema of what is classified for the `reading`, `common` the common columns, to which those
+    of what is `said` of rules come, and `header` that of states.
     """
 
     reading: Pass
     division: Division
     events: pa.Schema
     time: pa.DataType | None
-    answer: pa.Schema
+    common: pa.Schema
+    said: RuleColumns = NOTHING_SAID
     header: str = ""
 
     steps = 0
     """Rules have patterns of many lengths: what is open is not told by step."""
+
+    @property
+    def answer(self) -> pa.Schema:
+        """The columns of answers."""
+        return self.said.schema(self.common)
 
     @property
     def plans(self) -> list[Plan]:
@@ -105,7 +112,7 @@ class RulesRecognition:
         if state is not None:
             states = batch_of(state, _STATES).column(0).to_pylist()
         self.header = work.header
-        self._answer = work.answer
+        self._common, self._said = work.common, work.said
         self._dispatcher = reading.dispatcher()
         self._groups = [
             GroupRecognition(
@@ -164,11 +171,16 @@ class RulesRecognition:
     def _tables(self, group: GroupRecognition, sets: Iterable[EndedSets]) -> Iterator[pa.RecordBatch]:
         for ended in sets:
             for table in group.tables(ended):
-                yield common_rows(table, self._answer)
+                yield self._said.added(common_rows(table, self._common))
 
 
 def recognize_rules_on_stream(
-    df: DataFrame, plans: Mapping[str, Plan], layout: Layout, *, lateness: Lateness | None = None
+    df: DataFrame,
+    plans: Mapping[str, Plan],
+    layout: Layout,
+    *,
+    lateness: Lateness | None = None,
+    said: RuleColumns = NOTHING_SAID,
 ) -> DataFrame:
     """The complex events of all `plans`, by name, in the streaming DataFrame `df`, in the common columns.
 
@@ -180,7 +192,7 @@ def recognize_rules_on_stream(
     for plan in plans.values():
         plan.refuse_endless()
     time = shown_time(df.schema, layout.schema.time)
-    answer = rule_schema(time)
+    common = rule_schema(time)
     first = next(iter(plans.values()))
     clock = clock_of(df, first.classification, layout.tick_ns, lateness)
     works, frames = [], []
@@ -191,7 +203,7 @@ def recognize_rules_on_stream(
                 rows = streamed(clock.df, df.schema, asked, clock=clock.column, every=True)
                 events = classified_schema(df.schema, asked, ordinals=False)
                 division = Division(by_key=False, positions=True)
-                works.append(RulesWork(reading, division, events, time, answer))
+                works.append(RulesWork(reading, division, events, time, common, said))
                 frames.append(rows)
         packed = [packed_events(rows.schema) for rows in frames]
         header = header_of_rules(plans, works, packed)

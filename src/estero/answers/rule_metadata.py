@@ -1,0 +1,90 @@
+"""What is said of rules, as columns behind their names in the common table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from estero.language.tree.names import some, suggestion
+
+_PREFIX: Final = "rule_"
+_ENCODED: Final = pa.dictionary(pa.int32(), pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class RuleColumns:
+    """The columns ``rule_…`` for some words: the `values` of all rules by word, in the order of `names`.
+
+    They are texts with a dictionary, the same for all batches, or plain ones unless they are `encoded`. A
+    rule of which a word is not said has NULL.
+    """
+
+    names: pa.Array
+    values: Mapping[str, pa.DictionaryArray]
+    encoded: bool = True
+
+    @classmethod
+    def of(
+        cls, words: Iterable[str], metadata: Mapping[str, Mapping[str, str]], *, encoded: bool = True
+    ) -> RuleColumns:
+        """The columns for some words of what is said of rules, by rule and word."""
+        said = {
+            word: pa.array([own.get(word) for own in metadata.values()], pa.string()).dictionary_encode()
+            for word in dict.fromkeys(words)
+        }
+        return cls(pa.array(metadata, pa.string()), said, encoded)
+
+    def schema(self, common: pa.Schema) -> pa.Schema:
+        """The columns of the common table with these behind the name of the rule."""
+        rule, *others = common
+        return pa.schema([rule, *self._fields(), *others], common.metadata)
+
+    def added(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows of the common table with these columns."""
+        if not self.values:
+            return rows
+        rule, *others = rows.columns
+        places = pc.index_in(rule, value_set=self.names)
+        said = [self._taken(values, places) for values in self.values.values()]
+        return pa.RecordBatch.from_arrays([rule, *said, *others], schema=self.schema(rows.schema))
+
+    def before(self, name: str, rows: pa.Table) -> pa.Table:
+        """Rows of one rule with these columns in front, as far as no column of its own is called so."""
+        places = pa.array([pc.index(self.names, name).as_py()] * rows.num_rows, pa.int32())
+        own = set(rows.column_names)
+        for place, (field, values) in enumerate(zip(self._fields(), self.values.values(), strict=True)):
+            if field.name not in own:
+                rows = rows.add_column(min(place, rows.num_columns), field, self._taken(values, places))
+        return rows
+
+    def _fields(self) -> list[pa.Field]:
+        kind = _ENCODED if self.encoded else pa.string()
+        return [pa.field(f"{_PREFIX}{word}", kind) for word in self.values]
+
+    def _taken(self, values: pa.DictionaryArray, places: pa.Array) -> pa.Array:
+        codes = values.indices.take(places)
+        if not self.encoded:
+            return values.dictionary.take(codes)
+        return pa.DictionaryArray.from_arrays(codes, values.dictionary)
+
+
+NOTHING_SAID: Final = RuleColumns(pa.array([], pa.string()), {})
+"""No columns."""
+
+
+def words_of(asked: str | Sequence[str], metadata: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
+    """The words that are asked for; raises ValueError for one that is said of no rule."""
+    words = (asked,) if isinstance(asked, str) else tuple(dict.fromkeys(asked))
+    known = sorted({word for own in metadata.values() for word in own})
+    for word in words:
+        if word not in known:
+            there = (
+                f"there is {some(known, most=12, word='and')}" if known else "nothing is said of these rules"
+            )
+            hint = suggestion(word, known)
+            raise ValueError(f"no rule has the metadata {word!r}: {f'{hint} ' if hint else ''}{there}")
+    return words

@@ -1,0 +1,27 @@
+"""Events of files of JSON as dicts, for keys that DuckDB takes for one: they differ in case only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+
+def objects_in(files: Iterable[str]) -> list[dict[str, Any]]:
+    """The objects of some files in memory: a line for each event, one behind the other, or one array."""
+    return [row for file in files for row in _objects(file)]
+
+
+def _objects(file: str) -> Iterator[dict[str, Any]]:
+    with pa.input_stream(file, compression="detect") as stream:
+        text = stream.read().decode("utf-8-sig")
+    decoder, place = json.JSONDecoder(), 0
+    while text[place : place + 1].isspace():
+        place += 1
+    while place < len(text):
+        value, place = decoder.raw_decode(text, place)
+        yield from value if isinstance(value, list) else [value]
+        while text[place : place + 1].isspace():
+            place += 1
