@@ -105,7 +105,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     time: str | None = None,
     order: Sequence[str] = (),
     time_unit: str | None = None,
-    positions: bool = False,
+    positions: bool | None = None,
     rows: Literal["events"] | None = None,
     partitions: int | None = None,
     split_keys: bool = True,
@@ -200,7 +200,6 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
 
     if isinstance(query, RuleSet | PathLike):
         _refuse_for_rules(
-            positions=positions,
             rows=rows,
             split_keys=not split_keys,
             share=share,
@@ -208,7 +207,8 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             distinct=distinct,
             partials=partials,
         )
-        return _recognize_rules(df, columns, query, partitions, until, lateness)
+        shown = positions is not False  # the columns of `RuleAnswers`, unless something else is asked for
+        return _recognize_rules(df, columns, query, shown, partitions, until, lateness)
     if rows not in (None, "events"):
         raise ValueError(f'rows is "events", or None for complex events, not {rows!r}')
     _check_number("partitions", partitions, MOST_BUCKETS if df.isStreaming else _MOST_TASKS)
@@ -232,7 +232,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             df,
             plan,
             tick_ns=layout.tick_ns,
-            positions=positions,
+            positions=bool(positions),
             partitions=partitions,
             lateness=lateness,
             late_events=late_events,
@@ -247,7 +247,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     return recognize_frame(
         df,
         plan,
-        positions=positions,
+        positions=bool(positions),
         partitions=partitions,
         split_keys=split_keys,
         share=share,
@@ -267,6 +267,7 @@ def _recognize_rules(
     df: DataFrame,
     columns: EventLayout,
     rules: RuleSet | PathLike[str],
+    positions: bool,
     partitions: int | None,
     until: Until | None,
     lateness: Lateness | None,
@@ -275,29 +276,40 @@ def _recognize_rules(
     from estero.spark.batch.rules import recognize_rules
     from estero.spark.streams.changing_rules import recognize_changing_rules
     from estero.spark.streams.rules import recognize_rules_on_stream
+    from estero.spark.streams.streaming import MOST_BUCKETS
 
-    _check_number("partitions", partitions, _MOST_TASKS)
+    _check_number("partitions", partitions, MOST_BUCKETS if df.isStreaming else _MOST_TASKS)
     if isinstance(rules, PathLike) and not df.isStreaming:
         rules = rules_of(rules)
     df, layout = _laid_out(df, columns, "Event" if isinstance(rules, PathLike) else rules.only_type)
+    if df.isStreaming and until is not None:
+        raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
     if isinstance(rules, PathLike):
-        _refuse_for_streams(until, partitions)
+        if not positions:
+            raise ValueError(
+                "rules that may change show positions, as one task has all events: leave positions out"
+            )
+        _refuse_partitions(partitions)
         return recognize_changing_rules(df, Path(rules), columns, layout, lateness=lateness)
     if df.isStreaming:
-        _refuse_for_streams(until, partitions)
-        return recognize_rules_on_stream(df, rules.plans(layout), layout, lateness=lateness)
+        if positions:
+            _refuse_partitions(partitions)
+        return recognize_rules_on_stream(
+            df, rules.plans(layout), layout, positions=positions, partitions=partitions, lateness=lateness
+        )
     if lateness is not None:
         raise ValueError("lateness is for streaming DataFrames: a batch has all its events at once")
-    return recognize_rules(df, rules.plans(layout), layout, partitions=partitions, until=until)
+    return recognize_rules(
+        df, rules.plans(layout), layout, positions=positions, partitions=partitions, until=until
+    )
 
 
-def _refuse_for_streams(until: Until | None, partitions: int | None) -> None:
-    """Raises ValueError for what is said of rules on a stream and is for batches."""
-    if until is not None:
-        raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
+def _refuse_partitions(partitions: int | None) -> None:
+    """Raises ValueError for a number of buckets where rules show positions on a stream."""
     if partitions is not None:
         raise ValueError(
-            "partitions is for batch DataFrames: on a stream rules show positions, which one task numbers"
+            "on a stream, one task numbers all events where rules show positions: leave partitions out, or "
+            "say positions=False of a set of rules"
         )
 
 
