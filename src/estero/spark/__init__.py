@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from estero.plan.plan import Layout, Plan
     from estero.queries.explanation import Explanation
     from estero.queries.query import Distinct, Query
+    from estero.queries.ranked import Wanted
     from estero.queries.rules.rule_set import RuleSet
     from estero.recognize.until import Until
     from estero.spark.batch.collected import collect
@@ -192,6 +193,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     Raises `QueryError` where the query is wrong or does not fit the columns, and `DataError` for a column
     that is missing or of a wrong kind.
     """
+    from estero.queries.ranked import not_shown
     from estero.spark.batch.batch import recognize_frame
     from estero.spark.streams.streaming import MOST_BUCKETS, recognize_stream
 
@@ -214,8 +216,9 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     _check_number("partitions", partitions, MOST_BUCKETS if df.isStreaming else _MOST_TASKS)
     _check_number("share", share, _MOST_TASKS)
     asked = _query(query, distinct)
+    chosen = _wanted(df, asked, partials=partials, share=share)
     df, layout = _laid_out(df, columns, asked.only_type)
-    whole = asked.plan(layout)
+    whole = _unranked(asked).plan(layout)
     plan = _partials_plan(whole, layout) if partials else whole
     if df.isStreaming:
         if share is not None:
@@ -244,16 +247,51 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
         )
     if partials and share is not None:
         raise ValueError("share and partials do not go together: starts are not shared, keys are")
-    return recognize_frame(
-        df,
-        plan,
-        positions=bool(positions),
-        partitions=partitions,
-        split_keys=split_keys,
-        share=share,
-        event_rows=rows is not None,
-        until=until,
-    )
+    try:
+        return recognize_frame(
+            df,
+            plan,
+            positions=bool(positions),
+            partitions=partitions,
+            split_keys=split_keys,
+            share=share,
+            event_rows=rows is not None,
+            until=until,
+            wanted=chosen,
+        )
+    except ValueError as error:
+        raise (error if chosen is None else not_shown(asked.tree, error)) from None
+
+
+def _wanted(df: DataFrame, query: Query, *, partials: bool, share: int | None) -> Wanted | None:
+    """What ORDER BY … LIMIT asks for, if the query has it; `QueryError` on a stream."""
+    from estero.errors import NOWHERE, QueryError
+    from estero.queries.ranked import wanted
+
+    if query.tree.ranking is None:
+        return None
+    if df.isStreaming:
+        raise QueryError(
+            "ORDER BY … LIMIT chooses among all complex events, and a stream has never had all of them",
+            text=query.tree.text,
+            span=query.tree.places.get("ORDER BY", NOWHERE),
+            found="ORDER BY",
+            expected="a query without ORDER BY",
+            hint="leave ORDER BY and its LIMIT out, and ask the table of answers for the best of them",
+        )
+    if partials:
+        raise ValueError("ORDER BY is of complex events: leave partials=True out")
+    if share is not None:
+        raise ValueError("ORDER BY … LIMIT lists the best alone: leave share out")
+    return wanted(query.tree)
+
+
+def _unranked(query: Query) -> Query:
+    """The query of all complex events of which ORDER BY chooses the best."""
+    from estero.queries.query import Query as AnyQuery
+    from estero.queries.ranked import unranked
+
+    return query if query.tree.ranking is None else AnyQuery(unranked(query.statement))
 
 
 def _refuse_for_rules(**given: object) -> None:
@@ -345,8 +383,11 @@ def count(  # noqa: PLR0913 (as `recognize`)
             hint="recognize it, and count the rows in its sink",
         )
     asked = _query(query, distinct)
+    chosen = _wanted(df, asked, partials=False, share=None)
     df, layout = _laid_out(df, columns, asked.only_type)
-    return count_frame(df, asked.plan(layout), partitions=partitions, split_keys=split_keys, until=until)
+    plan = _unranked(asked).plan(layout)
+    number = count_frame(df, plan, partitions=partitions, split_keys=split_keys, until=until)
+    return number if chosen is None else min(number, chosen.number)
 
 
 @checked
@@ -373,8 +414,9 @@ def explain(
 
     df, columns = _scanned(df, type, time, order, time_unit)
     asked = _query(query)
+    _wanted(df, asked, partials=partials, share=None)
     df, layout = _laid_out(df, columns, asked.only_type)
-    plan = asked.plan(layout)
+    plan = _unranked(asked).plan(layout)
     if df.isStreaming:
         plan.refuse_endless()
     levels = _partials_plan(plan, layout) if partials else None
