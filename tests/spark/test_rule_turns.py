@@ -25,9 +25,11 @@ from estero.recognize.rules import dispatch
 from estero.recognize.rules.passes import EventColumns, Pass, dispatched_passes
 from estero.spark.batch.rules import shown_of_rules
 from estero.spark.streams.bucket import FORMAT, Duty, Held, Turn
+from estero.spark.streams.history import History
 from estero.spark.streams.kept import KEPT
-from estero.spark.streams.packing import GUARD, Packing
+from estero.spark.streams.packing import GUARD, Packing, group_numbers
 from estero.spark.streams.rules import RulesWork, readings_of
+from estero.spark.streams.stages import state_in
 from spark.frames import in_any_order, with_events
 from spark.simulated import SECOND
 
@@ -67,14 +69,34 @@ class Buckets:
         self.held: dict[int, Held | None] = {}
         self.watermark: int | None = None
 
+    def duty(self, packed: pa.Schema) -> Duty:
+        """The duty of the buckets."""
+        header = json.dumps({"format": FORMAT, "query": "rules", "plan": "", "buckets": 3})
+        number = 1 if self.work.division.one_order else 3
+        return Duty(self.work, header, packed, (TIME,), number, SECOND, 0)
+
+    def past(self, events: pa.Table) -> Iterator[Row]:
+        """The rows of past events, with whose states the buckets begin."""
+        newest = events.column("t")[-1].as_py()
+        crossing = self.crossing(events)
+        duty = self.duty(crossing.schema)
+        history = History(duty, tuple(group_numbers(duty.buckets)), newest)
+        placed = pa.Table.from_batches(history.bucketed(iter([crossing])))
+        ordered = placed.take(np.argsort(placed.column("__bucket").to_numpy(), kind="stable"))
+        for batch in history.answers(iter(ordered.to_batches(max_chunksize=4))):
+            yield from batch.to_pylist()
+        for batch in history.states(iter(ordered.to_batches(max_chunksize=3))):
+            frame = batch.to_pandas()
+            self.held[frame["bucket"][0]] = state_in([frame])
+        for bucket in history.groups:
+            self.held.setdefault(bucket, Held(duty.header, closed=newest))
+
     def rows(self, events: pa.Table) -> Iterator[Row]:
         """The rows of a micro-batch, and of what its watermark decides."""
         newest = events.column("t")[-1].as_py()
         crossing = self.crossing(events)
-        header = json.dumps({"format": FORMAT, "query": "rules", "plan": "", "buckets": 3})
-        number = 1 if self.work.division.one_order else 3
-        duty = Duty(self.work, header, crossing.schema, (TIME,), number, SECOND, 0)
-        packed = pa.Table.from_batches(Packing(number, crossing.schema).packed([crossing], 0))
+        duty = self.duty(crossing.schema)
+        packed = pa.Table.from_batches(Packing(duty.buckets, crossing.schema).packed([crossing], 0))
         for bucket in set(packed.column("bucket").to_pylist()) - {GUARD}:
             rows = packed.filter(pc.equal(packed.column("bucket"), bucket))
             turn = Turn(duty, self.held.get(bucket), self.watermark, newest)
@@ -112,6 +134,7 @@ class Buckets:
     st.booleans(),
     st.booleans(),
     st.booleans(),
+    st.booleans(),
 )
 def test_rows_are_those_of_one_process_however_the_stream_is_cut(
     texts: list[str],
@@ -120,6 +143,7 @@ def test_rows_are_those_of_one_process_however_the_stream_is_cut(
     keeps: bool,
     dispatched: bool,
     positions: bool,
+    past: bool,
 ) -> None:
     time, events = 0, []
     for kind, passed, key, number in drawn:
@@ -130,7 +154,7 @@ def test_rows_are_those_of_one_process_however_the_stream_is_cut(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(dispatch, "FEWEST", 1 if dispatched else 99)
         patched.setattr(KEPT, "_most", 64 if keeps else 0)
-        rows = list(_in_turns(rules, table, sizes, positions=positions))
+        rows = list(_in_turns(rules, table, sizes, positions=positions, past=past))
     right = rules.run(table, **LAYOUT, until=time) if "NOT" in str(texts) else rules.run(table, **LAYOUT)
     expected = right.to_arrow().to_pylist()
     if not positions:
@@ -138,7 +162,9 @@ def test_rows_are_those_of_one_process_however_the_stream_is_cut(
     assert in_any_order(rows) == in_any_order(expected)
 
 
-def _in_turns(rules: estero.RuleSet, table: pa.Table, sizes: list[int], *, positions: bool) -> Iterator[Row]:
+def _in_turns(
+    rules: estero.RuleSet, table: pa.Table, sizes: list[int], *, positions: bool, past: bool
+) -> Iterator[Row]:
     source = open_source(table, EventLayout.of(**LAYOUT))
     plans = dict(rules.explain(table, **LAYOUT).plans)
     layout = replace(source.layout, order=("id",))
@@ -154,7 +180,7 @@ def _in_turns(rules: estero.RuleSet, table: pa.Table, sizes: list[int], *, posit
         events = table.slice(first, size)
         first += size
         for reading in readings if events.num_rows else ():
-            yield from reading.rows(events)
+            yield from reading.past(events) if past and first == size else reading.rows(events)
 
 
 def _by_shared_keys(plans: dict[str, Plan], division: Division) -> dict[str, Plan]:

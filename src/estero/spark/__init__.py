@@ -116,6 +116,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     until: Until | None = None,
     distinct: Distinct | None = None,
     partials: bool = False,
+    state: PathLike[str] | str | None = None,
 ) -> DataFrame:
     """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
 
@@ -210,17 +211,18 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             partials=partials,
         )
         shown = positions is not False  # the columns of `RuleAnswers`, unless something else is asked for
-        return _recognize_rules(df, columns, query, shown, partitions, until, lateness)
+        return _recognize_rules(df, columns, query, shown, partitions, until, lateness, _place(state))
     if rows not in (None, "events"):
         raise ValueError(f'rows is "events", or None for complex events, not {rows!r}')
-    _check_number("partitions", partitions, MOST_BUCKETS if df.isStreaming else _MOST_TASKS)
+    lives = df.isStreaming or state is not None
+    _check_number("partitions", partitions, MOST_BUCKETS if lives else _MOST_TASKS)
     _check_number("share", share, _MOST_TASKS)
     asked = _query(query, distinct)
     chosen = _wanted(df, asked, partials=partials, share=share)
     df, layout = _laid_out(df, columns, asked.only_type)
     whole = _unranked(asked).plan(layout)
     plan = _partials_plan(whole, layout) if partials else whole
-    if df.isStreaming:
+    if lives:
         if share is not None:
             raise ValueError(
                 "share is for batch DataFrames; on a stream, partitions says how many tasks share the keys"
@@ -231,6 +233,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             )
         if until is not None:
             raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
+        _refuse_with_state(df, chosen, late_events=late_events)
         return recognize_stream(
             df,
             plan,
@@ -240,6 +243,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             lateness=lateness,
             late_events=late_events,
             event_rows=rows is not None,
+            state=_place(state),
         )
     if lateness is not None or late_events:
         raise ValueError(
@@ -261,6 +265,20 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
         )
     except ValueError as error:
         raise (error if chosen is None else not_shown(asked.tree, error)) from None
+
+
+def _place(state: PathLike[str] | str | None) -> str | None:
+    return None if state is None else str(state)
+
+
+def _refuse_with_state(df: DataFrame, chosen: Wanted | None, *, late_events: bool) -> None:
+    """Raises ValueError for what does not go with the state of a batch."""
+    if df.isStreaming:
+        return
+    if late_events:
+        raise ValueError("late_events is for streaming DataFrames: a batch has all its events at once")
+    if chosen is not None:
+        raise ValueError("state is for a stream to go on from, and a stream has no ORDER BY: leave one out")
 
 
 def _wanted(df: DataFrame, query: Query, *, partials: bool, share: int | None) -> Wanted | None:
@@ -309,6 +327,7 @@ def _recognize_rules(
     partitions: int | None,
     until: Until | None,
     lateness: Lateness | None,
+    state: str | None,
 ) -> DataFrame:
     from estero.queries.rules.rule_set import rules as rules_of
     from estero.spark.batch.rules import recognize_rules
@@ -316,24 +335,35 @@ def _recognize_rules(
     from estero.spark.streams.rules import recognize_rules_on_stream
     from estero.spark.streams.streaming import MOST_BUCKETS
 
-    _check_number("partitions", partitions, MOST_BUCKETS if df.isStreaming else _MOST_TASKS)
+    lives = df.isStreaming or state is not None
+    _check_number("partitions", partitions, MOST_BUCKETS if lives else _MOST_TASKS)
     if isinstance(rules, PathLike) and not df.isStreaming:
         rules = rules_of(rules)
     df, layout = _laid_out(df, columns, "Event" if isinstance(rules, PathLike) else rules.only_type)
-    if df.isStreaming and until is not None:
+    if lives and until is not None:
         raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
     if isinstance(rules, PathLike):
+        if state is not None:
+            raise ValueError(
+                "rules that may change see events from when they come: leave state out, or take a set"
+            )
         if not positions:
             raise ValueError(
                 "rules that may change show positions, as one task has all events: leave positions out"
             )
         _refuse_partitions(partitions)
         return recognize_changing_rules(df, Path(rules), columns, layout, lateness=lateness)
-    if df.isStreaming:
+    if lives:
         if positions:
             _refuse_partitions(partitions)
         return recognize_rules_on_stream(
-            df, rules.plans(layout), layout, positions=positions, partitions=partitions, lateness=lateness
+            df,
+            rules.plans(layout),
+            layout,
+            positions=positions,
+            partitions=partitions,
+            lateness=lateness,
+            state=state,
         )
     if lateness is not None:
         raise ValueError("lateness is for streaming DataFrames: a batch has all its events at once")

@@ -24,13 +24,15 @@ from estero.plan.together import reading_of
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.rules.passes import Pass, dispatched_passes
 from estero.spark.batch.rules import event_columns, keyed_rules, shown_of_rules, widest_window
+from estero.spark.connectors.address import located
 from estero.spark.failures import jobs
 from estero.spark.frames import classified_schema, streamed
 from estero.spark.streams.bucket import FORMAT
+from estero.spark.streams.history import with_state
 from estero.spark.streams.kept import KEPT
 from estero.spark.streams.packing import batch_of, blob_of
 from estero.spark.streams.stages import Stages
-from estero.spark.streams.streaming import BUCKETS, connected, duty_of, packed_events
+from estero.spark.streams.streaming import BUCKETS, begun_from, connected, duty_of, packed_events
 from estero.spark.streams.watermark import clock_of
 from estero.spark.work import shown_time
 
@@ -177,13 +179,14 @@ def recognize_rules_on_stream(
     positions: bool = True,
     partitions: int | None = None,
     lateness: Lateness | None = None,
+    state: str | None = None,
 ) -> DataFrame:
     """The complex events of all `plans`, by name, in the streaming DataFrame `df`, in the common columns.
 
     With `positions` each reading has one bucket, which numbers all events. Without, they show events
     (`shown_of_rules`), and so many `partitions` share the keys of a reading that has keys. Raises
     `QueryError` for a rule of which nothing is decided before the end, and `DataError` and ValueError as
-    `recognize_stream`.
+    `recognize_stream`, where `state` is told of, too.
     """
     if not plans:
         raise ValueError("a stream of rules needs a rule: add one to the set, or name a directory of rules")
@@ -211,7 +214,10 @@ def recognize_rules_on_stream(
             for work, columns, clock, number in zip(works, packed, clocks, buckets, strict=True)
         ]
         flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
-        return connected(frames, Stages(duties[0], flush, tuple(duties[1:])))
+        stages = Stages(duties[0], flush, tuple(duties[1:]))
+        if df.isStreaming:
+            return connected(frames, stages, beside=begun_from(df, state))
+        return with_state(df, frames, stages, works[0].reading.classification, located(state or ""))
 
 
 def readings_of(plans: Mapping[str, Plan], *, positions: bool) -> Iterator[tuple[dict[str, Plan], Division]]:
