@@ -83,9 +83,9 @@ class Buckets:
         history = History(duty, tuple(group_numbers(duty.buckets)), newest)
         placed = pa.Table.from_batches(history.bucketed(iter([crossing])))
         ordered = placed.take(np.argsort(placed.column("__bucket").to_numpy(), kind="stable"))
-        for batch in history.answers(iter(ordered.to_batches(max_chunksize=4))):
+        for batch in history.answers(iter(ordered.to_batches(max_chunksize=9))):
             yield from batch.to_pylist()
-        for batch in history.states(iter(ordered.to_batches(max_chunksize=3))):
+        for batch in history.states(iter(ordered.to_batches(max_chunksize=7))):
             frame = batch.to_pandas()
             self.held[frame["bucket"][0]] = state_in([frame])
         for bucket in history.groups:
@@ -126,7 +126,7 @@ class Buckets:
         return pa.RecordBatch.from_pydict(columns)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     st.lists(st.sampled_from(POOL), min_size=1, max_size=6),
     EVENTS,
