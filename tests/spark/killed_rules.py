@@ -16,6 +16,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -30,6 +31,7 @@ import pyarrow.parquet
 
 import estero
 from estero.queries.rules.rule_directory import version_of
+from spark.cluster import link_home
 from spark.frames import in_any_order, with_events
 from waiting import FAR_OFF
 
@@ -63,6 +65,8 @@ def stream(place: Path, master: str) -> None:
     """Runs both streams until PLACE/done is there and all that was there before is recognized."""
     from estero.spark import local_session, recognize
 
+    if master.startswith("local-cluster"):
+        link_home(Path(tempfile.mkdtemp(dir=place)))
     spark = local_session(
         master,
         shuffle_partitions=2,
