@@ -175,13 +175,21 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
 
     Of a set of rules (`estero.rules`) the columns are those of `RuleAnswers`: ``rule``, ``start``, ``end``,
     ``start_time`` and ``end_time`` where there is a time, ``keys``, a map of texts, and ``positions``, a map
-    of arrays. In a batch it is one job: rules that partition by the same keys, and those whose windows are
-    cut in the same way, share the moving of events, and the others are a union of such passes. Positions are
-    there always. Of the arguments beside the columns, `partitions` and `until` are for sets; keys stay whole,
-    and no enumeration is shared. On a stream `lateness` is for sets, and one task numbers all events. A path
-    is a directory of rules; on a stream its files may change: the driver looks at them in front of each
-    micro-batch, rules that have not changed keep what is open, new ones see events from then on, and wrong
-    ones are refused in the log. There ``version`` is a further column, a digest of the rules that count.
+    of arrays. With ``positions=False`` a map ``events`` shows, in place of positions, the times of events and
+    the columns of `order`, and tasks or buckets share the keys. In a batch it is one job: rules that
+    partition by the same keys, and those whose windows are cut in the same way, share the moving of events,
+    and the others are a union of such passes. Of the arguments beside the columns, `partitions` and `until`
+    are for sets; no enumeration is shared. On a stream `lateness` is for sets, and for positions one task
+    numbers all events. A path is a directory of rules; on a stream its files may change: the driver looks at
+    them in front of each micro-batch, rules that have not changed keep what is open, new ones see events from
+    then on, and wrong ones are refused in the log. There ``version`` is a further column, a digest of the
+    rules that count.
+
+    With ORDER BY … LIMIT the best complex events of a batch come in their order; a stream has none.
+
+    With `state`, a directory, the answer to a batch is what a stream would have given for it, and what is
+    open at its end is written there: a new directory. A stream with the same `state`, query, columns,
+    `positions` and `partitions` begins from there, with the events that come after those of the batch.
 
     The result is lazy, except that deciding what to cut or to share reads the events once where no footers
     tell, and for positions their times twice. Spark keeps what it has read while this DataFrame is held.
