@@ -143,7 +143,7 @@ class Soak:
 
     def _arrive(self) -> None:
         """One more file of events."""
-        rows = []
+        rows: list[dict[str, Any]] = []
         for _ in range(LOT):
             self._time += self.draw.choice([0, 1, 1, 3])
             numbers = {"n": self.draw.randrange(5), "x": self.draw.randrange(9)}

@@ -145,7 +145,7 @@ def test_rows_are_those_of_one_process_however_the_stream_is_cut(
     positions: bool,
     past: bool,
 ) -> None:
-    time, events = 0, []
+    time, events = 0, list[Row]()
     for kind, passed, key, number in drawn:
         time += passed
         events.append({"kind": kind, "t": time, "n": key, "x": number, "id": 7 * len(events)})

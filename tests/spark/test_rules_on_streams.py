@@ -49,7 +49,7 @@ RULES = {
 def events(number: int = 120, seed: int = 1) -> pa.Table:
     """Events in order, of which many have the time of the one before."""
     draw = random.Random(seed)
-    time, rows = 0, []
+    time, rows = 0, list[dict[str, Any]]()
     for _ in range(number):
         time += draw.choice([0, 1, 1, 3])
         numbers = {"n": draw.randrange(3), "m": draw.randrange(3), "x": draw.randrange(9)}

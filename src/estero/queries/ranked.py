@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from estero.errors import QueryError
+from estero.errors import NOWHERE, QueryError
 from estero.language.check.ranking import ranked_by
 from estero.language.tree.query import QueryTree
 from estero.queries.statement import Statement
@@ -37,7 +37,7 @@ def wanted(tree: QueryTree) -> Wanted:
 
 def not_shown(tree: QueryTree, error: ValueError) -> QueryError:
     """The error of a query that orders by what it does not show."""
-    span, by = (None, "") if tree.ranking is None else (tree.ranking.by.span, str(tree.ranking.by))
+    span, by = (NOWHERE, "") if tree.ranking is None else (tree.ranking.by.span, str(tree.ranking.by))
     return QueryError(
         str(error),
         text=tree.text,
