@@ -356,6 +356,7 @@ ON_SPARK: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...], dict[str, Any]]
             "until": None,
             "distinct": None,
             "partials": False,
+            "state": None,
         },
     ),
     "recognize rules": (

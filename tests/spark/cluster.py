@@ -35,7 +35,7 @@ GLOBAL = "SELECT a, b WHERE A AS a ; B AS b FILTER a[id % 700 = 0] AND b[id % 5 
 
 def main(home: Path) -> None:
     """What each query finds, in one process and on the cluster, and how many executors there were."""
-    _link_home(home)
+    link_home(home)
     spark = _session(home, 2)
     try:
         found = {
@@ -65,7 +65,8 @@ def _session(home: Path, executors: int) -> SparkSession:
     )
 
 
-def _link_home(home: Path) -> None:
+def link_home(home: Path) -> None:
+    """Makes a directory Spark's home, linked to that of the installed package."""
     for each in Path(pyspark.__file__).parent.iterdir():
         if each.name != "work":
             (home / each.name).symlink_to(each)

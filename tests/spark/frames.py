@@ -86,6 +86,16 @@ def _events_without_positions(value: Any) -> Any:
     return [{name: item for name, item in event.items() if name != "position"} for event in value]
 
 
+def with_events(row: Row, events: Sequence[Row], shown: Sequence[str]) -> Row:
+    """A row of the common table of rules with these columns of its events in the place of positions."""
+    kept = {name: value for name, value in row.items() if name not in ("start", "end", "positions")}
+    labels = [
+        (label, [{name: events[place][name] for name in shown} for place in places])
+        for label, places in row["positions"]
+    ]
+    return {**kept, "events": labels}
+
+
 def in_any_order(rows: Sequence[Row]) -> list[str]:
     """Rows for comparison as a multiset; `repr` because NaN is not equal to itself."""
     return sorted(map(repr, rows))

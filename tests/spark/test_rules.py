@@ -14,6 +14,7 @@ from estero.recognize.rules import dispatch
 from estero.spark import recognize
 from estero.spark.batch import rules as on_spark
 from estero.spark.batch.rules import passes_of
+from spark.frames import in_any_order, with_events
 
 pytestmark = pytest.mark.spark
 
@@ -49,6 +50,16 @@ def test_tasks_give_the_complex_events_of_all_rules(spark: SparkSession) -> None
     assert sorted(tuple(map(repr, row)) for row in rows.collect()) == sorted(expected)
 
 
+def test_without_positions_rules_show_the_columns_that_order_events(spark: SparkSession) -> None:
+    rules, events = estero.rules(RULES), EVENTS.append_column("id", pa.array(range(40, 80)))
+    rows = recognize(
+        spark.createDataFrame(events), rules, **LAYOUT, order=["id"], positions=False, partitions=2
+    )
+    right = rules.run(EVENTS, **LAYOUT).to_arrow().to_pylist()
+    expected = [with_events(row, events.to_pylist(), ("t", "id")) for row in right]
+    assert in_any_order(rows.toArrow().to_pylist()) == in_any_order(expected)
+
+
 def test_workers_may_dispatch_conditions(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch, "FEWEST", 1)
     monkeypatch.setattr(on_spark, "MANY", 1)
@@ -75,8 +86,10 @@ def test_what_is_for_one_query_is_refused(spark: SparkSession) -> None:
         recognize(frame, estero.rules({"low": RULES["low"]}), **LAYOUT, until="end")
     stream = spark.readStream.format("rate").load()
     one = estero.rules({"low": "SELECT * WHERE A"})
-    with pytest.raises(ValueError, match=r"^partitions is for batch DataFrames: on a stream rules show"):
+    with pytest.raises(ValueError, match=r"^on a stream, one task numbers all events where rules show"):
         recognize(stream, one, time="timestamp", partitions=2)
+    with pytest.raises(ValueError, match=r"^rules that may change show positions, as one task has all"):
+        recognize(stream, Path("nowhere"), time="timestamp", positions=False)
     with pytest.raises(ValueError, match=r"^until is for batch DataFrames; on a stream, the watermark says"):
         recognize(stream, one, time="timestamp", until="end")
     with pytest.raises(ValueError, match=r"^lateness is for streaming DataFrames: a batch has all"):

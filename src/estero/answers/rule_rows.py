@@ -33,34 +33,59 @@ class RuleTable(NamedTuple):
     rows: pa.RecordBatch
 
 
-def rule_schema(time: pa.DataType | None) -> pa.Schema:
-    """The columns of the common table; `time` is the type of times, None where there are none."""
-    fields = [("rule", pa.string()), ("start", pa.int64()), ("end", pa.int64())]
+def rule_schema(time: pa.DataType | None, events: pa.StructType | None = None) -> pa.Schema:
+    """The columns of the common table; `time` is the type of times, None where there are none.
+
+    Where `events` says what is shown of an event, this stands in the place of positions.
+    """
+    fields = [("rule", pa.string())]
+    if events is None:
+        fields += [("start", pa.int64()), ("end", pa.int64())]
     if time is not None:
         fields += [("start_time", time), ("end_time", time)]
-    return pa.schema([*fields, ("keys", pa.map_(pa.string(), pa.string())), ("positions", _MAP)])
+    fields.append(("keys", pa.map_(pa.string(), pa.string())))
+    if events is None:
+        return pa.schema([*fields, ("positions", _MAP)])
+    shown = pa.list_(pa.field("item", events, nullable=False))
+    return pa.schema([*fields, (EVENTS, pa.map_(pa.string(), shown))])
 
 
+EVENTS: Final = "events"
+"""The column of the common table that shows events where there are no positions."""
 MAPS: Final = frozenset({"keys", "positions"})
 _MAP = pa.map_(pa.string(), _POSITIONS)
 
 
 def common_rows(table: RuleTable, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows of a table of some rules in the columns of the common one."""
+    """The rows of a table of some rules in the columns of the common one.
+
+    Where these have events, the labels of the table show what is shown there, and their positions.
+    """
     layout, rows = AnswerColumns.of(table.rows.schema), table.rows
-    columns = [pa.array(table.names, pa.string()).take(array_of(table.rules)), rows.column(0), rows.column(1)]
+    columns = [pa.array(table.names, pa.string()).take(array_of(table.rules))]
+    if EVENTS not in schema.names:
+        columns += [rows.column(0), rows.column(1)]
     if layout.has_time:
         columns += [rows.column(2), rows.column(3)]
     keys = {name: _text(rows.column(place)) for name, place in layout.partition.items()}
+    of_labels = schema.field(EVENTS if EVENTS in schema.names else "positions").type
     labels = {
-        label: pa.ListArray.from_arrays(
-            rows.column(place).offsets, positions_in(rows.column(place).values), type=_POSITIONS
-        )
-        for label, place in layout.labels.items()
+        label: _listed(rows.column(place), of_labels.item_type) for label, place in layout.labels.items()
     }
     columns.append(_mapped(keys, rows.num_rows, schema.field("keys").type))
-    columns.append(_mapped(labels, rows.num_rows, _MAP))
+    columns.append(_mapped(labels, rows.num_rows, of_labels))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _listed(label: pa.ListArray, kind: pa.ListType) -> pa.Array:
+    """The events of a label as lists of this kind: of their positions, or of what they show before these."""
+    values = positions_in(label.values)
+    if pa.types.is_struct(kind.value_type):
+        shown = label.values.flatten()[: kind.value_type.num_fields]
+        fields = list(kind.value_type)
+        columns = [column.cast(field.type) for column, field in zip(shown, fields, strict=True)]
+        values = pa.StructArray.from_arrays(columns, fields=fields)
+    return pa.ListArray.from_arrays(label.offsets, values, type=kind)
 
 
 def by_rule(tables: Iterable[RuleTable]) -> Iterator[tuple[str, pa.Table]]:

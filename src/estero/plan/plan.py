@@ -360,10 +360,17 @@ class Plan(ABC):
 
     def showing_nothing(self) -> Self:
         """The same evaluation where only counts are asked for: no attribute crosses that is only shown."""
+        return self._showing(())
+
+    def showing_only(self, attributes: tuple[str, ...]) -> Self:
+        """The same evaluation where all labels show these attributes, and no value is computed."""
+        return self._showing(tuple(replace(label, attributes=attributes) for label in self.shown))
+
+    def _showing(self, shown: tuple[Shown, ...]) -> Self:
         known = self.classification
         checked = columns_read(self.residuals, known.schema, known.type_column)
-        payload = payload_of((), self.shown_keys, checked)
-        return replace(self, shown=(), measures=(), classification=replace(known, payload=payload))
+        payload = payload_of(shown, self.shown_keys, checked)
+        return replace(self, shown=shown, measures=(), classification=replace(known, payload=payload))
 
     def fingerprint(self, events: Columns) -> str:
         """32 hexadecimal digits that two plans share if states of one are good for the other.

@@ -16,7 +16,7 @@ from estero.language.tree.paths import is_path
 from estero.language.tree.pattern import All, As, Disjunction, EventType, Filter, Pattern
 from estero.language.tree.query import QueryTree, SelectItem
 from estero.language.tree.schema import Kind, Schema, fit
-from estero.language.tree.selection import paths_read
+from estero.language.tree.selection import Shown, paths_read
 from estero.language.tree.words import named
 from estero.plan.key_values import Values
 from estero.plan.keyed import KeyedPlan
@@ -91,9 +91,8 @@ class StagedPlan(KeyedPlan):
         """The plan itself: every complex event starts with the first event that it marks."""
         return self
 
-    def showing_nothing(self) -> Self:
-        """The same evaluation where only counts are asked for; keys that are lists are read."""
-        plan = KeyedPlan.showing_nothing(self)
+    def _showing(self, shown: tuple[Shown, ...]) -> Self:
+        plan = super(StagedPlan, self)._showing(shown)  # keys that are lists are read
         payload = tuple(dict.fromkeys([*plan.classification.payload, *_listed(self.columns)]))
         return replace(plan, classification=replace(plan.classification, payload=payload))
 

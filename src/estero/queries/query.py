@@ -14,7 +14,6 @@ from estero.errors import LimitExceeded, QueryError, warn
 from estero.events.scan import Scan
 from estero.language.builder.queries import Built
 from estero.language.check.notes import notes
-from estero.language.check.ranking import ranked_by
 from estero.language.syntax.languages import is_conjunctive
 from estero.language.tree.names import some, suggestion
 from estero.language.tree.query import QueryTree
@@ -23,6 +22,7 @@ from estero.language.tree.words import named
 from estero.plan.plan import Layout, Plan
 from estero.queries.candidates import UNKNOWN, many_candidates, may_list_many
 from estero.queries.pattern_statement import pattern_statement
+from estero.queries.ranked import not_shown, unranked, wanted
 from estero.queries.statement import Statement, raise_first
 from estero.system.cores import threads_to_use
 
@@ -199,7 +199,7 @@ class Query:
         if self.tree.ranking is not None and not scan.is_of_spark:
             if partials:
                 raise ValueError("ORDER BY is of complex events: leave partials=True out")
-            best = self._best(self._unranked().run(scan, until=until, progress=progress, threads=threads))
+            best = self._best(scan, until=until, progress=progress, threads=threads)
             return best if size is None else best.limit(size)
         if scan.is_of_spark:
             for name, given in {"progress": progress, "threads": threads, "size": size}.items():
@@ -235,28 +235,14 @@ class Query:
 
         return Answer(WithPartialsRun(run, run.partials()))
 
-    def _unranked(self) -> Query:
-        """The query of all complex events of which ORDER BY chooses the best."""
-        if self.tree.ranking is None:
-            return self
-        return Query(replace(self.statement, tree=replace(self.tree, ranking=None, limit=None)))
-
-    def _best(self, answer: Answer) -> Answer:
+    def _best(self, scan: Scan, **how: Any) -> Answer:
         """The complex events that ORDER BY and its LIMIT choose of the answer of the query without them."""
-        tree, ranking = self.tree, self.tree.ranking
-        by = None if ranking is None else ranked_by(tree, ranking)
-        if ranking is None or by is None or tree.limit is None:
-            raise TypeError("a query with ORDER BY was not checked")
+        answer: Answer = Query(unranked(self.statement)).run(scan, **how)
+        number, by, ascending = wanted(self.tree)
         try:
-            return answer.top(tree.limit, by, ascending=ranking.ascending)
+            return answer.top(number, by, ascending=ascending)
         except ValueError as error:
-            raise QueryError(
-                str(error),
-                text=tree.text,
-                span=ranking.by.span,
-                found=str(ranking.by),
-                hint="ORDER BY looks at what SELECT shows: SELECT * shows everything",
-            ) from None
+            raise not_shown(self.tree, error) from None
 
     @overload
     def recognizer(
@@ -427,7 +413,7 @@ class Query:
 
         scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
         if self.tree.ranking is not None and not scan.is_of_spark:
-            return self._unranked().explain(events if events is None else scan)
+            return Query(unranked(self.statement)).explain(events if events is None else scan)
         if events is None:
             return Explanation(self.statement.plan(UNKNOWN))
         if scan.is_of_spark:

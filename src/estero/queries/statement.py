@@ -60,7 +60,7 @@ class Statement(ABC):
         """The plan of a query that fits; `QueryError` for one with ORDER BY, which is of all events."""
         if self.tree.ranking is not None:
             raise QueryError(
-                "ORDER BY is of an answer to all events, which run() gives in this process",
+                "ORDER BY is of an answer to all events, which run() gives",
                 text=self.tree.text,
                 span=self.tree.places.get("ORDER BY", NOWHERE),
                 found="ORDER BY",

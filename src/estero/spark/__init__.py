@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from estero.plan.plan import Layout, Plan
     from estero.queries.explanation import Explanation
     from estero.queries.query import Distinct, Query
+    from estero.queries.ranked import Wanted
     from estero.queries.rules.rule_set import RuleSet
     from estero.recognize.until import Until
     from estero.spark.batch.collected import collect
@@ -105,7 +106,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     time: str | None = None,
     order: Sequence[str] = (),
     time_unit: str | None = None,
-    positions: bool = False,
+    positions: bool | None = None,
     rows: Literal["events"] | None = None,
     partitions: int | None = None,
     split_keys: bool = True,
@@ -116,6 +117,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     distinct: Distinct | None = None,
     partials: bool = False,
     metadata: str | Sequence[str] = (),
+    state: PathLike[str] | str | None = None,
 ) -> DataFrame:
     """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
 
@@ -174,14 +176,21 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
 
     Of a set of rules (`estero.rules`) the columns are those of `RuleAnswers`: ``rule``, ``start``, ``end``,
     ``start_time`` and ``end_time`` where there is a time, ``keys``, a map of texts, and ``positions``, a map
-    of arrays. `metadata` are words that files say of their rules, columns behind ``rule``, as for
-    `RuleSet.run`. In a batch it is one job: rules that partition by the same keys, and those whose windows are
-    cut in the same way, share the moving of events, and the others are a union of such passes. Positions are
-    there always. Of the arguments beside the columns, `partitions` and `until` are for sets; keys stay whole,
-    and no enumeration is shared. On a stream `lateness` is for sets, and one task numbers all events. A path
-    is a directory of rules; on a stream its files may change: the driver looks at them in front of each
-    micro-batch, rules that have not changed keep what is open, new ones see events from then on, and wrong
-    ones are refused in the log. There ``version`` is a further column, a digest of the rules that count.
+    of arrays. With ``positions=False`` a map ``events`` shows, in place of positions, the times of events and
+    the columns of `order`, and tasks or buckets share the keys. `metadata` are words that files say of their
+    rules, columns behind ``rule``, as for `RuleSet.run`. In a batch it is one job: rules that partition by
+    the same keys, and those whose windows are cut in the same way, share the moving of events, and the others
+    are a union of such passes. Of the arguments beside the columns, `partitions` and `until` are for sets; no
+    enumeration is shared. On a stream `lateness` is for sets, and for positions one task numbers all events.
+    A path is a directory of rules; on a stream its files may change: the driver looks at them in front of
+    each micro-batch, rules that have not changed keep what is open, new ones see events from then on, and
+    wrong ones are refused in the log. There ``version`` is a further column, a digest of the rules that are.
+
+    With ORDER BY … LIMIT the best complex events of a batch come in their order; a stream has none.
+
+    With `state`, a directory, the answer to a batch is what a stream would have given for it, and what is
+    open at its end is written there: a new directory. A stream with the same `state`, query, columns,
+    `positions` and `partitions` begins from there, with the events that come after those of the batch.
 
     The result is lazy, except that deciding what to cut or to share reads the events once where no footers
     tell, and for positions their times twice. Spark keeps what it has read while this DataFrame is held.
@@ -194,6 +203,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     Raises `QueryError` where the query is wrong or does not fit the columns, and `DataError` for a column
     that is missing or of a wrong kind.
     """
+    from estero.queries.ranked import not_shown
     from estero.spark.batch.batch import recognize_frame
     from estero.spark.streams.streaming import MOST_BUCKETS, recognize_stream
 
@@ -202,7 +212,6 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
 
     if isinstance(query, RuleSet | PathLike):
         _refuse_for_rules(
-            positions=positions,
             rows=rows,
             split_keys=not split_keys,
             share=share,
@@ -210,18 +219,31 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             distinct=distinct,
             partials=partials,
         )
-        return _recognize_rules(df, columns, query, partitions, until, lateness, metadata)
+        shown = positions is not False  # the columns of `RuleAnswers`, unless something else is asked for
+        return _recognize_rules(
+            df,
+            columns,
+            query,
+            positions=shown,
+            partitions=partitions,
+            until=until,
+            lateness=lateness,
+            state=_place(state),
+            metadata=metadata,
+        )
     if metadata:
         raise ValueError("metadata is for a set of rules: leave it out for one query")
     if rows not in (None, "events"):
         raise ValueError(f'rows is "events", or None for complex events, not {rows!r}')
-    _check_number("partitions", partitions, MOST_BUCKETS if df.isStreaming else _MOST_TASKS)
+    lives = df.isStreaming or state is not None
+    _check_number("partitions", partitions, MOST_BUCKETS if lives else _MOST_TASKS)
     _check_number("share", share, _MOST_TASKS)
     asked = _query(query, distinct)
+    chosen = _wanted(df, asked, partials=partials, share=share)
     df, layout = _laid_out(df, columns, asked.only_type)
-    whole = asked.plan(layout)
+    whole = _unranked(asked).plan(layout)
     plan = _partials_plan(whole, layout) if partials else whole
-    if df.isStreaming:
+    if lives:
         if share is not None:
             raise ValueError(
                 "share is for batch DataFrames; on a stream, partitions says how many tasks share the keys"
@@ -232,15 +254,17 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             )
         if until is not None:
             raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
+        _refuse_with_state(df, chosen, late_events=late_events)
         return recognize_stream(
             df,
             plan,
             tick_ns=layout.tick_ns,
-            positions=positions,
+            positions=bool(positions),
             partitions=partitions,
             lateness=lateness,
             late_events=late_events,
             event_rows=rows is not None,
+            state=_place(state),
         )
     if lateness is not None or late_events:
         raise ValueError(
@@ -248,16 +272,65 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
         )
     if partials and share is not None:
         raise ValueError("share and partials do not go together: starts are not shared, keys are")
-    return recognize_frame(
-        df,
-        plan,
-        positions=positions,
-        partitions=partitions,
-        split_keys=split_keys,
-        share=share,
-        event_rows=rows is not None,
-        until=until,
-    )
+    try:
+        return recognize_frame(
+            df,
+            plan,
+            positions=bool(positions),
+            partitions=partitions,
+            split_keys=split_keys,
+            share=share,
+            event_rows=rows is not None,
+            until=until,
+            wanted=chosen,
+        )
+    except ValueError as error:
+        raise (error if chosen is None else not_shown(asked.tree, error)) from None
+
+
+def _place(state: PathLike[str] | str | None) -> str | None:
+    return None if state is None else str(state)
+
+
+def _refuse_with_state(df: DataFrame, chosen: Wanted | None, *, late_events: bool) -> None:
+    """Raises ValueError for what does not go with the state of a batch."""
+    if df.isStreaming:
+        return
+    if late_events:
+        raise ValueError("late_events is for streaming DataFrames: a batch has all its events at once")
+    if chosen is not None:
+        raise ValueError("state is for a stream to go on from, and a stream has no ORDER BY: leave one out")
+
+
+def _wanted(df: DataFrame, query: Query, *, partials: bool, share: int | None) -> Wanted | None:
+    """What ORDER BY … LIMIT asks for, if the query has it; `QueryError` on a stream."""
+    from estero.errors import NOWHERE, QueryError
+    from estero.queries.ranked import wanted
+
+    if query.tree.ranking is None:
+        return None
+    if df.isStreaming:
+        raise QueryError(
+            "ORDER BY … LIMIT chooses among all complex events, and a stream has never had all of them",
+            text=query.tree.text,
+            span=query.tree.places.get("ORDER BY", NOWHERE),
+            found="ORDER BY",
+            expected="a query without ORDER BY",
+            hint="leave ORDER BY and its LIMIT out, and ask the table of answers for the best of them",
+        )
+    if partials:
+        raise ValueError("ORDER BY is of complex events: leave partials=True out")
+    if share is not None:
+        raise ValueError("ORDER BY … LIMIT lists the best alone: leave share out")
+    return wanted(query.tree)
+
+
+def _unranked(query: Query) -> Query:
+    """The query of all complex events of which ORDER BY chooses the best."""
+    from estero.queries.query import Query as AnyQuery
+    from estero.queries.ranked import unranked
+
+    return query if query.tree.ranking is None else AnyQuery(unranked(query.statement))
 
 
 def _refuse_for_rules(**given: object) -> None:
@@ -267,47 +340,79 @@ def _refuse_for_rules(**given: object) -> None:
             raise ValueError(f"{name} is for one query: leave it out for a set of rules")
 
 
-def _recognize_rules(
+def _recognize_rules(  # noqa: PLR0913 (what users may have to say)
     df: DataFrame,
     columns: EventLayout,
     rules: RuleSet | PathLike[str],
+    *,
+    positions: bool,
     partitions: int | None,
     until: Until | None,
     lateness: Lateness | None,
+    state: str | None,
     metadata: str | Sequence[str],
 ) -> DataFrame:
     from estero.queries.rules.rule_set import rules as rules_of
     from estero.spark.batch.rules import recognize_rules
     from estero.spark.streams.changing_rules import recognize_changing_rules
     from estero.spark.streams.rules import recognize_rules_on_stream
+    from estero.spark.streams.streaming import MOST_BUCKETS
 
-    _check_number("partitions", partitions, _MOST_TASKS)
+    lives = df.isStreaming or state is not None
+    _check_number("partitions", partitions, MOST_BUCKETS if lives else _MOST_TASKS)
     if isinstance(rules, PathLike) and not df.isStreaming:
         rules = rules_of(rules)
     df, layout = _laid_out(df, columns, "Event" if isinstance(rules, PathLike) else rules.only_type)
+    if lives and until is not None:
+        raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
     if isinstance(rules, PathLike):
-        _refuse_for_streams(until, partitions)
+        if state is not None:
+            raise ValueError(
+                "rules that may change see events from when they come: leave state out, or take a set"
+            )
+        if not positions:
+            raise ValueError(
+                "rules that may change show positions, as one task has all events: leave positions out"
+            )
         if metadata:
             raise ValueError(
                 "metadata is for rules that stay as they are: give estero.rules(path) in place of the path"
             )
+        _refuse_partitions(partitions)
         return recognize_changing_rules(df, Path(rules), columns, layout, lateness=lateness)
     said = rules.columns(metadata, encoded=False)
-    if df.isStreaming:
-        _refuse_for_streams(until, partitions)
-        return recognize_rules_on_stream(df, rules.plans(layout), layout, lateness=lateness, said=said)
+    if lives:
+        if positions:
+            _refuse_partitions(partitions)
+        return recognize_rules_on_stream(
+            df,
+            rules.plans(layout),
+            layout,
+            positions=positions,
+            partitions=partitions,
+            lateness=lateness,
+            state=state,
+            said=said,
+        )
     if lateness is not None:
         raise ValueError("lateness is for streaming DataFrames: a batch has all its events at once")
-    return recognize_rules(df, rules.plans(layout), layout, partitions=partitions, until=until, said=said)
+    return recognize_rules(
+        df,
+        rules.plans(layout),
+        layout,
+        positions=positions,
+        partitions=partitions,
+        until=until,
+        said=said,
+    )
 
 
-def _refuse_for_streams(until: Until | None, partitions: int | None) -> None:
-    """Raises ValueError for what is said of rules on a stream and is for batches."""
-    if until is not None:
-        raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
+def _refuse_partitions(partitions: int | None) -> None:
+    """Raises ValueError for a number of buckets where rules show positions on a stream."""
     if partitions is not None:
         raise ValueError(
-            "partitions is for batch DataFrames: on a stream rules show positions, which one task numbers"
+            "on a stream, one task numbers all events where rules show positions: leave partitions out, or "
+            "say positions=False of a set of rules"
         )
 
 
@@ -343,8 +448,11 @@ def count(  # noqa: PLR0913 (as `recognize`)
             hint="recognize it, and count the rows in its sink",
         )
     asked = _query(query, distinct)
+    chosen = _wanted(df, asked, partials=False, share=None)
     df, layout = _laid_out(df, columns, asked.only_type)
-    return count_frame(df, asked.plan(layout), partitions=partitions, split_keys=split_keys, until=until)
+    plan = _unranked(asked).plan(layout)
+    number = count_frame(df, plan, partitions=partitions, split_keys=split_keys, until=until)
+    return number if chosen is None else min(number, chosen.number)
 
 
 @checked
@@ -371,8 +479,9 @@ def explain(
 
     df, columns = _scanned(df, type, time, order, time_unit)
     asked = _query(query)
+    _wanted(df, asked, partials=partials, share=None)
     df, layout = _laid_out(df, columns, asked.only_type)
-    plan = asked.plan(layout)
+    plan = _unranked(asked).plan(layout)
     if df.isStreaming:
         plan.refuse_endless()
     levels = _partials_plan(plan, layout) if partials else None

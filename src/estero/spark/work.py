@@ -106,19 +106,26 @@ class Work:
             plan = replace(plan, classification=replace(plan.classification, keep_all=False))
         classified = classified_schema(events, plan.classification, ordinals=division.ordinals)
         time = shown_time(events, plan.classification.schema.time)
-        shown = answer_schema(
+        work = cls(plan, division, classified, time, positions, pa.schema([]), partials=partials)
+        shown = work.recognized
+        if partials is not None:
+            shown = schema_with_partials(shown, timed=not plan.by_position)
+        return replace(work, answer=told_apart(shown))
+
+    @property
+    def recognized(self) -> pa.Schema:
+        """The columns of complex events with the names and types that recognition gives them."""
+        plan = self.plan
+        return answer_schema(
             plan.shown,
-            classified,
+            self.events,
             keys=plan.shown_keys,
-            time=time,
-            positions=positions,
+            time=self.time,
+            positions=self.positions,
             suppressed=plan.interval is not None,
             measures=plan.measures,
             waits=plan.wait is not None,
         )
-        if partials is not None:
-            shown = schema_with_partials(shown, timed=not plan.by_position)
-        return cls(plan, division, classified, time, positions, told_apart(shown), partials=partials)
 
     def check_shown(self) -> None:
         """Raises `QueryError` where no column is left to show."""

@@ -69,6 +69,13 @@ class Candidate(NamedTuple):
 
 def top_table(sets: ReadableSets, n: int, by: Asked, *, ascending: bool, schema: pa.Schema) -> pa.Table:
     """The `n` best rows of an answer, best first, those of one worth in the order of the answer."""
+    return best_rows(sets, n, by, ascending=ascending, schema=schema)[0]
+
+
+def best_rows(
+    sets: ReadableSets, n: int, by: Asked, *, ascending: bool, schema: pa.Schema
+) -> tuple[pa.Table, list[Any]]:
+    """The rows of `top_table`, and what each is worth: the more, the better."""
     tables: list[pa.RecordBatch] = []
     worths: list[Any] = []
     for at_hand in sets_at_hand(sets) if n else ():
@@ -82,7 +89,7 @@ def top_table(sets: ReadableSets, n: int, by: Asked, *, ascending: bool, schema:
             if len(worths) > 4 * n:
                 tables, worths = _cut(tables, worths, n, schema)
     tables, worths = _cut(tables, worths, n, schema)
-    return pa.Table.from_batches(tables, schema)
+    return pa.Table.from_batches(tables, schema), worths
 
 
 def _cut(

@@ -20,6 +20,8 @@ from estero.language.tree.expressions import Attribute, Cast
 from estero.language.tree.schema import HASHED, Kind
 from estero.plan.levels import PartialsPlan
 from estero.plan.plan import Classification, Plan
+from estero.queries.ranked import Wanted
+from estero.spark.batch.best import BestWork
 from estero.spark.batch.distribute import distribute, number_of_shares
 from estero.spark.failures import jobs
 from estero.spark.frames import positional, positional_columns
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 _COUNT = pa.schema([pa.field("count", pa.binary(), nullable=False)])
 
 
-def recognize_frame(
+def recognize_frame(  # noqa: PLR0913 (as `recognize`)
     df: DataFrame,
     plan: Plan | PartialsPlan,
     *,
@@ -44,6 +46,7 @@ def recognize_frame(
     share: int | None = None,
     event_rows: bool = False,
     until: Until | None = None,
+    wanted: Wanted | None = None,
 ) -> DataFrame:
     """The complex events of `plan` in `df`, one row each: lazily, but for cutting ranges (distribute.py).
 
@@ -54,21 +57,25 @@ def recognize_frame(
     `share` tasks share the enumeration (None: as the planner says). `until` is the time up to which events
     are known, that of the last one if it is None: a job looks for it, if the query asks. With `event_rows`
     there is one row for each marked event and label (`rows_of`). A plan for partial matches gives these, too;
-    nothing but the keys is shared then.
+    nothing but the keys is shared then. If only the best are `wanted`, they come best first; tasks share
+    no enumeration, as they list no others.
 
-    Raises `QueryError` where no column is left to show, and `DataError` for a column that cannot cross or
-    that Spark does not find.
+    Raises `QueryError` where no column is left to show, `DataError` for a column that cannot cross or
+    that Spark does not find, and ValueError for what complex events are not ranked by.
     """
     partials = plan if isinstance(plan, PartialsPlan) else None
     df, plan = keyed(df, plan)
     work = Work.of(df.schema, plan, positions=positions, partials=partials)
     work.check_shown()
     work = replace(work, known=known_time(df, work, until), last_position=_last_position(df, work))
-    shared = partials is None
+    shared = partials is None and wanted is None
     shares = number_of_shares(work.plan, df.sparkSession, share=share, partitions=partitions) if shared else 1
     distributed = distribute(df, work.plan, work.division, partitions, split_keys=split_keys, shares=shares)
     on_batches = work.on_batches(distributed.shares) if partials is None else work.with_partials(partials)
-    matches = distributed.rows.mapInArrow(on_batches, spark_schema(work.answer))
+    if wanted is not None:
+        matches = BestWork.of(work, wanted).best(distributed.rows)
+    else:
+        matches = distributed.rows.mapInArrow(on_batches, spark_schema(work.answer))
     if event_rows:
         matches = rows_of(matches, work.answer)
     distributed.release_with(matches)

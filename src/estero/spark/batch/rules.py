@@ -24,8 +24,8 @@ from estero.recognize.rules.passes import EventColumns, Pass, dispatched_passes
 from estero.spark.batch.batch import keyed, known_time
 from estero.spark.batch.distribute import distribute
 from estero.spark.batch.halo import after_halo
-from estero.spark.frames import classified_schema, columns_of_frame
-from estero.spark.work import Batches, Work, classified_batch, shown_time, spark_schema
+from estero.spark.frames import arrow_type, classified_schema, columns_of_frame
+from estero.spark.work import Batches, Work, classified_batch, shown_time, spark_schema, told_apart
 from estero.spark.workers import spare_collector
 
 if TYPE_CHECKING:
@@ -99,24 +99,26 @@ def recognize_rules(
     plans: Mapping[str, Plan],
     layout: Layout,
     *,
+    positions: bool = True,
     partitions: int | None = None,
     until: Until | None = None,
     said: RuleColumns = NOTHING_SAID,
 ) -> DataFrame:
     """The complex events of all `plans`, by name, in the common columns: lazily, but for cutting ranges.
 
-    `partitions` and `until` are as for `recognize_frame`. Raises `DataError` for a column that cannot cross,
-    and ValueError for an `until` that no rule asks for.
+    Without `positions` these have events (`shown_of_rules`). `partitions` and `until` are as for
+    `recognize_frame`. Raises `DataError` for a column that cannot cross, and ValueError for an `until` that
+    no rule asks for.
     """
     time = shown_time(df.schema, layout.schema.time)
-    answer = rule_schema(time)
+    plans, answer = shown_of_rules(df.schema, plans, layout, positions=positions)
     waiting = [plan for plan in plans.values() if plan.wait is not None]
     if until is not None and not waiting:
         raise ValueError("until is for rules that end with NOT(…) FOR, and there is none: leave until out")
-    known = known_time(df, Work.of(df.schema, waiting[0], positions=True), until) if waiting else None
+    known = known_time(df, Work.of(df.schema, waiting[0], positions=positions), until) if waiting else None
     frames, distributions = [], []
-    for rules, division in passes_of(plans):
-        events, own = _keyed(df, rules)
+    for rules, division in passes_of(plans, positions=positions):
+        events, own = keyed_rules(df, rules)
         for reading in dispatched_passes(own, event_columns(events.schema, own, ordinals=division.ordinals)):
             asked = reading.classification
             plans_read = [plan for group in reading.groups for plan in group.plans]
@@ -134,7 +136,28 @@ def recognize_rules(
     return matches
 
 
-def passes_of(plans: Mapping[str, Plan]) -> Iterator[tuple[dict[str, Plan], Division]]:
+def shown_of_rules(
+    events: StructType, plans: Mapping[str, Plan], layout: Layout, *, positions: bool
+) -> tuple[dict[str, Plan], pa.Schema]:
+    """The plans as rows of the common columns need them, and these.
+
+    Without `positions` an event is shown by the columns that it is ordered by: its time, and what breaks
+    ties. No other attribute crosses to Python only to be shown.
+    """
+    time = shown_time(events, layout.schema.time)
+    if positions:
+        return {name: plan.showing_only(()) for name, plan in plans.items()}, rule_schema(time)
+    ordered = [] if layout.schema.time is None else [layout.schema.time]
+    names = tuple(dict.fromkeys([*ordered, *layout.order]))
+    shown = told_apart(pa.schema([(name, arrow_type(name, events)) for name in names]))
+    return {name: plan.showing_only(names) for name, plan in plans.items()}, rule_schema(
+        time, pa.struct(list(shown))
+    )
+
+
+def passes_of(
+    plans: Mapping[str, Plan], *, positions: bool = True
+) -> Iterator[tuple[dict[str, Plan], Division]]:
     """The rules that share a pass, in order of their first ones, and how tasks divide it.
 
     They have the same keys, compare the same numbers, and are divided alike: where the stream is cut into
@@ -142,7 +165,7 @@ def passes_of(plans: Mapping[str, Plan]) -> Iterator[tuple[dict[str, Plan], Divi
     """
     alike: dict[tuple[object, ...], tuple[dict[str, Plan], Division]] = {}
     for name, plan in plans.items():
-        division = division_of(plan, positions=True)
+        division = division_of(plan, positions=positions)
         asked = plan.classification
         by_place = division.cut and plan.window is not None and plan.window.in_positions
         shared = tuple(sorted(plan.shared.items()))
@@ -163,7 +186,7 @@ def event_columns(events: StructType, plans: Mapping[str, Plan], *, ordinals: bo
     return EventColumns(types, partial(classified_schema, events, ordinals=ordinals))
 
 
-def _keyed(df: DataFrame, plans: Mapping[str, Plan]) -> tuple[DataFrame, dict[str, Plan]]:
+def keyed_rules(df: DataFrame, plans: Mapping[str, Plan]) -> tuple[DataFrame, dict[str, Plan]]:
     """The events and the plans with a partition key where all events of an answer share a value."""
     events, first = keyed(df, next(iter(plans.values())))
     keys = first.classification.keys

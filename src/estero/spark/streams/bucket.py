@@ -77,6 +77,27 @@ class Held(NamedTuple):
         return sum(map(len, filter(None, (self.last, self.waiting, self.recognition))))
 
 
+_HELD = pa.schema(
+    [
+        *(("header", pa.string()), ("seen", pa.int64()), ("closed", pa.int64()), ("look_again", pa.int64())),
+        *((name, pa.binary()) for name in ("last", "waiting", "recognition")),
+        ("progress", pa.string()),
+    ]
+)
+
+
+def held_blob(held: Held) -> bytes:
+    """The state of a bucket as bytes."""
+    columns = [pa.array([value], field.type) for value, field in zip(held, _HELD, strict=True)]
+    return blob_of(pa.RecordBatch.from_arrays(columns, schema=_HELD))
+
+
+def held_of(blob: bytes) -> Held:
+    """The state of `held_blob`."""
+    (row,) = batch_of(blob, _HELD).to_pylist()
+    return Held(**row)
+
+
 class Progress(NamedTuple):
     """The open runs of a bucket by step, from step 1, and the time of the first event they have marked.
 

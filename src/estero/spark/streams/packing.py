@@ -25,6 +25,9 @@ NO_TIME = -(2**63)
 RULES = -1
 """The task of packed rows that have rules instead of events, as JSON."""
 
+STATE = -2
+"""The task of packed rows that have the state of a bucket, with which a stream begins."""
+
 _ROWS, _BYTES = 1 << 17, 1 << 24
 """The number of events, and of their bytes, at which a task packs what it has."""
 

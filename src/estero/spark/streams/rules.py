@@ -1,8 +1,9 @@
 """The plans of a set of rules and a streaming DataFrame of events → their complex events, as one stream.
 
 Rules with the same keys share a reading: events are classified, packed and brought to their bucket for all
-of them at once. All readings share one operator with state, in which each has a bucket of its own, as it
-numbers all events; the state of a bucket is that of the recognitions of its groups of rules.
+of them at once. All readings share one operator with state, in which each has buckets of its own: those that
+share its keys, or one that has all events in order. The state of a bucket is that of the recognitions of its
+groups of rules.
 """
 
 from __future__ import annotations
@@ -15,21 +16,24 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns
-from estero.answers.rule_rows import common_rows, rule_schema
+from estero.answers.rule_rows import common_rows
 from estero.classify.column_names import bits_name
-from estero.plan.division import Division
+from estero.plan.division import Division, division_of
 from estero.plan.identity import digest
 from estero.plan.plan import Layout, Plan, Window
+from estero.plan.together import reading_of
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.rules.passes import Pass, dispatched_passes
-from estero.spark.batch.rules import event_columns, widest_window
+from estero.spark.batch.rules import event_columns, keyed_rules, shown_of_rules, widest_window
+from estero.spark.connectors.address import located
 from estero.spark.failures import jobs
 from estero.spark.frames import classified_schema, streamed
 from estero.spark.streams.bucket import FORMAT
+from estero.spark.streams.history import with_state
 from estero.spark.streams.kept import KEPT
 from estero.spark.streams.packing import batch_of, blob_of
 from estero.spark.streams.stages import Stages
-from estero.spark.streams.streaming import connected, duty_of, packed_events
+from estero.spark.streams.streaming import BUCKETS, begun_from, connected, duty_of, packed_events
 from estero.spark.streams.watermark import clock_of
 from estero.spark.work import shown_time
 
@@ -179,56 +183,70 @@ def recognize_rules_on_stream(
     plans: Mapping[str, Plan],
     layout: Layout,
     *,
+    positions: bool = True,
+    partitions: int | None = None,
     lateness: Lateness | None = None,
+    state: str | None = None,
     said: RuleColumns = NOTHING_SAID,
 ) -> DataFrame:
     """The complex events of all `plans`, by name, in the streaming DataFrame `df`, in the common columns.
 
-    They show positions, so each reading has one bucket, which numbers all events. Raises `QueryError` for a
-    rule of which nothing is decided before the end, and `DataError` and ValueError as `recognize_stream`.
+    With `positions` each reading has one bucket, which numbers all events. Without, they show events
+    (`shown_of_rules`), and so many `partitions` share the keys of a reading that has keys. Raises
+    `QueryError` for a rule of which nothing is decided before the end, and `DataError` and ValueError as
+    `recognize_stream`, where `state` is told of, too.
     """
     if not plans:
         raise ValueError("a stream of rules needs a rule: add one to the set, or name a directory of rules")
     for plan in plans.values():
         plan.refuse_endless()
     time = shown_time(df.schema, layout.schema.time)
-    common = rule_schema(time)
-    first = next(iter(plans.values()))
-    clock = clock_of(df, first.classification, layout.tick_ns, lateness)
-    works, frames = [], []
+    plans, common = shown_of_rules(df.schema, plans, layout, positions=positions)
+    works, frames, clocks = [], [], []
     with jobs():
-        for rules in readings_of(plans):
-            for reading in dispatched_passes(rules, event_columns(df.schema, rules, ordinals=False)):
+        for rules, division in readings_of(plans, positions=positions):
+            events, own = keyed_rules(df, rules) if division.by_key else (df, rules)
+            clock = clock_of(events, next(iter(own.values())).classification, layout.tick_ns, lateness)
+            for reading in dispatched_passes(own, event_columns(events.schema, own, ordinals=False)):
                 asked = reading.classification
-                rows = streamed(clock.df, df.schema, asked, clock=clock.column, every=True)
-                events = classified_schema(df.schema, asked, ordinals=False)
-                division = Division(by_key=False, positions=True)
-                works.append(RulesWork(reading, division, events, time, common, said))
+                rows = streamed(clock.df, events.schema, asked, clock=clock.column, every=division.positions)
+                classified = classified_schema(events.schema, asked, ordinals=False)
+                works.append(RulesWork(reading, division, classified, time, common, said))
                 frames.append(rows)
+                clocks.append(clock)
         packed = [packed_events(rows.schema) for rows in frames]
-        header = header_of_rules(plans, works, packed)
+        buckets = [1 if work.division.one_order else partitions or BUCKETS for work in works]
+        header = header_of_rules(plans, works, packed, max(buckets))
         duties = [
-            duty_of(replace(work, header=header), header, columns, clock, 1)
-            for work, columns in zip(works, packed, strict=True)
+            duty_of(replace(work, header=header), header, columns, clock, number)
+            for work, columns, clock, number in zip(works, packed, clocks, buckets, strict=True)
         ]
         flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
-        return connected(frames, Stages(duties[0], flush, tuple(duties[1:])))
+        stages = Stages(duties[0], flush, tuple(duties[1:]))
+        if df.isStreaming:
+            return connected(frames, stages, beside=begun_from(df, state))
+        return with_state(df, frames, stages, works[0].reading.classification, located(state or ""))
 
 
-def readings_of(plans: Mapping[str, Plan]) -> Iterator[dict[str, Plan]]:
-    """The rules that share a reading, in order of their first ones: those with the same keys and values."""
-    alike: dict[tuple[object, ...], dict[str, Plan]] = {}
+def readings_of(plans: Mapping[str, Plan], *, positions: bool) -> Iterator[tuple[dict[str, Plan], Division]]:
+    """The rules that share a reading, in order of their first ones, and how buckets divide it.
+
+    They have the same keys and values, and need positions in the whole stream, or do not.
+    """
+    alike: dict[tuple[object, ...], tuple[dict[str, Plan], Division]] = {}
     for name, plan in plans.items():
-        asked = plan.classification
-        key = asked.keys, asked.values, asked.type_column, asked.only_type
-        alike.setdefault(key, {})[name] = plan
+        known = division_of(plan, positions=positions)
+        division = Division(by_key=not known.one_order, positions=known.positions)
+        shared = tuple(sorted(plan.shared.items())) if division.by_key else ()
+        key = (*reading_of(plan.classification), plan.classification.values, shared, division)
+        alike.setdefault(key, ({}, division))[0][name] = plan
     yield from alike.values()
 
 
 def header_of_rules(
-    plans: Mapping[str, Plan], works: Iterable[RulesWork], packed: Iterable[pa.Schema]
+    plans: Mapping[str, Plan], works: Iterable[RulesWork], packed: Iterable[pa.Schema], buckets: int
 ) -> str:
-    """The header of the state of a stream of these rules, whose readings have such columns."""
+    """The header of the state of a stream of these rules, whose readings have such columns and buckets."""
     readings = [
         [
             [*(group.names), group.plan.fingerprint(columns), group.shape is None]
@@ -241,6 +259,6 @@ def header_of_rules(
         "query": f"a set of {len(plans)} rules",
         "rules": {name: digest([plan.text, plan.distinct]) for name, plan in plans.items()},
         "plan": digest(readings),
-        "buckets": 1,
+        "buckets": buckets,
     }
     return json.dumps(about)

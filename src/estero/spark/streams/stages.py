@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from estero.classify.column_names import EVENT
-from estero.spark.streams.bucket import NEVER, Duty, Held, Progress, Turn, refuse_other
+from estero.errors import DataError
+from estero.spark.streams.bucket import NEVER, Duty, Held, Progress, Turn, held_of, refuse_other
 from estero.spark.streams.packing import (
     GUARD,
     NO_TIME,
     RULES,
+    STATE,
     Packing,
     batch_of,
     blob_of,
@@ -83,7 +85,7 @@ class Stages:
     flush: int
     others: tuple[Duty, ...] = ()
 
-    def _groups(self) -> list[tuple[Duty, tuple[int, ...]]]:
+    def groups(self) -> list[tuple[Duty, tuple[int, ...]]]:
         """The duties, each with the numbers under which Spark groups its buckets."""
         duties = (self.duty, *self.others)
         numbers = iter(group_numbers(sum(duty.buckets for duty in duties)))
@@ -95,15 +97,19 @@ class Stages:
 
     def packs(self) -> list[Callable[[Batches], Batches]]:
         """The same for the rows of each duty."""
-        return [packing_tasks(Packing(duty.buckets, duty.packed, groups)) for duty, groups in self._groups()]
+        return [packing_tasks(Packing(duty.buckets, duty.packed, groups)) for duty, groups in self.groups()]
 
     def turn(self) -> Callable[[tuple[int], Iterable[pd.DataFrame], GroupState], Frames]:
         """The function for ``applyInPandasWithState``, grouped by buckets."""
-        duties = {group: duty for duty, groups in self._groups() for group in groups}
+        duties = {group: duty for duty, groups in self.groups() for group in groups}
 
         def turn(key: tuple[int], frames: Iterable[pd.DataFrame], state: GroupState) -> Frames:
             spare_collector()
             held = Held(*state.get) if state.exists else None
+            frames = [] if state.hasTimedOut else list(frames)
+            if (begun := state_in(frames)) is not None:
+                held = self._begun(begun, held)
+                state.update(held)
             return (
                 self._guard(held, state)
                 if key[0] == GUARD
@@ -132,6 +138,16 @@ class Stages:
 
         return unpack
 
+    def _begun(self, begun: Held, held: Held | None) -> Held:
+        """The state with which a bucket begins; raises `DataError` where it is of something else."""
+        refuse_other(begun.header, self.duty.header)
+        if held is not None:
+            raise DataError(
+                "this stream has begun, and a further state has come",
+                hint="a state is for one new stream: leave its directory as it is",
+            )
+        return begun
+
     def _guard(self, held: Held | None, state: GroupState) -> Frames:
         """Keeps the header of the state, also while nothing else is kept."""
         if held is None:
@@ -141,9 +157,8 @@ class Stages:
         return iter(())
 
     def _turn(
-        self, duty: Duty, held: Held | None, frames: Iterable[pd.DataFrame], state: GroupState
+        self, duty: Duty, held: Held | None, frames: Sequence[pd.DataFrame], state: GroupState
     ) -> Frames:
-        frames = [] if state.hasTimedOut else list(frames)
         blobs, newest = arrived(frames)
         watermark = state.getCurrentWatermarkMs()
         turn = Turn(duty, held, watermark if watermark > 0 else None, newest, rules_in(frames))
@@ -208,11 +223,17 @@ def arrived(frames: Iterable[pd.DataFrame]) -> tuple[list[bytes], int | None]:
         for task, number, time, blob in zip(
             frame["task"], frame["number"], frame["newest"], frame["events"], strict=True
         ):
-            if blob is not None and task != RULES:
+            if blob is not None and task >= 0:
                 blobs.append((task, number, blob))
             elif time != NO_TIME:
                 newest.append(int(time))
     return [blob for _, _, blob in sorted(blobs, key=itemgetter(0, 1))], max(newest, default=None)
+
+
+def state_in(frames: Iterable[pd.DataFrame]) -> Held | None:
+    """The state with which the bucket begins, if packed rows have one: that with the most events."""
+    blobs = [blob for frame in frames for blob in frame["events"][frame["task"] == STATE]]
+    return max(map(held_of, blobs), key=lambda held: (held.seen, held.size), default=None)
 
 
 def rules_in(frames: Iterable[pd.DataFrame]) -> dict[str, str] | None:

@@ -23,11 +23,13 @@ from estero.events.streams.stream_layout import Lateness
 from estero.plan.levels import PartialsPlan
 from estero.plan.plan import Plan
 from estero.spark.batch.batch import keyed
+from estero.spark.connectors.address import located
 from estero.spark.failures import jobs
 from estero.spark.frames import arrow_type, streamed
 from estero.spark.rows import rows_of
 from estero.spark.streams.bucket import HELD, Duty, header_of
 from estero.spark.streams.bucket_work import BucketWork
+from estero.spark.streams.history import with_state
 from estero.spark.streams.packing import PACKED
 from estero.spark.streams.stages import (
     COUNTS,
@@ -56,7 +58,7 @@ METRICS = "estero"
 """The name under which a progress report has the counts of a micro-batch."""
 
 
-def recognize_stream(
+def recognize_stream(  # noqa: PLR0913 (as `recognize`)
     df: DataFrame,
     plan: Plan | PartialsPlan,
     *,
@@ -66,6 +68,7 @@ def recognize_stream(
     lateness: Lateness | None = None,
     late_events: bool = False,
     event_rows: bool = False,
+    state: str | None = None,
 ) -> DataFrame:
     """The complex events of `plan` in the streaming DataFrame `df`, one row each, in output mode append.
 
@@ -74,7 +77,8 @@ def recognize_stream(
     makes a watermark, unless the time column of `df` has one. With `late_events` there are two columns, of
     which one is NULL in each row: ``match``, a complex event, and ``late``, an event that came late. With
     `event_rows` there is one row for each marked event and label (`rows_of`). A plan for partial matches
-    gives these, too.
+    gives these, too. A stream begins from the `state` that is there, and where `df` is a batch, what a stream
+    had given is the answer, and its state is written there (history.py).
 
     Raises `QueryError` for a query of which nothing is decided before the end, `DataError` without a time
     column, and for a watermark of another column or a second one, and ValueError for a lateness that is no
@@ -100,10 +104,21 @@ def recognize_stream(
         header = header_of(work, packed, buckets)
         duty = duty_of(work, header, packed, clock, buckets)
         flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
-        matches = connected([rows], Stages(duty, flush), events)
+        stages = Stages(duty, flush)
+        if df.isStreaming:
+            matches = connected([rows], stages, events, beside=begun_from(df, state))
+        else:
+            matches = with_state(df, [rows], stages, work.plan.classification, located(state or ""))
         if not event_rows:
             return matches
         return rows_of(matches, work.answer, late=None if events is None else LATE)
+
+
+def begun_from(df: DataFrame, state: str | None) -> DataFrame | None:
+    """Packed rows with the state with which a stream begins, of its first micro-batch; None without one."""
+    if state is None:
+        return None
+    return df.sparkSession.readStream.schema(spark_schema(PACKED)).parquet(located(state))
 
 
 def connected(

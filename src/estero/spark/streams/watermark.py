@@ -55,7 +55,7 @@ def clock_of(
     ticks = Ticks(MS if tick_ns is None else tick_ns)
     followed = [field.name for field in df.schema.fields if DELAY in (field.metadata or {})]
     if not followed:
-        return _new_clock(df, classification, ticks, _delay(lateness, tick_ns))
+        return _new_clock(df, classification, ticks, _delay_ms(lateness, tick_ns))
     if time not in followed:
         raise DataError(
             f"the watermark is on another column: {followed[0]}",
@@ -71,14 +71,13 @@ def clock_of(
     return Clock(positional(df), positional(df).columns[df.columns.index(time)], ticks, None)
 
 
-def _new_clock(df: DataFrame, classification: Classification, ticks: Ticks, lateness: str) -> Clock:
-    """The DataFrame with a column of timestamps that Spark follows."""
+def _new_clock(df: DataFrame, classification: Classification, ticks: Ticks, delay: int) -> Clock:
+    """The DataFrame with a column of timestamps that Spark follows, so many milliseconds behind."""
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
     text = f"({Clauses(classification, SPARK, positional_columns(df.schema)).time()})"
     clock = F.expr(clock_sql(text, ticks))
-    followed = positional(df).withColumn(CLOCK, clock).withWatermark(CLOCK, lateness)
-    delay = int(followed.schema[CLOCK].metadata[DELAY])
+    followed = positional(df).withColumn(CLOCK, clock).withWatermark(CLOCK, f"{delay} milliseconds")
     return Clock(followed, CLOCK, ticks, ticks.from_ms(delay))
 
 
@@ -89,10 +88,10 @@ def clock_sql(text: str, ticks: Ticks) -> str:
     return ticks.clock(f"IF({beyond}, CAST(raise_error('{_TOO_LARGE}') AS BIGINT), {text})")
 
 
-def _delay(lateness: Lateness | None, tick_ns: int | None) -> str:
-    """The lateness as Spark takes it, which is in milliseconds."""
+def _delay_ms(lateness: Lateness | None, tick_ns: int | None) -> int:
+    """The lateness in milliseconds, as Spark takes it."""
     ticks = 0 if lateness is None else ticks_of(lateness, tick_ns)
     nanoseconds = ticks * (MS if tick_ns is None else tick_ns)
     if nanoseconds > GREATEST:
         raise ValueError(f"a lateness is less than 292 years, not {lateness}")
-    return f"{-(-nanoseconds // MS)} milliseconds"
+    return -(-nanoseconds // MS)
