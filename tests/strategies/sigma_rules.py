@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-FIELDS: Final = ("a", "b.c", "d", "n", "t")
+FIELDS: Final = ("a", "b.c", "d", "n", "t", "l", "s.x", "s.k")
 TEXTS: Final = (
     "",
     "x",
@@ -157,13 +157,21 @@ def _patterns(names: list[str]) -> list[str]:
 
 @st.composite
 def events(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Events whose fields are of one kind, flat or in the structs of Windows' exports, and may be missing."""
+    """Events whose fields are of one kind, flat or in the structs of Windows' exports, and may be missing.
+
+    `l` is a list of texts or numbers, `s` a list of structs.
+    """
+    elements = draw(st.sampled_from((st.sampled_from(TEXTS), st.sampled_from(WHOLE), st.sampled_from(FRACTIONS))))
+    texts = st.one_of(st.none(), st.sampled_from(TEXTS))
+    struct = st.fixed_dictionaries({"x": texts, "k": st.one_of(st.none(), st.lists(texts, max_size=2))})
     kinds: dict[str, st.SearchStrategy[Any]] = {
         "a": st.sampled_from(TEXTS),
         "b.c": st.sampled_from(TEXTS),
         "d": st.sampled_from(TEXTS),
         "n": draw(st.sampled_from(tuple(map(st.sampled_from, (WHOLE, FRACTIONS, TEXTS, MIXED))))),
         "t": draw(st.sampled_from((st.booleans(), st.sampled_from(TEXTS)))),
+        "l": st.lists(st.one_of(st.none(), elements), max_size=3),
+        "s": st.lists(struct, max_size=2),
     }
     shape = draw(st.sampled_from(("flat", "nested", "raw")))
     made = []

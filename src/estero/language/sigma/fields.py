@@ -82,9 +82,8 @@ class Fields:
         if schema is not None:
             self._containers = tuple(_containers(schema))
             leaves = [(name, nested) for top, inner in _tops(schema) for name, nested in _leaves(top, inner)]
-            self.texts = tuple(
-                Attributed(name, Kind.STRING) for name, nested in leaves if nested.kind is Kind.STRING
-            )
+            known = (_attributed(name, nested) for name, nested in leaves)
+            self.texts = tuple(one for one in known if one.kind is Kind.STRING)
             for name, _ in leaves:
                 last = name.rpartition("\0.")[2]
                 if " " in last:
@@ -119,13 +118,11 @@ class Fields:
         if schema is None:
             return ()
         paths = dict.fromkeys(path for name in names if (path := attribute_of(name, schema)) is not None)
-        return tuple(_attributed(path, schema) for path in paths)
+        return tuple(_attributed(path, schema.inside(path) or Nested(Kind.NULL)) for path in paths)
 
 
-def _attributed(path: str, schema: Schema) -> Attributed:
-    nested = schema.inside(path)
-    if nested is None:
-        return Attributed(path, schema.column_kinds.get(path, Kind.NULL))
+def _attributed(path: str, nested: Nested) -> Attributed:
+    """An attribute that is so nested."""
     if nested.element is not None:
         return Attributed(path, nested.element.kind, listed=True)
     return Attributed(path, nested.kind)
@@ -138,12 +135,15 @@ def _tops(schema: Schema) -> Iterator[tuple[str, Nested]]:
 
 
 def _leaves(name: str, nested: Nested) -> Iterator[tuple[str, Nested]]:
-    """The attributes inside of a column that are no structs."""
-    if nested.fields is None:
+    """The attributes inside of a column that are no structs, and no lists of them."""
+    fields = nested.fields if nested.element is None else nested.element.fields
+    if fields is None:
         yield name, nested
         return
-    for step, inner in nested.fields.items():
-        yield from _leaves(field_of(name, step), inner)
+    for step in fields:
+        inner = nested.step(step)
+        if inner is not None:
+            yield from _leaves(field_of(name, step), inner)
 
 
 def _containers(schema: Schema) -> Iterator[str]:
