@@ -121,8 +121,25 @@ def test_a_field_that_no_event_has_is_a_warning() -> None:
     query = estero.sigma(rule("{s: {a: b}, f: {c|re: d}, condition: s and not f}"), logsource=False)
     with pytest.warns(EsteroWarning, match="no event has the field c"):
         assert starts(query, [{"a": "b"}]) == [0]
-    with pytest.warns(EsteroWarning, match="a is a list, a struct or a time"):
-        assert starts(query, [{"a": ["b"], "c": "x"}]) == []
+    with pytest.warns(EsteroWarning, match="a is a struct or a time"):
+        assert starts(query, [{"a": {"b": "b"}, "c": "x"}]) == []
+
+
+def test_a_test_of_a_list_holds_of_one_element() -> None:
+    query = estero.sigma(
+        rule(
+            "{s: {tag|all: [a, b]}, f: {target.type: GROUP}, n: {gone: null}, condition: s and not f and n}"
+        ),
+        logsource=False,
+    )
+    kinds = [["user", "app"], ["group"], None, []]
+    events = [
+        {"tag": ["B", "x", "a"], "target": kinds and [{"type": kind} for kind in kinds or ()], "gone": []}
+        for kinds in kinds
+    ]
+    events[2]["tag"], events[3]["gone"] = ["a", None], ["x"]
+    assert starts(query, events) == [0]
+    assert starts(estero.sigma(rule("{k: [APP], condition: k}"), logsource=False), events) == [0]
 
 
 def test_placeholders_have_values() -> None:

@@ -161,7 +161,9 @@ def events(draw: st.DrawFn) -> list[dict[str, Any]]:
 
     `l` is a list of texts or numbers, `s` a list of structs.
     """
-    elements = draw(st.sampled_from((st.sampled_from(TEXTS), st.sampled_from(WHOLE), st.sampled_from(FRACTIONS))))
+    elements = draw(
+        st.sampled_from((st.sampled_from(TEXTS), st.sampled_from(WHOLE), st.sampled_from(FRACTIONS)))
+    )
     texts = st.one_of(st.none(), st.sampled_from(TEXTS))
     struct = st.fixed_dictionaries({"x": texts, "k": st.one_of(st.none(), st.lists(texts, max_size=2))})
     kinds: dict[str, st.SearchStrategy[Any]] = {

@@ -56,7 +56,9 @@ class DuckDB(Dialect):
         return call("struct_extract", value, text(step))
 
     def of_elements(self, whole: SQL, item: exp.Column, value: SQL) -> SQL:
-        return call("list_transform", whole, exp.Lambda(this=value, expressions=[item.this.copy()], colon=True))
+        return call(
+            "list_transform", whole, exp.Lambda(this=value, expressions=[item.this.copy()], colon=True)
+        )
 
     def flat(self, whole: SQL, item: exp.Column) -> SQL:
         there = exp.Lambda(this=is_not_null(item), expressions=[item.this.copy()], colon=True)

@@ -123,7 +123,7 @@ def _detection(document: Document, options: SigmaOptions) -> SigmaRule:
     about = rule.about
     if options.logsource is False:
         return SigmaRule(document, about, rule, source=(None,), mapped=options.mapped)
-    source = condition_of(rule.source, options.mapped)
+    source, mapped = condition_of(rule.source, options.mapped)
     if source is None and options.logsource:
         problem = document.error(
             f"nothing says which events have this log source: {rule.source}",
@@ -132,7 +132,7 @@ def _detection(document: Document, options: SigmaOptions) -> SigmaRule:
         )
         return SigmaRule(document, about, problem=problem)
     unknown = rule.source if source is None else None
-    return SigmaRule(document, about, rule, source=(source,), mapped=options.mapped, unknown_source=unknown)
+    return SigmaRule(document, about, rule, source=(source,), mapped=mapped, unknown_source=unknown)
 
 
 def _correlation(document: Document, known: Mapping[str, SigmaRule], options: SigmaOptions) -> SigmaRule:

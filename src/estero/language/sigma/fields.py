@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, reduce
 from typing import Final
 
 from estero.language.sigma.tree import Condition, LogSource
@@ -31,6 +31,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "EventID": ("winlog.event_id", "event_id", "event.code"),
     "Channel": ("winlog.channel", "channel"),
     "Computer": ("winlog.computer_name", "computer_name"),
+    "event.dataset": ("data_stream.dataset",),
     "Provider_Name": (
         "Event.System.Provider.#attributes.Name",
         "Event.System.Provider.@Name",
@@ -43,21 +44,28 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         "SourceName",
     ),
 }
-"""Other names of fields that every event of Windows has."""
+"""Other names of fields that all events of Windows have, or of Elastic Agent."""
 
 
 @dataclass(frozen=True)
 class Mapped:
     """What is said of fields: other names by name, and the log sources that `sources` tell by conditions.
 
-    The names of a mapping come first; where it has a field, nothing else is looked for.
+    The names of a mapping come first; where it has a field, nothing else is looked for. `further` names come
+    last, in order.
     """
 
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sources: tuple[tuple[LogSource, Condition], ...] = ()
+    further: tuple[Mapping[str, tuple[str, ...]], ...] = ()
 
     def __hash__(self) -> int:
-        return hash((tuple(sorted(self.names.items())), self.sources))
+        return hash((tuple(sorted(self.names.items())), self.sources, len(self.further)))
+
+    @lru_cache(maxsize=256)  # noqa: B019 (there are few, and they are compared by identity first)
+    def without_further(self) -> Mapped:
+        """The mapping without the names that come last."""
+        return replace(self, further=()) if self.further else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,7 @@ class Fields:
         each container that has it: an event has its fields in one of these.
         """
         if name not in self._known:
+            self._known[name] = ()  # names may stand for one another
             self._known[name] = self._looked_up(name)
         return self._known[name]
 
@@ -111,6 +120,9 @@ class Fields:
             attributes = self._of_names((*contained, *NAMES.get(name, ())))
         if not attributes and name in self._blanks:
             attributes = self.of(self._blanks[name])
+        for further in self._mapped.further:
+            for other in further.get(name, ()):
+                attributes = attributes or self.of(other)
         return attributes
 
     def _of_names(self, names: tuple[str, ...]) -> tuple[Attributed, ...]:

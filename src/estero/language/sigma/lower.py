@@ -62,7 +62,9 @@ class Lowering:
             case s.Missing(name):
                 return joined((_is_missing(one) for one in self.fields.of(name)), e.And, absorbing=False)
             case _:
-                tests = (_of_one(one, partial(_tested, condition)) for one in self.attributes(condition.field))
+                tests = (
+                    _of_one(one, partial(_tested, condition)) for one in self.attributes(condition.field)
+                )
                 return joined(tests, e.Or, absorbing=True)
 
     def notes(self) -> list[str]:
@@ -161,7 +163,9 @@ def _of_one(one: Attributed, test: Callable[[e.Node, Kind | None], Lowered], nam
     if not one.listed:
         return test(e.Attribute(one.name), one.kind)
     of_element = test(e.Element(name), one.kind)
-    return of_element if isinstance(of_element, bool) else e.SomeElement(e.Attribute(one.name), name, of_element)
+    return (
+        of_element if isinstance(of_element, bool) else e.SomeElement(e.Attribute(one.name), name, of_element)
+    )
 
 
 def _is_missing(one: Attributed) -> Lowered:
@@ -274,7 +278,9 @@ def _same(test: s.SameAs, one: Attributed, other: Attributed) -> Lowered:
     """Whether two fields have one text, whatever the case, or one has the other's at an end or inside."""
 
     def compared(left: e.Node, kind: Kind | None) -> Lowered:
-        return _of_one(other, lambda right, kind_of: _alike(test, _as_text(left, kind), _as_text(right, kind_of)), "w")
+        return _of_one(
+            other, lambda right, kind_of: _alike(test, _as_text(left, kind), _as_text(right, kind_of)), "w"
+        )
 
     return _of_one(one, compared)
 
