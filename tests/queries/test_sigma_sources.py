@@ -72,7 +72,7 @@ def together(events: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """The events in lists in which no two names differ in case only."""
     lists: list[tuple[dict[str, str], list[dict[str, Any]]]] = []
     for event in events:
-        for names, fitting in lists:
+        for names, fitting in lists:  # noqa: B007 (both are used behind the loop)
             if all(names.get(name.lower(), name) == name for name in event):
                 break
         else:

@@ -200,7 +200,8 @@ def _shaped(row: dict[str, Any], shape: str) -> dict[str, Any]:
 @st.composite
 def correlations(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     """The correlation section of a rule, and the detections that it refers to, by name."""
-    kind = draw(st.sampled_from(("event_count", "value_count", "temporal", "temporal_ordered")))
+    numbers = ("value_sum", "value_avg", "value_median")
+    kind = draw(st.sampled_from(("event_count", "value_count", "temporal", "temporal_ordered", *numbers)))
     names = draw(st.permutations(("one", "two", "three")))[: draw(st.integers(1, 3))]
     values = {name: draw(st.lists(st.sampled_from("pqr"), min_size=1, max_size=2)) for name in names}
     rules = {name: {"s": {"k": values[name]}, "condition": "s"} for name in names}
@@ -211,20 +212,35 @@ def correlations(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     }
     groups = draw(st.sampled_from(([], ["u"], ["u", "w"])))
     section |= {"group-by": groups} if groups else {}
-    least = draw(st.sampled_from(({"gte": 1}, {"gte": 2}, {"gt": 1}, {"gte": 3})))
+    least = draw(
+        st.sampled_from(
+            ({"gte": 1}, {"gte": 2}, {"gt": 1}, {"gte": 3}, {"lt": 3}, {"lte": 2}, {"eq": 2}, {"neq": 2})
+        )
+    )
     if kind == "event_count":
         section["condition"] = least
     elif kind == "value_count":
         section["condition"] = {**least, "field": "v"}
+    elif kind in numbers:
+        section["condition"] = {**least, "field": draw(st.sampled_from(("n", "f", "x")))}
     elif kind == "temporal" and draw(st.booleans()):
-        section["condition"] = {"gte": draw(st.integers(1, len(names)))}
+        sign = draw(st.sampled_from(("gte", "lte", "eq", "neq")))
+        section["condition"] = {sign: draw(st.integers(1, len(names)))}
     return section, rules
 
 
 @st.composite
 def timed_events(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Events in order of their times `t`, in seconds, some at one time."""
-    values = {"k": "pqrs", "u": "xy", "w": "mn", "v": "abc"}
+    values = {
+        "k": "pqrs",
+        "u": "xy",
+        "w": "mn",
+        "v": "abc",
+        "n": (-1, 0, 2, 3),
+        "f": (0.5, 2.0),
+        "x": ("1", "2.5"),
+    }
     row = st.fixed_dictionaries(
         {name: st.one_of(*[st.sampled_from(letters)] * 4, st.none()) for name, letters in values.items()}
     )

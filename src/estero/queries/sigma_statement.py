@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from estero.errors import QueryError
 from estero.language.sigma.fields import Fields, Mapped
 from estero.language.sigma.lower import Lowered, Lowering, joined
-from estero.language.sigma.tree import Condition, Detection, Every
+from estero.language.sigma.tree import Condition, Detection
 from estero.language.tree import expressions as e
 from estero.language.tree.expressions import EventFilter, Literal
 from estero.language.tree.names import some
@@ -40,8 +40,7 @@ class SigmaStatement(Statement):
     @classmethod
     def of(cls, rule: Detection, mapped: Mapped, source: Condition | None) -> SigmaStatement:
         """The statement of a rule."""
-        lowering = Lowering(Fields(None, mapped))
-        return cls(tree_of(lowering.of(whole_of(rule.condition, source)), EVENT), rule, mapped, source)
+        return cls(tree_of(lowered_rule(rule, source, None, mapped)[0], EVENT), rule, mapped, source)
 
     def __str__(self) -> str:
         return str(self.tree)
@@ -83,7 +82,7 @@ def refuse_types(type_column: str | None) -> list[QueryError]:
 
 
 def lowered_rule(
-    rule: Detection, source: Condition | None, schema: Schema, mapped: Mapped
+    rule: Detection, source: Condition | None, schema: Schema | None, mapped: Mapped
 ) -> tuple[Lowered, list[str]]:
     """The condition of a rule with that of its log source, and notes on what events lack for it."""
     shapes = Lowering(fields_in(schema, mapped.without_further()))  # these tell events from one another
@@ -94,11 +93,6 @@ def lowered_rule(
     lowering = Lowering(fields_in(schema, mapped))
     condition = lowering.of(rule.condition)
     return joined((told, condition), e.And, absorbing=False), lowering.notes()
-
-
-def whole_of(condition: Condition, source: Condition | None) -> Condition:
-    """A condition with that of its log source."""
-    return condition if source is None else Every((source, condition))
 
 
 @dataclass(slots=True)
@@ -112,8 +106,10 @@ class _Last:
 _LAST = _Last()
 
 
-def fields_in(schema: Schema, mapped: Mapped) -> Fields:
-    """The fields of a schema."""
+def fields_in(schema: Schema | None, mapped: Mapped) -> Fields:
+    """The fields of a schema; without one, as `Fields` has them."""
+    if schema is None:
+        return Fields(None, mapped)
     if _LAST.schema is not schema:
         _LAST.schema, _LAST.fields = schema, []
     known = _LAST.fields

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-
 from sigma.rule.detection import SigmaDetections
 
 from estero.errors import DataError, QueryError
