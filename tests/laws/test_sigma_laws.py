@@ -33,7 +33,10 @@ def test_a_rule_gives_the_events_that_it_holds_of(
 @pytest.mark.filterwarnings("ignore:.*no event has the field:estero.EsteroWarning")
 @given(correlations(), timed_events(), st.sampled_from((1, 2)), st.booleans())
 def test_a_correlation_gives_the_windows_of_the_reference(
-    drawn: tuple[dict[str, Any], dict[str, Any]], given_events: list[dict[str, Any]], threads: int, ended: bool
+    drawn: tuple[dict[str, Any], dict[str, Any]],
+    given_events: list[dict[str, Any]],
+    threads: int,
+    ended: bool,
 ) -> None:
     section, rules = drawn
     documents = [

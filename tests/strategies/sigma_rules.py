@@ -232,15 +232,8 @@ def correlations(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
 @st.composite
 def timed_events(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Events in order of their times `t`, in seconds, some at one time."""
-    values = {
-        "k": "pqrs",
-        "u": "xy",
-        "w": "mn",
-        "v": "abc",
-        "n": (-1, 0, 2, 3),
-        "f": (0.5, 2.0),
-        "x": ("1", "2.5"),
-    }
+    numbers = {"n": (-1, 0, 2, 3), "f": (0.5, 2.0), "x": ("1", "2.5")}
+    values: dict[str, Any] = {"k": "pqrs", "u": "xy", "w": "mn", "v": "abc", **numbers}
     row = st.fixed_dictionaries(
         {name: st.one_of(*[st.sampled_from(letters)] * 4, st.none()) for name, letters in values.items()}
     )

@@ -23,7 +23,7 @@ from estero.queries.statement import Statement
 
 _NEVER: Final = False
 Located = tuple[Condition | None, Mapped]
-"""What the log source of a rule says, None where it is not asked for, and where the fields of its events are."""
+"""What the log source of a rule says, None where it is not asked for, and where its fields are."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _only(lowering: Lowering, field: str) -> Attributed | None:
 
 
 def _value(rule: Correlation, one: Attributed) -> e.Node | None:
-    """The value of an attribute that is counted, or as a number that is computed with; None for another kind."""
+    """The value of an attribute that is counted, or its number, for computing; None for another kind."""
     attribute = e.Attribute(one.name)
     if rule.type == "value_count" or one.kind in (Kind.INT, Kind.FLOAT, None):
         return attribute

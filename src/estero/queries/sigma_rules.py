@@ -99,7 +99,7 @@ def rules_in_documents(documents: Iterable[Document], options: SigmaOptions) -> 
     known: dict[str, SigmaRule] = {}
     for rule in read.values():
         known |= dict.fromkeys(filter(None, (rule.about.name, rule.about.id)), rule)
-    rules = [read.get(id(one)) or _correlation(one, known, options) for one in given]
+    rules = [read.get(id(one)) or _correlation(one, known) for one in given]
     hidden = {
         name
         for rule in rules
@@ -135,13 +135,14 @@ def _detection(document: Document, options: SigmaOptions) -> SigmaRule:
     return SigmaRule(document, about, rule, sources=((source, mapped),), unknown_source=unknown)
 
 
-def _correlation(document: Document, known: Mapping[str, SigmaRule], options: SigmaOptions) -> SigmaRule:
+def _correlation(document: Document, known: Mapping[str, SigmaRule]) -> SigmaRule:
     from estero.language.sigma.correlations import correlation_of, references_of
 
     about = _about(document)
     refers = references_of(document)
     try:
-        detections, sources = [], []
+        detections: list[Detection] = []
+        sources: list[tuple[Condition | None, Mapped]] = []
         for name in refers:
             if name not in known:
                 raise document.error(

@@ -83,17 +83,25 @@ def _asked(
         return bool(names[0] in met[window[0]]) and _in_order(names, window, met)
     there = [values_of(events[place], condition.get("field", "")) for place in window]
     values = [one[0] for one in there if one]
-    computed = {
-        "event_count": lambda: len(window),
-        "value_count": lambda: len(set(values)),
-        "temporal": lambda: len(set().union(*(met[place] for place in window))),
-        "value_sum": lambda: sum(map(float, values)) if values else None,
-        "value_avg": lambda: fmean(map(float, values)) if values else None,
-        "value_median": lambda: median(map(float, values)) if values else None,
-    }[kind]()
-    return computed is not None and all(
-        compare(computed, condition[sign]) for sign, compare in _SIGNS.items() if sign in condition
+    result = _result(kind, window, values, met)
+    return result is not None and all(
+        compare(result, condition[sign]) for sign, compare in _SIGNS.items() if sign in condition
     )
+
+
+def _result(kind: str, window: Sequence[int], values: Sequence[Any], met: Sequence[set[str]]) -> float | None:
+    """The number that a condition compares; None for one of values of which there are none."""
+    match kind:
+        case "event_count":
+            return len(window)
+        case "value_count":
+            return len(set(values))
+        case "temporal":
+            return len(set().union(*(met[place] for place in window)))
+    function: Callable[[list[float]], float] = {"value_sum": sum, "value_avg": fmean, "value_median": median}[
+        kind
+    ]
+    return function([float(value) for value in values]) if values else None
 
 
 _SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = {

@@ -224,8 +224,8 @@ class Correlation:
     """A rule about several events of other rules within a time.
 
     `keys` are the fields of ``group-by``, for each of `rules` by its place, aliases resolved. `counted` are
-    the fields whose values are counted or computed with, `operator` and `count` what the result (or the number
-    of the events, or of the rules that match) must be.
+    the fields whose values are counted or summed up, `operator` and `count` what the result (or the number of
+    the events, or of the rules that match) must be.
     """
 
     about: About
