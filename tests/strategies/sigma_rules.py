@@ -165,14 +165,16 @@ def events(draw: st.DrawFn) -> list[dict[str, Any]]:
         st.sampled_from((st.sampled_from(TEXTS), st.sampled_from(WHOLE), st.sampled_from(FRACTIONS)))
     )
     texts = st.one_of(st.none(), st.sampled_from(TEXTS))
-    struct = st.fixed_dictionaries({"x": texts, "k": st.one_of(st.none(), st.lists(texts, max_size=2))})
+    struct = st.fixed_dictionaries(
+        {"x": texts, "k": st.one_of(st.none(), st.lists(st.sampled_from(TEXTS), max_size=2))}
+    )
     kinds: dict[str, st.SearchStrategy[Any]] = {
         "a": st.sampled_from(TEXTS),
         "b.c": st.sampled_from(TEXTS),
         "d": st.sampled_from(TEXTS),
         "n": draw(st.sampled_from(tuple(map(st.sampled_from, (WHOLE, FRACTIONS, TEXTS, MIXED))))),
         "t": draw(st.sampled_from((st.booleans(), st.sampled_from(TEXTS)))),
-        "l": st.lists(st.one_of(st.none(), elements), max_size=3),
+        "l": st.one_of(st.lists(elements, max_size=3), elements.map(lambda one: [None, one])),
         "s": st.lists(struct, max_size=2),
     }
     shape = draw(st.sampled_from(("flat", "nested", "raw")))

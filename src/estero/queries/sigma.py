@@ -63,3 +63,22 @@ def sigma(
     if only.unknown_source:
         warn(f"nothing says which events have the log source {only.unknown_source}: all of them are asked")
     return query
+
+
+def sigma_named(name: str, text: str) -> Query:
+    """The query of the rule that a file with this text has by a name: its own, or that of the file.
+
+    Raises `QueryError` as `sigma`, and for a name that no rule has.
+    """
+    require("sigma", "a rule in Sigma")
+    from estero.queries.sigma_rules import options_of, rules_in_text
+
+    rules = rules_in_text(text, options_of())
+    unnamed = [rule for rule in rules if not rule.name]
+    number = name.rpartition("-")[2]  # files with several rules without a name count them from 2 on
+    place = int(number) - 1 if len(unnamed) > 1 and number.isdecimal() else 0
+    found = [rule for rule in rules if rule.name == name] or unnamed[place : place + 1]
+    if not found:
+        raise QueryError(f"there is no rule {name} in this text", text=text)
+    raise_first([rule.problem for rule in found if rule.problem is not None])
+    return Query(found[0].statement())

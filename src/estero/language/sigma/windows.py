@@ -47,7 +47,7 @@ def windows_tree(
 ) -> QueryTree:
     """The query of a correlation over events of the type `name`.
 
-    `conditions` are those of its rules, `keys` attributes, `counted` expressions over one event, and `time` the
+    `conditions` are those of its rules, `keys` attributes, `counted` expressions over one event. `time` is the
     attribute with its time.
     """
     anything = joined(conditions, e.Or, absorbing=True)
