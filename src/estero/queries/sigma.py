@@ -34,13 +34,14 @@ def sigma(
     A complex event of a detection is one event; of a correlation the events of one window. Fields are looked
     for in the columns of the events when the query runs: by their names, with dots as columns or structs, and
     in the structs of raw exports of Windows. `fields` are other names, ``{"Image": "process.executable"}``, a
-    file with such names, or a ready mapping: "ecs", "winlogbeat", "sysmon", "cloudtrail", "okta"; several in
-    a list. `placeholders` are the values of ``%name%``, by name. `pipeline`, of pySigma or the path of one in
-    YAML, changes the rule before.
+    file with such names, or a ready mapping: "ecs", "winlogbeat", "sysmon"; several in a list. `placeholders`
+    are the values of ``%name%``, by name. `pipeline`, of pySigma or the path of one in YAML, changes the rule
+    before.
 
-    The events of its log source are told by channel and event id. Where nothing says that of a log source,
-    all events are asked, with an `EsteroWarning`; with ``logsource=True`` it is an error, and with
-    ``logsource=False``, or with a pipeline, the log source is not looked at.
+    The events of its log source are told by channel and event id, or by the fields that their published
+    shapes have. Where nothing says that of a log source, all events are asked, with an `EsteroWarning`; with
+    ``logsource=True`` it is an error, and with ``logsource=False``, or with a pipeline, the log source is not
+    looked at.
 
     Raises `QueryError`, with the place in the text, for what is wrong with the rule, `DataError` for names of
     fields that cannot be read, and `MissingPackage` without pySigma (``estero[sigma]``).

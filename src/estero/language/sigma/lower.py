@@ -71,7 +71,8 @@ class Lowering:
         """Sentences on the fields that no event has, and on those that cannot be read."""
         said = [f"no event has the field {name}" for name in self.missing]
         return said + [
-            f"{name} is a struct or a time, which tests of texts do not read" for name in self.unread
+            f"{name} is a struct, a time or, where one value is asked for, a list, which tests do not read"
+            for name in self.unread
         ]
 
     def attributes(self, name: str) -> tuple[Attributed, ...]:

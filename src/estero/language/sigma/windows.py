@@ -47,8 +47,8 @@ def windows_tree(
 ) -> QueryTree:
     """The query of a correlation over events of the type `name`.
 
-    `conditions` are those of its rules, `keys` attributes, `counted` expressions over one event. `time` is the
-    attribute with its time.
+    `conditions` are those of its rules, `keys` attributes, `counted` expressions over one event, and `time`
+    is the attribute with its time.
     """
     anything = joined(conditions, e.Or, absorbing=True)
     asked: e.Node | None = None
