@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import estero
 from estero.answers.answer import Answer
 from estero.language.check.queries import check_query
 from estero.language.syntax.parser import parse_query
@@ -73,3 +75,32 @@ def test_a_restart_at_every_cut_changes_no_answer(
 def test_contains_looks_at_the_elements_of_a_list(pattern: str, events: list[Event]) -> None:
     tree, nested = parse_query(f"SELECT * WHERE {pattern}"), list(map(nested_event, events))
     assert by_end(Answer(nested_run(tree, nested)).batches()) == evaluate_query(tree, nested, tick=TICK)
+
+
+ROWS = [
+    {"s": [{"x": "a", "n": [1, None]}, {"x": None, "n": None}]},
+    {"s": [{"x": "b", "n": []}, {"x": "a", "n": [2]}]},
+    {"s": []},
+    {"s": None},
+    {"s": [None, {"x": "c", "n": [3, 1]}]},
+]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "some(s.x AS t, t = 'a')",
+        "NOT some(s.x AS t, t = 'a')",
+        "some(s.x AS t, t IS NULL)",
+        "contains(s.x, 'c')",
+        "some(s.n AS n, n > 1)",
+        "NOT some(s.n AS n, n = 1)",
+        "s.n[1] = 1",
+        "s.x[2] = 'a'",
+    ],
+)
+def test_a_field_of_structs_in_a_list_is_the_list_of_its_values(condition: str) -> None:
+    tree = parse_query(f"SELECT * WHERE A FILTER A[{condition}]")
+    due = {place for place, row in enumerate(ROWS) for _ in evaluate_query(tree, [Event("A", row)])}
+    query = estero.query(tree)
+    assert {found.start for found in query.run([{"kind": "A", **row} for row in ROWS], type="kind")} == due

@@ -31,9 +31,12 @@ def test_a_rule_gives_the_events_that_it_holds_of(
 
 
 @pytest.mark.filterwarnings("ignore:.*no event has the field:estero.EsteroWarning")
-@given(correlations(), timed_events(), st.sampled_from((1, 2)))
+@given(correlations(), timed_events(), st.sampled_from((1, 2)), st.booleans())
 def test_a_correlation_gives_the_windows_of_the_reference(
-    drawn: tuple[dict[str, Any], dict[str, Any]], given_events: list[dict[str, Any]], threads: int
+    drawn: tuple[dict[str, Any], dict[str, Any]],
+    given_events: list[dict[str, Any]],
+    threads: int,
+    ended: bool,
 ) -> None:
     section, rules = drawn
     documents = [
@@ -44,9 +47,10 @@ def test_a_correlation_gives_the_windows_of_the_reference(
         {"title": "drawn", "correlation": section},
     ]
     query = estero.sigma(yaml.safe_dump_all(documents, sort_keys=False), logsource=False)
-    due = windows(section, rules, given_events, [one["t"] for one in given_events])
-    answer = query.run(given_events, time="t", time_unit="s", threads=threads)
-    event("some" if due else "none")
+    ended = ended and " FOR " in str(query)
+    due = windows(section, rules, given_events, [one["t"] for one in given_events], ended=ended)
+    answer = query.run(given_events, time="t", time_unit="s", threads=threads, until="end" if ended else None)
+    event(f"{section['type']} {'some' if due else 'none'}")
     assert sorted(found.positions["Event"] for found in answer) == due
 
 

@@ -201,6 +201,30 @@ def test_metadata_that_no_rule_has_is_named(tmp_path: Path, rules: Path) -> None
         stream(tmp_path, estero.query(QUERY), metadata=["title"])
 
 
+def test_several_rules_of_a_file_in_sigma_go_on_from_a_checkpoint(tmp_path: Path) -> None:
+    rule = (
+        "{title: t%s, logsource: {product: windows, service: system}, detection: {s: {k: %s}, condition: s}}"
+    )
+    counted = "{type: event_count, rules: [one], timespan: 1h, condition: {gte: 2}}"
+    several = [rule % (", name: named", "b"), rule % (", name: one", "a"), rule % ("", "c"), rule % ("", "d")]
+    several.append(f"{{title: t, name: many, correlation: {counted}}}")
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "file.yml").write_text("\n---\n".join(several))
+    events = [
+        {"at": f"2026-01-01T00:00:{second:02}Z", "Channel": "System", "k": letter}
+        for second, letter in enumerate("abcda")
+    ]
+    options = {"checkpoint": tmp_path / "state", "checkpoint_every": 0, "time": "at"}
+    for number, rows in enumerate((events[:1], events[1:])):
+        put(tmp_path / "in", number, rows)
+        with estero.live(
+            tmp_path / "rules", f"json:{tmp_path}/in", f"json:{tmp_path}/out", **options
+        ) as running:
+            running.run(until_caught_up=True)
+    rows = {(row["rule"], row["start"], row["end"]) for row in read_lines(tmp_path / "out")}
+    assert rows == {("named", 1, 1), ("file", 2, 2), ("file-2", 3, 3)}  # many is open
+
+
 def test_a_rule_that_became_broken_meanwhile_goes_on_as_the_checkpoint_has_it(
     tmp_path: Path, rules: Path
 ) -> None:

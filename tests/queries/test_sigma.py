@@ -93,6 +93,10 @@ def test_fields_have_other_names(given: Any, tmp_path: Path) -> None:
         ("nowhere", "there is no mapping and no file nowhere"),
         ({"Image": 7}, "a field has a name or a list of names, not 7"),
         ({"sources": [{"category": "a"}]}, "a source has category, product or service, and where"),
+        (
+            {"sources": [{"category": "a", "where": {"b|sounds": "c"}}]},
+            "where cannot be read, Unknown modifier",
+        ),
     ],
 )
 def test_names_of_fields_that_are_wrong_are_refused(given: Any, said: str) -> None:
@@ -121,8 +125,25 @@ def test_a_field_that_no_event_has_is_a_warning() -> None:
     query = estero.sigma(rule("{s: {a: b}, f: {c|re: d}, condition: s and not f}"), logsource=False)
     with pytest.warns(EsteroWarning, match="no event has the field c"):
         assert starts(query, [{"a": "b"}]) == [0]
-    with pytest.warns(EsteroWarning, match="a is a list, a struct or a time"):
-        assert starts(query, [{"a": ["b"], "c": "x"}]) == []
+    with pytest.warns(EsteroWarning, match="a is a struct, a time or"):
+        assert starts(query, [{"a": {"b": "b"}, "c": "x"}]) == []
+
+
+def test_a_test_of_a_list_holds_of_one_element() -> None:
+    query = estero.sigma(
+        rule(
+            "{s: {tag|all: [a, b]}, f: {target.type: GROUP}, n: {gone: null}, condition: s and not f and n}"
+        ),
+        logsource=False,
+    )
+    kinds = [["user", "app"], ["group"], None, []]
+    events = [
+        {"tag": ["B", "x", "a"], "target": kinds and [{"type": kind} for kind in kinds or ()], "gone": []}
+        for kinds in kinds
+    ]
+    events[2]["tag"], events[3]["gone"] = ["a", None], ["x"]
+    assert starts(query, events) == [0]
+    assert starts(estero.sigma(rule("{k: [APP], condition: k}"), logsource=False), events) == [0]
 
 
 def test_placeholders_have_values() -> None:
@@ -222,7 +243,10 @@ def test_a_correlation_needs_a_time_and_warns_of_keys_that_are_missing() -> None
 
 WRONG = {
     "condition: {gte: 3}": {
-        "condition: {lt: 3}": "a count that is less than a number is not taken",
+        "condition: {lt: 1}": "a window has one event at least",
+        "condition: {eq: 0}": "a window has one event at least",
+        "condition: {gte: 1.5}": "a number of events is a whole number",
+        "condition: {gte: 2, lt: 5}": "exactly one condition item",
         "condition: {gte: 0}": "a window has one event at least",
         "condition: failed and failed": "Extended conditions",
         "": "without condition",
@@ -230,6 +254,7 @@ WRONG = {
     "type: event_count": {
         "type: value_sum": "reference",
         "type: value_count": "without field reference",
+        "type: value_percentile": "reference",
         "type: other": "no valid Sigma correlation type",
         "type: temporal": "there are 1 rules, not 3",
     },
@@ -245,6 +270,34 @@ def test_what_is_wrong_with_a_correlation_is_said(part: str, other: str, said: s
     text = CORRELATION.replace(part, other)
     with pytest.raises(QueryError, match=re.escape(said)):
         estero.sigma(text, logsource=False)
+
+
+def test_percentiles_are_refused() -> None:
+    text = CORRELATION.replace("event_count", "value_percentile").replace(
+        "{gte: 3}", "{gte: 3, field: n, percentile: 95}"
+    )
+    with pytest.raises(QueryError, match="correlations of the type value_percentile are not taken"):
+        estero.sigma(text, logsource=False)
+
+
+def test_what_may_still_change_is_given_when_time_has_passed() -> None:
+    query = estero.sigma(CORRELATION.replace("gte: 3", "eq: 2"), logsource=False)
+    seconds = [0, 20, 200, 210, 220, 500, 560]
+    events = [{"t": second, "user": "ann", "kind": "fail"} for second in seconds]
+    (first, second) = query.run(events, time="t", time_unit="s")
+    assert (first.positions["Event"], second.positions["Event"]) == ((0, 1), (3, 4))
+    ended = query.run(events, time="t", time_unit="s", until="end")
+    assert [found.positions["Event"] for found in ended][2:] == [(5, 6)]
+
+
+def test_a_key_that_is_a_list_is_in_no_group() -> None:
+    query = estero.sigma(CORRELATION, logsource=False)
+    with pytest.warns(
+        EsteroWarning, match="user is a struct, a time or, where one value is asked for, a list"
+    ):
+        assert (
+            query.run([{"t": 1, "user": ["ann"], "kind": "fail"}] * 3, time="t", time_unit="s").count() == 0
+        )
 
 
 def test_an_alias_is_one_field_of_all_rules() -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-FIELDS: Final = ("a", "b.c", "d", "n", "t")
+FIELDS: Final = ("a", "b.c", "d", "n", "t", "l", "s.x", "s.k")
 TEXTS: Final = (
     "",
     "x",
@@ -157,13 +157,25 @@ def _patterns(names: list[str]) -> list[str]:
 
 @st.composite
 def events(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Events whose fields are of one kind, flat or in the structs of Windows' exports, and may be missing."""
+    """Events whose fields are of one kind, flat or in the structs of Windows' exports, and may be missing.
+
+    `l` is a list of texts or numbers, `s` a list of structs.
+    """
+    elements = draw(
+        st.sampled_from((st.sampled_from(TEXTS), st.sampled_from(WHOLE), st.sampled_from(FRACTIONS)))
+    )
+    texts = st.one_of(st.none(), st.sampled_from(TEXTS))
+    struct = st.fixed_dictionaries(
+        {"x": texts, "k": st.one_of(st.none(), st.lists(st.sampled_from(TEXTS), max_size=2))}
+    )
     kinds: dict[str, st.SearchStrategy[Any]] = {
         "a": st.sampled_from(TEXTS),
         "b.c": st.sampled_from(TEXTS),
         "d": st.sampled_from(TEXTS),
         "n": draw(st.sampled_from(tuple(map(st.sampled_from, (WHOLE, FRACTIONS, TEXTS, MIXED))))),
         "t": draw(st.sampled_from((st.booleans(), st.sampled_from(TEXTS)))),
+        "l": st.one_of(st.lists(elements, max_size=3), elements.map(lambda one: [None, one])),
+        "s": st.lists(struct, max_size=2),
     }
     shape = draw(st.sampled_from(("flat", "nested", "raw")))
     made = []
@@ -190,7 +202,8 @@ def _shaped(row: dict[str, Any], shape: str) -> dict[str, Any]:
 @st.composite
 def correlations(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     """The correlation section of a rule, and the detections that it refers to, by name."""
-    kind = draw(st.sampled_from(("event_count", "value_count", "temporal", "temporal_ordered")))
+    numbers = ("value_sum", "value_avg", "value_median")
+    kind = draw(st.sampled_from(("event_count", "value_count", "temporal", "temporal_ordered", *numbers)))
     names = draw(st.permutations(("one", "two", "three")))[: draw(st.integers(1, 3))]
     values = {name: draw(st.lists(st.sampled_from("pqr"), min_size=1, max_size=2)) for name in names}
     rules = {name: {"s": {"k": values[name]}, "condition": "s"} for name in names}
@@ -201,20 +214,28 @@ def correlations(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     }
     groups = draw(st.sampled_from(([], ["u"], ["u", "w"])))
     section |= {"group-by": groups} if groups else {}
-    least = draw(st.sampled_from(({"gte": 1}, {"gte": 2}, {"gt": 1}, {"gte": 3})))
+    least = draw(
+        st.sampled_from(
+            ({"gte": 1}, {"gte": 2}, {"gt": 1}, {"gte": 3}, {"lt": 3}, {"lte": 2}, {"eq": 2}, {"neq": 2})
+        )
+    )
     if kind == "event_count":
         section["condition"] = least
     elif kind == "value_count":
         section["condition"] = {**least, "field": "v"}
+    elif kind in numbers:
+        section["condition"] = {**least, "field": draw(st.sampled_from(("n", "f", "x")))}
     elif kind == "temporal" and draw(st.booleans()):
-        section["condition"] = {"gte": draw(st.integers(1, len(names)))}
+        sign = draw(st.sampled_from(("gte", "lte", "eq", "neq")))
+        section["condition"] = {sign: draw(st.integers(1, len(names)))}
     return section, rules
 
 
 @st.composite
 def timed_events(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Events in order of their times `t`, in seconds, some at one time."""
-    values = {"k": "pqrs", "u": "xy", "w": "mn", "v": "abc"}
+    numbers = {"n": (-1, 0, 2, 3), "f": (0.5, 2.0), "x": ("1", "2.5")}
+    values: dict[str, Any] = {"k": "pqrs", "u": "xy", "w": "mn", "v": "abc", **numbers}
     row = st.fixed_dictionaries(
         {name: st.one_of(*[st.sampled_from(letters)] * 4, st.none()) for name, letters in values.items()}
     )

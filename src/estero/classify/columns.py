@@ -54,10 +54,17 @@ class ColumnType:
         return Nested(self.kind, fields, None if self.element is None else self.element.nested)
 
     def step(self, step: str | int) -> ColumnType | None:
-        """The column type at the end of a step; None if there is none."""
+        """The column type at the end of a step, as of `Nested.step`; None if there is none."""
         if self.kind is Kind.NULL:
             return self
-        return self.element if isinstance(step, int) else dict(self.fields or ()).get(step)
+        if isinstance(step, int):
+            return self.element
+        if self.element is None:
+            return dict(self.fields or ()).get(step)
+        inner = self.element.step(step)
+        if inner is None or inner.element is not None:
+            return inner
+        return ColumnType(Kind.OPAQUE, element=inner)
 
 
 def decimal_digits(engine_type: str) -> tuple[int, int]:

@@ -69,10 +69,14 @@ class Dialect(ABC):
         value = reference(column_of(path), column)
         for step in steps_of(path):
             _refuse_alike(column, step)
-            column = column.step(step)
-            if column is None:
+            further = column.step(step)
+            if further is None:
                 return None
-            value = self.stepped(value, step)
+            if column.element is None or isinstance(step, int):
+                value = self.stepped(value, step)
+            else:
+                value = self._of_elements(value, step, column.element)
+            column = further
         return replace(column, stands=exp.Null() if column.kind is Kind.NULL else value)
 
     def with_paths(self, columns: Mapping[str, ColumnType], names: Iterable[str]) -> dict[str, ColumnType]:
@@ -83,6 +87,27 @@ class Dialect(ABC):
     @abstractmethod
     def stepped(self, value: SQL, step: Step) -> SQL:
         """A field of a struct, NULL if the struct is; or an element of a list, NULL beyond its end."""
+
+    def _of_elements(self, whole: SQL, field: str, element: ColumnType) -> SQL:
+        """The list of what the elements of a list have in a field, or of what the lists have that it is."""
+        item = exp.column("inner")
+        inner = element.step(field)
+        if element.element is not None:
+            value = self._of_elements(item, field, element.element)
+        elif element.kind is Kind.NULL:
+            value = item
+        else:
+            value = self.stepped(item, field)
+        listed = self.of_elements(whole, item, value)
+        return self.flat(listed, item) if inner is not None and inner.element is not None else listed
+
+    @abstractmethod
+    def of_elements(self, whole: SQL, item: exp.Column, value: SQL) -> SQL:
+        """The list of a value of any `item` of a list; NULL for NULL."""
+
+    @abstractmethod
+    def flat(self, whole: SQL, item: exp.Column) -> SQL:
+        """The elements of the lists in a list, of which some may be NULL."""
 
     @abstractmethod
     def any_element(self, whole: SQL, item: exp.Column, condition: SQL) -> SQL:

@@ -55,6 +55,15 @@ class DuckDB(Dialect):
             return call("list_extract", value, number(step))
         return call("struct_extract", value, text(step))
 
+    def of_elements(self, whole: SQL, item: exp.Column, value: SQL) -> SQL:
+        return call(
+            "list_transform", whole, exp.Lambda(this=value, expressions=[item.this.copy()], colon=True)
+        )
+
+    def flat(self, whole: SQL, item: exp.Column) -> SQL:
+        there = exp.Lambda(this=is_not_null(item), expressions=[item.this.copy()], colon=True)
+        return call("flatten", call("list_filter", whole, there))
+
     def any_element(self, whole: SQL, item: exp.Column, condition: SQL) -> SQL:
         test = exp.Lambda(this=condition, expressions=[item.this.copy()], colon=True)
         return compared(">", call("len", call("list_filter", whole, test)), number(0))

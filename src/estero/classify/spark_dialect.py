@@ -102,6 +102,13 @@ class Spark(Dialect):
             )
         return exp.Dot(this=value, expression=exp.to_identifier(step, quoted=True))
 
+    def of_elements(self, whole: SQL, item: exp.Column, value: SQL) -> SQL:
+        return call("transform", whole, exp.Lambda(this=value, expressions=[item.this.copy()]))
+
+    def flat(self, whole: SQL, item: exp.Column) -> SQL:
+        there = exp.Lambda(this=is_not_null(item), expressions=[item.this.copy()])
+        return call("flatten", call("filter", whole, there))
+
     def any_element(self, whole: SQL, item: exp.Column, condition: SQL) -> SQL:
         return call("exists", whole, exp.Lambda(this=condition, expressions=[item.this.copy()]))
 

@@ -34,13 +34,14 @@ def sigma(
     A complex event of a detection is one event; of a correlation the events of one window. Fields are looked
     for in the columns of the events when the query runs: by their names, with dots as columns or structs, and
     in the structs of raw exports of Windows. `fields` are other names, ``{"Image": "process.executable"}``, a
-    file with such names, or a ready mapping: "ecs", "winlogbeat", "sysmon", "cloudtrail", "okta"; several in
-    a list. `placeholders` are the values of ``%name%``, by name. `pipeline`, of pySigma or the path of one in
-    YAML, changes the rule before.
+    file with such names, or a ready mapping: "ecs", "winlogbeat", "sysmon"; several in a list. `placeholders`
+    are the values of ``%name%``, by name. `pipeline`, of pySigma or the path of one in YAML, changes the rule
+    before.
 
-    The events of its log source are told by channel and event id. Where nothing says that of a log source,
-    all events are asked, with an `EsteroWarning`; with ``logsource=True`` it is an error, and with
-    ``logsource=False``, or with a pipeline, the log source is not looked at.
+    The events of its log source are told by channel and event id, or by the fields that their published
+    shapes have. Where nothing says that of a log source, all events are asked, with an `EsteroWarning`; with
+    ``logsource=True`` it is an error, and with ``logsource=False``, or with a pipeline, the log source is not
+    looked at.
 
     Raises `QueryError`, with the place in the text, for what is wrong with the rule, `DataError` for names of
     fields that cannot be read, and `MissingPackage` without pySigma (``estero[sigma]``).
@@ -63,3 +64,22 @@ def sigma(
     if only.unknown_source:
         warn(f"nothing says which events have the log source {only.unknown_source}: all of them are asked")
     return query
+
+
+def sigma_named(name: str, text: str) -> Query:
+    """The query of the rule that a file with this text has by a name: its own, or that of the file.
+
+    Raises `QueryError` as `sigma`, and for a name that no rule has.
+    """
+    require("sigma", "a rule in Sigma")
+    from estero.queries.sigma_rules import options_of, rules_in_text
+
+    rules = rules_in_text(text, options_of())
+    unnamed = [rule for rule in rules if not rule.name]
+    number = name.rpartition("-")[2]  # files with several rules without a name count them from 2 on
+    place = int(number) - 1 if len(unnamed) > 1 and number.isdecimal() else 0
+    found = [rule for rule in rules if rule.name == name] or unnamed[place : place + 1]
+    if not found:
+        raise QueryError(f"there is no rule {name} in this text", text=text)
+    raise_first([rule.problem for rule in found if rule.problem is not None])
+    return Query(found[0].statement())

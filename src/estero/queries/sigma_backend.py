@@ -18,6 +18,7 @@ from estero.language.sigma.lower import Lowering
 from estero.language.sigma.read import about, condition_of
 from estero.language.sigma.tree import Detection, LogSource, Some
 from estero.language.sigma.windows import windows_tree
+from estero.language.tree.expressions import Attribute
 from estero.queries.sigma_statement import EVENT, tree_of
 
 
@@ -70,6 +71,8 @@ class EsteroBackend(TextQueryBackend):
         detections = [self._detection(reference.rule, refused) for reference in rule.referenced_rules]
         references = [reference.reference for reference in rule.referenced_rules]
         correlation = correlation_of_rule(rule, references, detections, refused)
+        if correlation.is_of_whole_windows:
+            raise refused("what a window must not have more of needs the name of the time: use estero.sigma")
         lowering = _lowering()
         tree = windows_tree(
             correlation,
@@ -79,7 +82,8 @@ class EsteroBackend(TextQueryBackend):
                 lowering.attributes(field)[0].name
                 for field in dict.fromkeys(names[0] for names in correlation.keys)
             ],
-            [lowering.attributes(field)[0].name for field in correlation.counted],
+            [Attribute(lowering.attributes(field)[0].name) for field in correlation.counted],
+            "time",
         )
         given = output_format or self.default_format
         text: Any = str(tree)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -66,8 +66,7 @@ class SigmaRule:
     about: About
     rule: Rule | None = None
     problem: QueryError | None = None
-    source: tuple[Condition | None, ...] = ()
-    mapped: Mapped = field(default_factory=Mapped)
+    sources: tuple[tuple[Condition | None, Mapped], ...] = ()
     unknown_source: LogSource | None = None
     refers: tuple[str, ...] = ()
 
@@ -81,10 +80,11 @@ class SigmaRule:
         if isinstance(self.rule, Correlation):
             from estero.queries.sigma_correlation_statement import SigmaCorrelationStatement
 
-            return SigmaCorrelationStatement.of(self.rule, self.mapped, self.source)
+            return SigmaCorrelationStatement.of(self.rule, self.sources)
         if self.rule is None:
             raise ValueError(f"the rule {self.name} has a problem")
-        return SigmaStatement.of(self.rule, self.mapped, self.source[0])
+        ((source, mapped),) = self.sources
+        return SigmaStatement.of(self.rule, mapped, source)
 
 
 def rules_in_text(text: str, options: SigmaOptions) -> list[SigmaRule]:
@@ -110,7 +110,7 @@ def rules_in_documents(
     known: dict[str, SigmaRule] = {}
     for rule in read.values():
         known |= dict.fromkeys(filter(None, (rule.about.name, rule.about.id)), rule)
-    rules = [read.get(id(one)) or _correlation(one, known, options) for one in given]
+    rules = [read.get(id(one)) or _correlation(one, known) for one in given]
     hidden = {
         name
         for rule in rules
@@ -138,8 +138,8 @@ def _placed(document: Document, rule: Detection, options: SigmaOptions) -> Sigma
     """A rule with the condition of its log source, or the problem that there is none."""
     about = rule.about
     if options.logsource is False:
-        return SigmaRule(document, about, rule, source=(None,), mapped=options.mapped)
-    source = condition_of(rule.source, options.mapped)
+        return SigmaRule(document, about, rule, sources=((None, options.mapped),))
+    source, mapped = condition_of(rule.source, options.mapped)
     if source is None and options.logsource:
         problem = document.error(
             f"nothing says which events have this log source: {rule.source}",
@@ -148,16 +148,17 @@ def _placed(document: Document, rule: Detection, options: SigmaOptions) -> Sigma
         )
         return SigmaRule(document, about, problem=problem)
     unknown = rule.source if source is None else None
-    return SigmaRule(document, about, rule, source=(source,), mapped=options.mapped, unknown_source=unknown)
+    return SigmaRule(document, about, rule, sources=((source, mapped),), unknown_source=unknown)
 
 
-def _correlation(document: Document, known: Mapping[str, SigmaRule], options: SigmaOptions) -> SigmaRule:
+def _correlation(document: Document, known: Mapping[str, SigmaRule]) -> SigmaRule:
     from estero.language.sigma.correlations import correlation_of, references_of
 
     about = _about(document)
     refers = references_of(document)
     try:
-        detections, sources = [], []
+        detections: list[Detection] = []
+        sources: list[tuple[Condition | None, Mapped]] = []
         for name in refers:
             if name not in known:
                 raise document.error(
@@ -171,7 +172,7 @@ def _correlation(document: Document, known: Mapping[str, SigmaRule], options: Si
                 reason = rule.problem.message if rule.problem is not None else "it is a correlation itself"
                 raise document.error(f"the rule {name} cannot be run: {reason}", "correlation", "rules")
             detections.append(rule.rule)
-            sources.append(rule.source[0])
+            sources += rule.sources
         read = correlation_of(document, detections)
     except QueryError as error:
         return SigmaRule(document, about, problem=error, refers=refers)
@@ -180,8 +181,7 @@ def _correlation(document: Document, known: Mapping[str, SigmaRule], options: Si
         document,
         read.about,
         read,
-        source=tuple(sources),
-        mapped=options.mapped,
+        sources=tuple(sources),
         unknown_source=unknown,
         refers=refers,
     )

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 from estero.errors import QueryError
 from estero.language.sigma.fields import Fields, Mapped
-from estero.language.sigma.lower import Lowered, Lowering
-from estero.language.sigma.tree import Condition, Detection, Every
+from estero.language.sigma.lower import Lowered, Lowering, joined
+from estero.language.sigma.tree import Condition, Detection
+from estero.language.tree import expressions as e
 from estero.language.tree.expressions import EventFilter, Literal
+from estero.language.tree.names import some
 from estero.language.tree.pattern import EventType, Filter
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import Schema
@@ -38,8 +40,7 @@ class SigmaStatement(Statement):
     @classmethod
     def of(cls, rule: Detection, mapped: Mapped, source: Condition | None) -> SigmaStatement:
         """The statement of a rule."""
-        lowering = Lowering(Fields(None, mapped))
-        return cls(tree_of(lowering.of(whole_of(rule.condition, source)), EVENT), rule, mapped, source)
+        return cls(tree_of(lowered_rule(rule, source, None, mapped)[0], EVENT), rule, mapped, source)
 
     def __str__(self) -> str:
         return str(self.tree)
@@ -53,8 +54,7 @@ class SigmaStatement(Statement):
 
     def lowered(self, schema: Schema) -> tuple[Lowered, list[str]]:
         """The condition on the attributes of a schema, and notes on fields that it lacks or cannot read."""
-        lowering = Lowering(fields_in(schema, self.mapped))
-        return lowering.of(whole_of(self.rule.condition, self.source)), lowering.notes()
+        return lowered_rule(self.rule, self.source, schema, self.mapped)
 
     def _plan(self, layout: Layout) -> Plan:
         condition = self.lowered(layout.schema)[0] if layout.schema.types or layout.schema.shared else None
@@ -81,9 +81,18 @@ def refuse_types(type_column: str | None) -> list[QueryError]:
     return [QueryError(message, hint="leave type out: the log source says which events a rule is for")]
 
 
-def whole_of(condition: Condition, source: Condition | None) -> Condition:
-    """A condition with that of its log source."""
-    return condition if source is None else Every((source, condition))
+def lowered_rule(
+    rule: Detection, source: Condition | None, schema: Schema | None, mapped: Mapped
+) -> tuple[Lowered, list[str]]:
+    """The condition of a rule with that of its log source, and notes on what events lack for it."""
+    shapes = Lowering(fields_in(schema, mapped.without_further()))  # these tell events from one another
+    told = True if source is None else shapes.of(source)
+    if told is False:
+        missing = some(tuple(shapes.missing), most=4, word="nor")
+        return False, [f"no event tells that it is of the log source {rule.source}: there is no {missing}"]
+    lowering = Lowering(fields_in(schema, mapped))
+    condition = lowering.of(rule.condition)
+    return joined((told, condition), e.And, absorbing=False), lowering.notes()
 
 
 @dataclass(slots=True)
@@ -91,16 +100,22 @@ class _Last:
     """The fields of the schema that was asked for last: rules of a set are planned one after another."""
 
     schema: Schema | None = None
-    mapped: Mapped | None = None
-    fields: Fields | None = field(default=None)
+    fields: list[tuple[Mapped, Fields]] = field(default_factory=list)
 
 
 _LAST = _Last()
 
 
-def fields_in(schema: Schema, mapped: Mapped) -> Fields:
-    """The fields of a schema."""
-    known = _LAST
-    if known.fields is None or known.schema is not schema or known.mapped != mapped:
-        known.schema, known.mapped, known.fields = schema, mapped, Fields(schema, mapped)
-    return known.fields
+def fields_in(schema: Schema | None, mapped: Mapped) -> Fields:
+    """The fields of a schema; without one, as `Fields` has them."""
+    if schema is None:
+        return Fields(None, mapped)
+    if _LAST.schema is not schema:
+        _LAST.schema, _LAST.fields = schema, []
+    known = _LAST.fields
+    for one in (lambda other: other is mapped, lambda other: other == mapped):
+        for other, fields in known:
+            if one(other):
+                return fields
+    known.append((mapped, Fields(schema, mapped)))
+    return known[-1][1]

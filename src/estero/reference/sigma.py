@@ -39,10 +39,14 @@ def detects(
 
 
 def values_of(event: Event, name: str) -> list[Any]:
-    """The values of a field: that of its name or path, else those in the containers of Windows' events."""
+    """The values of a field: those of its name or path, else those in the containers of Windows' events.
+
+    A list has the values of its elements, and is not there without any; a field of a list of structs has the
+    values of all of these.
+    """
     direct = [value for value in (event.get(name), _at(event, name.split("."))) if value is not None]
     if direct:
-        return direct[:1]
+        return list(_elements(direct[0]))
     raw = event.get("Event", event)
     data = raw.get("UserData") if isinstance(raw, Mapping) else None
     inside = [] if not isinstance(raw, Mapping) else [raw.get("EventData"), data, raw.get("System")]
@@ -53,12 +57,22 @@ def values_of(event: Event, name: str) -> list[Any]:
     for container in inside:
         if isinstance(container, Mapping):
             value = _at(container, name.split("."))
-            there += [] if value is None else [value]
+            there += [*_elements(value)]
     return there
 
 
+def _elements(value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        for inner in value:
+            yield from _elements(inner)
+    elif value is not None:
+        yield value
+
+
 def _at(event: Any, path: Sequence[str]) -> Any:
-    for step in path:
+    for place, step in enumerate(path):
+        if isinstance(event, list):
+            return [_at(inner, path[place:]) for inner in event]
         event = event.get(step) if isinstance(event, Mapping) else None
     return event
 
@@ -146,6 +160,9 @@ def _texts(value: Any) -> Iterator[str]:
         yield value
     elif isinstance(value, Mapping):
         for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
             yield from _texts(inner)
 
 

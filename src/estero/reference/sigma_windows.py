@@ -2,13 +2,16 @@
 
 A window begins with an event that one of the rules holds of (for rules in order: the first one), and has all
 such events of its group from there on, up to the timespan, which belongs to it. It is a result if it has what
-the correlation asks for, and is not a part of an earlier result of its group.
+the correlation asks for, and is not a part of an earlier result of its group. What further events could make
+wrong is decided when time has passed the timespan behind its last event.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean, median
+from typing import Any, Final
 
 from estero.reference.sigma import Event, detects, values_of
 
@@ -20,10 +23,13 @@ def windows(
     rules: Mapping[str, Mapping[str, Any]],
     events: Sequence[Event],
     times: Sequence[int],
+    *,
+    ended: bool = False,
 ) -> list[tuple[int, ...]]:
     """The positions of the events of all results, in order of their starts.
 
-    `rules` are detections by name, `events` in stream order with their `times` in seconds.
+    `rules` are detections by name, `events` in stream order with their `times` in seconds; `ended` is whether
+    it is known that none follow.
     """
     names = correlation["rules"]
     met = [{name for name in names if detects(rules[name], one)} for one in events]
@@ -39,7 +45,15 @@ def windows(
         for places in groups.values()
         for window in _of_group(correlation, places, times, span, met, events)
     ]
-    return sorted(results)
+    if _is_final(correlation) or ended:
+        return sorted(results)
+    return sorted(window for window in results if times[window[-1]] + span < times[-1])
+
+
+def _is_final(correlation: Mapping[str, Any]) -> bool:
+    """Whether further events of a window leave it a result."""
+    signs = set(correlation.get("condition", {})) - {"field"}
+    return signs <= {"gt", "gte"} and correlation["type"] not in ("value_sum", "value_avg", "value_median")
 
 
 def _of_group(
@@ -63,18 +77,41 @@ def _asked(
     correlation: Mapping[str, Any], window: Sequence[int], met: Sequence[set[str]], events: Sequence[Event]
 ) -> bool:
     """Whether a window has what the correlation asks for."""
-    names, condition = correlation["rules"], correlation.get("condition", {})
-    least: int = condition.get("gte", condition.get("gt", len(names) - 1) + 1)
-    match correlation["type"]:
+    names, condition = correlation["rules"], correlation.get("condition", {"gte": len(correlation["rules"])})
+    kind = correlation["type"]
+    if kind == "temporal_ordered":
+        return bool(names[0] in met[window[0]]) and _in_order(names, window, met)
+    there = [values_of(events[place], condition.get("field", "")) for place in window]
+    values = [one[0] for one in there if one]
+    result = _result(kind, window, values, met)
+    return result is not None and all(
+        compare(result, condition[sign]) for sign, compare in _SIGNS.items() if sign in condition
+    )
+
+
+def _result(kind: str, window: Sequence[int], values: Sequence[Any], met: Sequence[set[str]]) -> float | None:
+    """The number that a condition compares; None for one of values of which there are none."""
+    match kind:
         case "event_count":
-            return len(window) >= least
+            return len(window)
         case "value_count":
-            there = [values_of(events[place], condition["field"]) for place in window]
-            return len({values[0] for values in there if values}) >= least
+            return len(set(values))
         case "temporal":
-            return len(set().union(*(met[place] for place in window))) >= least
-        case _:
-            return bool(names[0] in met[window[0]]) and _in_order(names, window, met)
+            return len(set().union(*(met[place] for place in window)))
+    function: Callable[[list[float]], float] = {"value_sum": sum, "value_avg": fmean, "value_median": median}[
+        kind
+    ]
+    return function([float(value) for value in values]) if values else None
+
+
+_SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    "gt": operator.gt,
+    "gte": operator.ge,
+    "lt": operator.lt,
+    "lte": operator.le,
+    "eq": operator.eq,
+    "neq": operator.ne,
+}
 
 
 def _in_order(names: Sequence[str], window: Sequence[int], met: Sequence[set[str]]) -> bool:

@@ -63,9 +63,19 @@ class Event:
             if isinstance(step, int):
                 value = value[step - 1] if step <= len(value) else None
             else:
-                value = value.get(step)
+                value = _field(value, step)
         leaf: Value = value
         return leaf
+
+
+def _field(value: Any, name: str) -> Any:
+    """The field of a struct; of a list, the list of what its elements have there, lists in it one list."""
+    if not isinstance(value, list | tuple):
+        return None if value is None else value.get(name)
+    fields = [_field(inner, name) for inner in value]
+    if not any(isinstance(one, list | tuple) for one in fields):
+        return fields
+    return [one for inner in fields if inner is not None for one in inner]
 
 
 def evaluate_expression(node: e.Node, event: Event) -> Value:

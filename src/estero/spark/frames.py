@@ -257,7 +257,7 @@ def arrow_type(name: str, events: StructType) -> pa.DataType:
     for step in steps_of(name):
         if isinstance(spark_type, NullType):  # all that is inside of NULL is NULL
             break
-        spark_type = spark_type.elementType if isinstance(step, int) else spark_type[step].dataType
+        spark_type = spark_type.elementType if isinstance(step, int) else _field(spark_type, step)
     try:
         return to_arrow_type(spark_type, timezone="UTC")
     except PySparkException as error:
@@ -266,6 +266,16 @@ def arrow_type(name: str, events: StructType) -> pa.DataType:
             column=named(name),
             hint="leave the column out of the SELECT list, or cast it to another type",
         ) from error
+
+
+def _field(spark_type: Any, name: str) -> Any:
+    """The type of a field of a struct; of a list, that of the list of what its elements have there."""
+    from pyspark.sql.types import ArrayType, NullType
+
+    if not isinstance(spark_type, ArrayType):
+        return spark_type if isinstance(spark_type, NullType) else spark_type[name].dataType
+    inner = _field(spark_type.elementType, name)
+    return inner if isinstance(inner, ArrayType) else ArrayType(inner)
 
 
 def quoted(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, cast
+from typing import Final, cast, get_args
 
 from sigma.correlations import SigmaCorrelationCondition, SigmaCorrelationRule
 from sigma.exceptions import SigmaError
@@ -12,8 +12,9 @@ from estero.language.sigma import tree as s
 from estero.language.sigma.documents import Document
 from estero.language.sigma.read import FAILURES, about
 
-_TYPES: Final = ("event_count", "value_count", "temporal", "temporal_ordered")
-_WORDS: Final = {"LT": "less than", "LTE": "at most", "EQ": "exactly", "NEQ": "anything but"}
+_TYPES: Final = get_args(s.CorrelationType)
+_NUMBERS: Final = ("value_sum", "value_avg", "value_median")
+"""The types that compute with values."""
 _SIGNS: Final = {"LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "EQ": "=", "NEQ": "!="}
 
 
@@ -52,6 +53,7 @@ def correlation_of_rule(
             "correlation",
             "type",
             expected=", ".join(_TYPES),
+            hint="of percentiles the 50th is value_median" if kind == "value_percentile" else "",
         )
     if not isinstance(read.condition, SigmaCorrelationCondition):
         raise error(
@@ -63,8 +65,8 @@ def correlation_of_rule(
     if not references:
         raise error("a correlation has rules", "correlation", hint="rules: [name of a rule]")
     _refuse_operators(read, kind, len(references), error)
-    if read.condition.count != int(read.condition.count):
-        raise error("a number of events is a whole number", "condition", hint="gte: 3")
+    if kind not in _NUMBERS and read.condition.count != int(read.condition.count):
+        raise error("a number of events is a whole number", "correlation", "condition", hint="gte: 3")
     fieldref = read.condition.fieldref
     counted = () if fieldref is None else (fieldref,) if isinstance(fieldref, str) else tuple(fieldref)
     return s.Correlation(
@@ -74,7 +76,7 @@ def correlation_of_rule(
         read.timespan.seconds,
         tuple(_keys(read, references, field, error) for field in read.group_by or ()),
         cast("s.CountOperator", _SIGNS[read.condition.op.name]),
-        int(read.condition.count),
+        read.condition.count,
         counted,
         read.generate,
     )
@@ -83,29 +85,24 @@ def correlation_of_rule(
 def _refuse_operators(
     read: SigmaCorrelationRule, kind: str, rules: int, error: Callable[..., Exception]
 ) -> None:
-    """Raises an error for counts that further events can make wrong, and for those that are always right."""
+    """Raises an error for counts that no window has."""
     condition = read.condition
     if not isinstance(condition, SigmaCorrelationCondition):
         raise TypeError("a condition of words")
-    count = condition.count + (condition.op.name == "GT")
-    if condition.op.name not in ("GT", "GTE"):
-        raise error(
-            f"a count that is {_WORDS[condition.op.name]} a number is not taken",
-            "correlation",
-            "condition",
-            expected="gte or gt",
-            hint="a window has all events within the timespan: ask for the least number, gte: 3",
-        )
-    if count < 1:
+    operator = condition.op.name
+    count = condition.count + (operator == "GT") - (operator == "LT")  # whole numbers, but for _NUMBERS
+    if kind in ("event_count", "temporal", "temporal_ordered") and count < 1 and operator != "NEQ":
         raise error("a window has one event at least", "correlation", "condition", expected="a number from 1")
-    if kind == "temporal_ordered" and count != rules:
+    if kind == "value_count" and count < (1 if operator in ("GT", "GTE") else 0) and operator != "NEQ":
+        raise error("a number of values is one at least", "correlation", "condition", expected="gte: 1")
+    if kind == "temporal_ordered" and (count != rules or operator not in ("GT", "GTE", "EQ")):
         raise error(
             "rules in order are all met",
             "correlation",
             "condition",
             expected=f"gte: {rules}, or no condition",
         )
-    if kind == "temporal" and count > rules:
+    if kind == "temporal" and count > rules and operator in ("GT", "GTE", "EQ"):
         raise error(f"there are {rules} rules, not {count}", "correlation", "condition")
 
 

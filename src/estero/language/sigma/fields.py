@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, reduce
 from typing import Final
 
 from estero.language.sigma.tree import Condition, LogSource
@@ -31,6 +31,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "EventID": ("winlog.event_id", "event_id", "event.code"),
     "Channel": ("winlog.channel", "channel"),
     "Computer": ("winlog.computer_name", "computer_name"),
+    "event.dataset": ("data_stream.dataset",),
     "Provider_Name": (
         "Event.System.Provider.#attributes.Name",
         "Event.System.Provider.@Name",
@@ -43,21 +44,28 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         "SourceName",
     ),
 }
-"""Other names of fields that every event of Windows has."""
+"""Other names of fields that all events of Windows have, or of Elastic Agent."""
 
 
 @dataclass(frozen=True)
 class Mapped:
     """What is said of fields: other names by name, and the log sources that `sources` tell by conditions.
 
-    The names of a mapping come first; where it has a field, nothing else is looked for.
+    The names of a mapping come first; where it has a field, nothing else is looked for. `further` names come
+    last, in order.
     """
 
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sources: tuple[tuple[LogSource, Condition], ...] = ()
+    further: tuple[Mapping[str, tuple[str, ...]], ...] = ()
 
     def __hash__(self) -> int:
-        return hash((tuple(sorted(self.names.items())), self.sources))
+        return hash((tuple(sorted(self.names.items())), self.sources, len(self.further)))
+
+    @lru_cache(maxsize=256)  # noqa: B019 (there are few, and they are compared by identity first)
+    def without_further(self) -> Mapped:
+        """The mapping without the names that come last."""
+        return replace(self, further=()) if self.further else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +90,8 @@ class Fields:
         if schema is not None:
             self._containers = tuple(_containers(schema))
             leaves = [(name, nested) for top, inner in _tops(schema) for name, nested in _leaves(top, inner)]
-            self.texts = tuple(
-                Attributed(name, Kind.STRING) for name, nested in leaves if nested.kind is Kind.STRING
-            )
+            known = (_attributed(name, nested) for name, nested in leaves)
+            self.texts = tuple(one for one in known if one.kind is Kind.STRING)
             for name, _ in leaves:
                 last = name.rpartition("\0.")[2]
                 if " " in last:
@@ -97,6 +104,7 @@ class Fields:
         each container that has it: an event has its fields in one of these.
         """
         if name not in self._known:
+            self._known[name] = ()  # names may stand for one another
             self._known[name] = self._looked_up(name)
         return self._known[name]
 
@@ -112,6 +120,9 @@ class Fields:
             attributes = self._of_names((*contained, *NAMES.get(name, ())))
         if not attributes and name in self._blanks:
             attributes = self.of(self._blanks[name])
+        for further in self._mapped.further:
+            for other in further.get(name, ()):
+                attributes = attributes or self.of(other)
         return attributes
 
     def _of_names(self, names: tuple[str, ...]) -> tuple[Attributed, ...]:
@@ -119,13 +130,11 @@ class Fields:
         if schema is None:
             return ()
         paths = dict.fromkeys(path for name in names if (path := attribute_of(name, schema)) is not None)
-        return tuple(_attributed(path, schema) for path in paths)
+        return tuple(_attributed(path, schema.inside(path) or Nested(Kind.NULL)) for path in paths)
 
 
-def _attributed(path: str, schema: Schema) -> Attributed:
-    nested = schema.inside(path)
-    if nested is None:
-        return Attributed(path, schema.column_kinds.get(path, Kind.NULL))
+def _attributed(path: str, nested: Nested) -> Attributed:
+    """An attribute that is so nested."""
     if nested.element is not None:
         return Attributed(path, nested.element.kind, listed=True)
     return Attributed(path, nested.kind)
@@ -138,12 +147,15 @@ def _tops(schema: Schema) -> Iterator[tuple[str, Nested]]:
 
 
 def _leaves(name: str, nested: Nested) -> Iterator[tuple[str, Nested]]:
-    """The attributes inside of a column that are no structs."""
-    if nested.fields is None:
+    """The attributes inside of a column that are no structs, and no lists of them."""
+    fields = nested.fields if nested.element is None else nested.element.fields
+    if fields is None:
         yield name, nested
         return
-    for step, inner in nested.fields.items():
-        yield from _leaves(field_of(name, step), inner)
+    for step in fields:
+        inner = nested.step(step)
+        if inner is not None:
+            yield from _leaves(field_of(name, step), inner)
 
 
 def _containers(schema: Schema) -> Iterator[str]:

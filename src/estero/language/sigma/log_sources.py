@@ -1,17 +1,21 @@
-"""The events that a log source stands for: their channel, and the numbers of their kinds.
+"""The events that a log source stands for: their channel, and the numbers of their kinds; or their shapes.
 
 The numbers are those of Sysmon's documentation and of PowerShell's logs, the channels those that pySigma
-knows, and the few beside these.
+knows, and the few beside these. The files of `sources` say by which fields other events tell where they are
+from: a list of published shapes, of which an event has one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache, lru_cache
 from typing import Final
 
 from sigma.pipelines.common import windows_logsource_mapping
 
 from estero.language.sigma.fields import Mapped
+from estero.language.sigma.mappings import families, mapped_of
 from estero.language.sigma.tree import Condition, Every, LogSource, Number, Some, Text
 from estero.language.sigma.values import escaped
 
@@ -70,14 +74,36 @@ _CHANNELS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def condition_of(source: LogSource, mapped: Mapped) -> Condition | None:
-    """What events of a log source have in common; None where nothing says it.
+def condition_of(source: LogSource, mapped: Mapped) -> tuple[Condition | None, Mapped]:
+    """What events of a log source have in common, None where nothing says it; and where their fields are.
 
-    A mapping of the user says it first.
+    A mapping of the user says it first. Where a family of the package does, fields also have the names that
+    it knows, and those of the Elastic Common Schema.
     """
     for told, condition in mapped.sources:
         if _covers(told, source):
-            return condition
+            return condition, mapped
+    ways = [way for way in (_of_channels(source),) if way is not None]
+    family = _families().get(source)
+    if family is None:
+        return (ways[0] if ways else None), mapped
+    shapes, known = family
+    return Some((*ways, shapes)) if ways else shapes, _with_further(mapped, known)
+
+
+@cache
+def _families() -> dict[LogSource, tuple[Condition, Mapped]]:
+    return {source: (shapes, family) for family in families() for source, shapes in family.sources}
+
+
+@lru_cache(maxsize=256)
+def _with_further(mapped: Mapped, family: Mapped) -> Mapped:
+    """The mapping with the names of a family, the same one for all of its rules."""
+    return replace(mapped, further=(family.names, mapped_of("ecs").names))
+
+
+def _of_channels(source: LogSource) -> Condition | None:
+    """What the events of a log source have in common that comes with channels of Windows, or of Sysmon."""
     category, product, service = source.category or "", source.product, source.service
     if product == "windows":
         numbers: tuple[int, ...] = ()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from estero.language.sigma import tree as s
@@ -61,17 +62,17 @@ class Lowering:
             case s.Missing(name):
                 return joined((_is_missing(one) for one in self.fields.of(name)), e.And, absorbing=False)
             case _:
-                return joined(
-                    (_tested(condition, one) for one in self.attributes(condition.field)),
-                    e.Or,
-                    absorbing=True,
+                tests = (
+                    _of_one(one, partial(_tested, condition)) for one in self.attributes(condition.field)
                 )
+                return joined(tests, e.Or, absorbing=True)
 
     def notes(self) -> list[str]:
         """Sentences on the fields that no event has, and on those that cannot be read."""
         said = [f"no event has the field {name}" for name in self.missing]
         return said + [
-            f"{name} is a list, a struct or a time, which tests of texts do not read" for name in self.unread
+            f"{name} is a struct, a time or, where one value is asked for, a list, which tests do not read"
+            for name in self.unread
         ]
 
     def attributes(self, name: str) -> tuple[Attributed, ...]:
@@ -79,18 +80,18 @@ class Lowering:
         attributes = self.fields.of(name)
         if not attributes:
             self.missing[name] = None
-        if any(one.listed or one.kind in (Kind.OPAQUE, Kind.TIMESTAMP, Kind.DURATION) for one in attributes):
+        if any(one.kind in (Kind.OPAQUE, Kind.TIMESTAMP, Kind.DURATION) for one in attributes):
             self.unread[name] = None
         return attributes
 
     def _keyword(self, condition: s.Keyword) -> Lowered:
-        def test(one: Attributed) -> e.Node:
-            attribute = e.Attribute(one.name)
+        def test(text: e.Node, kind: Kind | None) -> e.Node:
+            del kind  # they are texts
             if condition.regex is not None:
-                return e.Matches(attribute, condition.regex)
-            return (e.Like if condition.cased else e.Ilike)(attribute, condition.like)
+                return e.Matches(text, condition.regex)
+            return (e.Like if condition.cased else e.Ilike)(text, condition.like)
 
-        return joined(map(test, self.fields.texts), e.Or, absorbing=True)
+        return joined((_of_one(one, test) for one in self.fields.texts), e.Or, absorbing=True)
 
 
 def joined(
@@ -147,7 +148,7 @@ def _common(condition: e.Node) -> tuple[e.Node, ...] | None:
             return _common(part)
         case e.Comparison(_, left, right):
             return tuple(side for side in (left, right) if not isinstance(side, e.Literal))
-        case e.Like(operand) | e.Ilike(operand) | e.Matches(operand):
+        case e.Like(operand) | e.Ilike(operand) | e.Matches(operand) | e.SomeElement(operand):
             return (operand,)
         case e.Call(_, arguments):
             return arguments
@@ -158,37 +159,50 @@ def _common(condition: e.Node) -> tuple[e.Node, ...] | None:
 # ------------------------------------------------------------------------------------ tests
 
 
+def _of_one(one: Attributed, test: Callable[[e.Node, Kind | None], Lowered], name: str = "v") -> Lowered:
+    """The test of an attribute; of a list, whether it holds of one of its elements."""
+    if not one.listed:
+        return test(e.Attribute(one.name), one.kind)
+    of_element = test(e.Element(name), one.kind)
+    return (
+        of_element if isinstance(of_element, bool) else e.SomeElement(e.Attribute(one.name), name, of_element)
+    )
+
+
 def _is_missing(one: Attributed) -> Lowered:
-    return True if one.kind is Kind.NULL and not one.listed else e.IsNull(e.Attribute(one.name))
+    """Whether there is no value; a list without one is none, either."""
+    if one.kind is Kind.NULL:
+        return True
+    return denied(_of_one(one, lambda value, _: e.Not(e.IsNull(value))))
 
 
-def _tested(test: s.Test, one: Attributed) -> Lowered:
-    attribute = e.Attribute(one.name)
-    if one.listed or one.kind in _DEAD:
+def _tested(test: s.Test, attribute: e.Node, kind: Kind | None) -> Lowered:
+    """The test of a value of a kind, which is an attribute or an element of one."""
+    if kind in _DEAD:
         return False
     match test:
         case s.Text(_, like, cased):
-            return _text(attribute, one.kind, like, cased=cased)
+            return _text(attribute, kind, like, cased=cased)
         case s.Number(_, value):
-            return _number(attribute, one.kind, value)
+            return _number(attribute, kind, value)
         case s.Truth(_, value):
-            if one.kind in (Kind.BOOL, None):
+            if kind in (Kind.BOOL, None):
                 return e.Comparison("=", attribute, e.Literal(value))
-            return _text(attribute, one.kind, str(value).lower(), cased=False)
+            return _text(attribute, kind, str(value).lower(), cased=False)
         case s.Compared(_, operator, value):
-            return _compared(attribute, one.kind, operator, value)
+            return _compared(attribute, kind, operator, value)
         case s.Searched(_, regex):
-            return _over_text(attribute, one.kind, lambda text: e.Matches(text, regex))
+            return _over_text(attribute, kind, lambda text: e.Matches(text, regex))
         case s.Network(_, network):
             regex = regex_of_network(network)
-            return e.Matches(attribute, regex) if one.kind in (Kind.STRING, None) else False
+            return e.Matches(attribute, regex) if kind in (Kind.STRING, None) else False
         case s.PartOfTime(_, part, value):
-            return _part(attribute, one.kind, part, value)
+            return _part(attribute, kind, part, value)
         case _:
             raise TypeError(f"{test} is not of one field")
 
 
-def _over_text(attribute: e.Attribute, kind: Kind | None, test: Callable[[e.Node], e.Node]) -> Lowered:
+def _over_text(attribute: e.Node, kind: Kind | None, test: Callable[[e.Node], e.Node]) -> Lowered:
     """A test of the text of an attribute; no text is that of a timestamp or a fraction."""
     if kind in (Kind.STRING, None):
         return test(attribute)
@@ -200,7 +214,7 @@ def _over_text(attribute: e.Attribute, kind: Kind | None, test: Callable[[e.Node
     return False
 
 
-def _text(attribute: e.Attribute, kind: Kind | None, like: str, *, cased: bool) -> Lowered:
+def _text(attribute: e.Node, kind: Kind | None, like: str, *, cased: bool) -> Lowered:
     if like == "%":
         return e.Not(e.IsNull(attribute))
     plain = plain_text(like)
@@ -218,7 +232,7 @@ def plain_text(like: str) -> str | None:
     return None if "%" in bare or "_" in bare else _UNESCAPED.sub(r"\1", like)
 
 
-def _equal_number(attribute: e.Attribute, kind: Kind, text: str) -> Lowered:
+def _equal_number(attribute: e.Node, kind: Kind, text: str) -> Lowered:
     """Whether a number is written so: ``4625``, not ``04625``."""
     try:
         value = float(text) if "." in text or "e" in text.lower() else int(text)
@@ -229,7 +243,7 @@ def _equal_number(attribute: e.Attribute, kind: Kind, text: str) -> Lowered:
     return _number(attribute, kind, value)
 
 
-def _number(attribute: e.Attribute, kind: Kind | None, value: float) -> Lowered:
+def _number(attribute: e.Node, kind: Kind | None, value: float) -> Lowered:
     if kind is Kind.STRING:
         return e.Ilike(attribute, escaped(number_text(value)))
     whole = float(value).is_integer()
@@ -244,7 +258,7 @@ def _number(attribute: e.Attribute, kind: Kind | None, value: float) -> Lowered:
     return False
 
 
-def _compared(attribute: e.Attribute, kind: Kind | None, operator: str, value: float) -> Lowered:
+def _compared(attribute: e.Node, kind: Kind | None, operator: str, value: float) -> Lowered:
     number: e.Node = e.Literal(float(value))
     if isinstance(value, int) and INT_MIN <= value <= INT_MAX and kind in (Kind.INT, None):
         number = e.Literal(value)
@@ -255,7 +269,7 @@ def _compared(attribute: e.Attribute, kind: Kind | None, operator: str, value: f
     return False
 
 
-def _part(attribute: e.Attribute, kind: Kind | None, part: str, value: int) -> Lowered:
+def _part(attribute: e.Node, kind: Kind | None, part: str, value: int) -> Lowered:
     if kind not in (Kind.TIMESTAMP, None) or part not in _PARTS:
         return False
     return e.Comparison("=", e.Call(part, (attribute,)), e.Literal(value))
@@ -263,8 +277,16 @@ def _part(attribute: e.Attribute, kind: Kind | None, part: str, value: int) -> L
 
 def _same(test: s.SameAs, one: Attributed, other: Attributed) -> Lowered:
     """Whether two fields have one text, whatever the case, or one has the other's at an end or inside."""
-    sides = [_as_text(side) for side in (one, other)]
-    left, right = sides
+
+    def compared(left: e.Node, kind: Kind | None) -> Lowered:
+        return _of_one(
+            other, lambda right, kind_of: _alike(test, _as_text(left, kind), _as_text(right, kind_of)), "w"
+        )
+
+    return _of_one(one, compared)
+
+
+def _alike(test: s.SameAs, left: e.Node | None, right: e.Node | None) -> Lowered:
     if left is None or right is None:
         return False
     match test.begins, test.ends:
@@ -278,12 +300,7 @@ def _same(test: s.SameAs, one: Attributed, other: Attributed) -> Lowered:
             return e.Call("contains", (left, right))
 
 
-def _as_text(one: Attributed) -> e.Node | None:
-    attribute = e.Attribute(one.name)
-    if one.listed or one.kind in _DEAD:
-        return None
-    if one.kind in (Kind.STRING, None):
-        return e.Call("lower", (attribute,))
-    if one.kind in _WHOLE:
-        return e.Cast(attribute, "STRING")
-    return None
+def _as_text(value: e.Node, kind: Kind | None) -> e.Node | None:
+    if kind in (Kind.STRING, None):
+        return e.Call("lower", (value,))
+    return e.Cast(value, "STRING") if kind in _WHOLE else None

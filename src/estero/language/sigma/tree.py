@@ -213,7 +213,9 @@ class Detection:
     condition: Condition
 
 
-CorrelationType = Literal["event_count", "value_count", "temporal", "temporal_ordered"]
+CorrelationType = Literal[
+    "event_count", "value_count", "temporal", "temporal_ordered", "value_sum", "value_avg", "value_median"
+]
 CountOperator = Literal["<", "<=", ">", ">=", "=", "!="]
 
 
@@ -222,8 +224,8 @@ class Correlation:
     """A rule about several events of other rules within a time.
 
     `keys` are the fields of ``group-by``, for each of `rules` by its place, aliases resolved. `counted` are
-    the fields whose values are counted, `operator` and `count` what their number (or that of the events, or
-    of the rules that match) must be.
+    the fields whose values are counted or summed up, `operator` and `count` what the result (or the number of
+    the events, or of the rules that match) must be.
     """
 
     about: About
@@ -232,9 +234,14 @@ class Correlation:
     seconds: int
     keys: tuple[tuple[str, ...], ...] = ()
     operator: CountOperator = ">="
-    count: int = 1
+    count: int | float = 1
     counted: tuple[str, ...] = ()
     generate: bool = field(default=False, compare=False)
+
+    @property
+    def is_of_whole_windows(self) -> bool:
+        """Whether further events of a window can make it wrong."""
+        return self.operator not in (">", ">=") or self.type in ("value_sum", "value_avg", "value_median")
 
 
 Rule = Detection | Correlation

@@ -3,42 +3,66 @@
 ``SELECT LONGEST * WHERE e{n,}[NOT e] … WITHIN d LIMIT 1 PER END``: a step leaves no event of the rules out,
 LONGEST takes for each start all that come within the timespan, and of windows with one end the first holds
 the others.
+
+What further events can make wrong (``lt``, ``eq``, sums, …) is asked of windows behind which none of the
+timespan follows: ``first ; e{1,} ; NOT(e AS later FILTER later.time - first.time <= d) FOR d``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from estero.language.sigma.lower import Lowered, joined
 from estero.language.sigma.tree import Correlation
 from estero.language.tree import expressions as e
-from estero.language.tree.distances import DurationWindow
-from estero.language.tree.durations import TimeUnit
-from estero.language.tree.pattern import As, Disjunction, EventType, Filter, Iteration, Link, Pattern, Step
+from estero.language.tree.distances import Apart, DurationWindow
+from estero.language.tree.durations import Duration, TimeUnit
+from estero.language.tree.pattern import (
+    Absence,
+    As,
+    Disjunction,
+    EventType,
+    Filter,
+    Iteration,
+    Link,
+    Pattern,
+    Step,
+)
 from estero.language.tree.pattern import Sequence as InOrder
-from estero.language.tree.query import KeyBracket, QueryTree, Strategy
+from estero.language.tree.query import KeyBracket, QueryTree, SelectItem, Strategy
 
-_OTHER: Final = "other"
+_OTHER, _FIRST, _LATER = "other", "first", "later"
 _MOST_ROUNDS: Final = 256
 """The most events that rounds of the pattern count; more are counted by a filter."""
 
 
 def windows_tree(
-    rule: Correlation, name: str, conditions: Sequence[Lowered], keys: Sequence[str], counted: Sequence[str]
+    rule: Correlation,
+    name: str,
+    conditions: Sequence[Lowered],
+    keys: Sequence[str],
+    counted: Sequence[e.Node],
+    time: str,
 ) -> QueryTree:
     """The query of a correlation over events of the type `name`.
 
-    `conditions` are those of its rules, `keys` and `counted` attributes.
+    `conditions` are those of its rules, `keys` attributes, `counted` expressions over one event, and `time`
+    is the attribute with its time.
     """
     anything = joined(conditions, e.Or, absorbing=True)
+    asked: e.Node | None = None
     if rule.type == "temporal_ordered":
-        pattern, asked = _ordered(name, conditions, anything), None
+        pattern = _ordered(name, conditions, anything)
+    elif rule.is_of_whole_windows:
+        pattern = _whole(name, anything, rule.seconds, time)
+        asked = _of_all(rule, name, conditions, counted)
     else:
-        least = rule.count + (rule.operator == ">")
+        least = int(rule.count) + (rule.operator == ">")
         pattern, asked = _together(rule, name, conditions, anything, counted, least)
     return QueryTree(
         pattern if asked is None else Filter(pattern, asked),
+        select=(SelectItem(name),) if rule.is_of_whole_windows else None,
         strategy=Strategy.LONGEST,
         partition_by=tuple(KeyBracket((key,)) for key in keys),
         window=DurationWindow(((rule.seconds, TimeUnit.SECONDS),)),
@@ -51,7 +75,7 @@ def _together(
     name: str,
     conditions: Sequence[Lowered],
     anything: Lowered,
-    counted: Sequence[str],
+    counted: Sequence[e.Node],
     least: int,
 ) -> tuple[Pattern, e.Node | None]:
     """The events of a window, and what is asked of all of them."""
@@ -61,24 +85,53 @@ def _together(
         rounds = 1
         asked.append(e.Comparison(">=", e.Aggregate("count", name), e.Literal(least)))
     if rule.type == "value_count":
-        values = [e.Aggregate("count", name, e.Attribute(field), distinct=True) for field in counted]
-        asked += [e.Comparison(">=", value, e.Literal(least)) for value in values]
+        asked += [e.Comparison(">=", number, e.Literal(least)) for number in _different(name, counted)]
     elif rule.type == "temporal":
         asked.append(_rules_met(name, conditions, least))
     events = _events(name, anything, rounds)
     return events, None if not asked else asked[0] if len(asked) == 1 else e.And(tuple(asked))
 
 
+def _of_all(rule: Correlation, name: str, conditions: Sequence[Lowered], counted: Sequence[e.Node]) -> e.Node:
+    """What is asked of all events of a window."""
+    match rule.type:
+        case "event_count":
+            results: list[e.Node] = [e.Aggregate("count", name)]
+        case "value_count":
+            results = _different(name, counted)
+        case "temporal":
+            results = [_sum(_met(name, conditions))]
+        case _:
+            function = cast("e.AggregateFunction", rule.type.removeprefix("value_"))
+            results = [e.Aggregate(function, name, value) for value in counted]
+    number = e.Literal(rule.count)
+    tests = tuple(e.Comparison(rule.operator, result, number) for result in results)
+    return tests[0] if len(tests) == 1 else e.And(tests)
+
+
+def _different(name: str, values: Sequence[e.Node]) -> list[e.Node]:
+    return [e.Aggregate("count", name, value, distinct=True) for value in values]
+
+
 def _rules_met(name: str, conditions: Sequence[Lowered], least: int) -> e.Node:
     """Whether at least a number of the rules hold, of any events."""
-    met = [e.Aggregate("max", name, _as_number(condition)) for condition in conditions]
+    met = _met(name, conditions)
     if least == len(met):
         tests = tuple(e.Comparison("=", one, e.Literal(1)) for one in met)
         return tests[0] if len(tests) == 1 else e.And(tests)
-    total: e.Node = met[0]
-    for one in met[1:]:
+    return e.Comparison(">=", _sum(met), e.Literal(least))
+
+
+def _met(name: str, conditions: Sequence[Lowered]) -> list[e.Node]:
+    """A number for each rule: 1 if it holds of any event, else 0."""
+    return [e.Aggregate("max", name, _as_number(condition)) for condition in conditions]
+
+
+def _sum(numbers: Sequence[e.Node]) -> e.Node:
+    total = numbers[0]
+    for one in numbers[1:]:
         total = e.Arithmetic("+", total, one)
-    return e.Comparison(">=", total, e.Literal(least))
+    return total
 
 
 def _as_number(condition: Lowered) -> e.Node:
@@ -99,6 +152,18 @@ def _ordered(name: str, conditions: Sequence[Lowered], anything: Lowered) -> Pat
     return Disjunction((whole, InOrder((whole, between), (link,))))
 
 
+def _whole(name: str, anything: Lowered, seconds: int, time: str) -> Pattern:
+    """All events of a window, behind which no further one comes within the timespan from its first on."""
+    first = _event(name, anything, _FIRST)
+    others = InOrder((first, _events(name, anything, 1)), (Link(absent=(_event(name, anything, _OTHER),)),))
+    apart = e.Arithmetic("-", e.Attribute(time, _LATER), e.Attribute(time, _FIRST))
+    within = e.Comparison("<=", apart, e.Literal(Duration(seconds * TimeUnit.SECONDS.value)))
+    test = within if anything is True else e.And((e.EventFilter(_LATER, _predicate(anything)), within))
+    later = Filter(As(EventType(name), _LATER), test)
+    span = Apart(">", DurationWindow(((seconds, TimeUnit.SECONDS),)))
+    return InOrder((Disjunction((others, first)),), (), after=(Absence(later, span),))
+
+
 def _events(name: str, condition: Lowered, least: int) -> Pattern:
     """So many events or more of which a condition holds, none left out."""
     step = Step(absent=(_event(name, condition, _OTHER),))
@@ -110,5 +175,8 @@ def _event(name: str, condition: Lowered, variable: str | None) -> Pattern:
     event: Pattern = EventType(name) if variable is None else As(EventType(name), variable)
     if condition is True:
         return event
-    predicate = e.Literal(False) if condition is False else condition
-    return Filter(event, e.EventFilter(variable or name, predicate))
+    return Filter(event, e.EventFilter(variable or name, _predicate(condition)))
+
+
+def _predicate(condition: Lowered) -> e.Node:
+    return e.Literal(condition) if isinstance(condition, bool) else condition

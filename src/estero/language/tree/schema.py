@@ -122,10 +122,18 @@ class Nested:
         return "a struct" if self.fields is not None else "a list" if self.element else self.kind.value
 
     def step(self, step: str | int) -> Nested | None:
-        """The result of a step, None if there is none; everything inside of NULL is NULL."""
+        """The result of a step, None if there is none; everything inside of NULL is NULL.
+
+        A field of a list is the list of what its elements have there, and of what these lists have.
+        """
         if self.kind is Kind.NULL:
             return self
-        return self.element if isinstance(step, int) else (self.fields or {}).get(step)
+        if isinstance(step, int):
+            return self.element
+        if self.element is None:
+            return (self.fields or {}).get(step)
+        inner = self.element.step(step)
+        return inner if inner is None or inner.element is not None else Nested(Kind.OPAQUE, element=inner)
 
 
 def type_names(event_type: EventType, streams: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -104,9 +104,9 @@ def query_of_text(name: str, text: str) -> Query:
     if text.startswith(_EQL):
         return eql(text.removeprefix(_EQL))
     if text.startswith(_SIGMA):
-        from estero.queries.sigma import sigma
+        from estero.queries.sigma import sigma_named
 
-        return sigma(text.removeprefix(_SIGMA))
+        return sigma_named(name, text.removeprefix(_SIGMA))
     return read_rule(name, text)
 
 
