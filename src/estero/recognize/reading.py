@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.answers.held_run import HeldRun
+from estero.answers.participation import Aggregates, Participation
 from estero.answers.run import Run
 from estero.engine.walk.share import WHOLE, Share
 from estero.recognize.set_reader import ReadableSets, number_in
@@ -39,10 +40,10 @@ class Reading(Run, ABC):
         With `counting`, numbers will be asked for; unless `showing`, nothing else is.
         """
 
-    def participation(self) -> pa.Table:
-        from estero.recognize.whole.participation import participation_table  # for those who ask only
+    def participation(self, *, by_partition: bool) -> Participation:
+        from estero.recognize.whole.participation import participation_of  # for those who ask only
 
-        return participation_table(self._whole_sets(), self.schema)
+        return participation_of(self._whole_sets(), self.schema, by_partition=by_partition)
 
     def aggregate(self, expressions: Mapping[str, str]) -> dict[str, Any]:
         from estero.answers.asked_values import asked
@@ -50,6 +51,13 @@ class Reading(Run, ABC):
 
         asked_for = {name: asked(text, self.schema) for name, text in expressions.items()}
         return aggregates(self._whole_sets(), asked_for, self.schema)
+
+    def aggregate_by_partition(self, expressions: Mapping[str, str]) -> Aggregates:
+        from estero.answers.asked_values import asked
+        from estero.recognize.whole.aggregates import aggregates_by_partition
+
+        asked_for = {name: asked(text, self.schema) for name, text in expressions.items()}
+        return aggregates_by_partition(self._whole_sets(), asked_for, self.schema)
 
     def top(self, n: int, by: str, *, ascending: bool) -> HeldRun:
         from estero.answers.asked_values import ranking

@@ -24,6 +24,7 @@ from estero.engine.walk.matches import Matches
 from estero.language.tree.selection import END_TIME, START_TIME
 from estero.recognize.set_reader import ReadableSets
 from estero.recognize.whole.aggregates import checked_numbers, summable
+from estero.recognize.whole.partitions import Partitions
 from estero.recognize.whole.sets_at_hand import SetAtHand, sets_at_hand
 
 _LOWEST: Final = -(1 << 63)
@@ -71,7 +72,7 @@ def top_table(sets: ReadableSets, n: int, by: Asked, *, ascending: bool, schema:
     """The `n` best rows of an answer, best first, those of one worth in the order of the answer."""
     tables: list[pa.RecordBatch] = []
     worths: list[Any] = []
-    for at_hand in sets_at_hand(sets) if n else ():
+    for at_hand in sets_at_hand(sets, Partitions(schema, apart=False)) if n else ():
         parts = at_hand.listed() if by.operand.whole is not None and at_hand.circuit.branches else [at_hand]
         for part in parts:
             least = None if len(worths) < n else sorted(worths, reverse=True)[n - 1]
