@@ -215,6 +215,22 @@ def check_top(answer: Answer, rows: list[Row], schema: pa.Schema) -> None:
         for n, ascending, wanted in ((3, False, best), (len(rows) + 1, True, least)):
             top = answer.top(n, by=text, ascending=ascending).to_arrow().to_pylist()
             assert texts(top) == texts({name: row[name] for name in shown} for row in wanted[:n]), text
+            ranked = answer.ranked(by=text, ascending=ascending)
+            ranked = ranked if ascending else ranked.limit(n)
+            assert texts(ranked.to_arrow().to_pylist()) == texts(top), text
+        check_top_by_partition(answer, best, text)
+
+
+def check_top_by_partition(answer: Answer, best: list[Row], text: str) -> None:
+    """Two of each partition, and partitions in order of their keys; `best` are all rows, best first."""
+    names = [answer.schema.field(place).name for place in RowsLayout(answer.schema).keys]
+    apart: dict[tuple[Any, ...], list[Row]] = {}
+    for row in best:
+        apart.setdefault(tuple(row[name] for name in names), []).append(row)
+    in_order = sorted(apart, key=lambda key: [(value is None, value) for value in key])
+    wanted = [row for key in in_order for row in apart[key][:2]]
+    top = answer.top(2, by=text, by_partition=True).to_arrow().to_pylist()
+    assert texts(top) == texts({name: row[name] for name in answer.schema.names} for row in wanted), text
 
 
 def texts(rows: Iterable[Row]) -> list[str]:

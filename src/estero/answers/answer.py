@@ -195,20 +195,31 @@ class Answer:
         run = self._whole_set("aggregate()")
         return run.aggregate_by_partition(expressions) if by_partition else run.aggregate(expressions)
 
-    def top(self, n: int, by: str, *, ascending: bool = False) -> Answer:
+    def top(self, n: int, by: str, *, ascending: bool = False, by_partition: bool = False) -> Answer:
         """The `n` complex events with most of what `by` says, best first, as an answer that is in memory.
 
         `by` is ``duration``, ``start_time``, ``end_time``, ``sum(x.amount)`` or ``count(x)``; a sum over no
-        values is 0 here. Those with least come first where it is `ascending`. Ties are in the order of the
-        answer. The best below each node of the compact set is known by one pass; then each complex event
-        costs its own length and a look at the unions on its way, and the others are not visited. They are
-        where the plan enumerates or LIMIT chooses, and for times in joins with branches. DataError for NaN in
-        what is added up; ValueError if n is negative, for
-        another `by`, and for a part of an answer. Source: docs/papers.md.
+        values is 0 here, and floats are rounded at each addition. Those with least come first where it is
+        `ascending`. Ties are in the order of the answer. With `by_partition` they are the `n` of each
+        partition, and partitions are in the order of their columns, NULL last. One pass over the compact set
+        finds the best below each node; then each complex event costs its own length, times the logarithm of
+        what was drawn, and the others are not visited. They are where the plan enumerates or LIMIT chooses,
+        and for times in joins with branches. DataError for NaN in what is added up; ValueError if n is
+        negative, for another `by`, and for a part of an answer. Source: docs/papers.md.
         """
         if n < 0:
             raise ValueError(f"the best are at least 0 complex events, not {n}")
-        return Answer(self._whole_set("top()").top(n, by, ascending=ascending))
+        run = self._whole_set("top()").top(n, by, ascending=ascending, by_partition=by_partition)
+        return Answer(run)
+
+    def ranked(self, by: str, *, ascending: bool = False) -> Answer:
+        """All complex events in the order of `top`, as a lazy answer: reading it may stop anywhere.
+
+        The first complex event comes after one pass over the compact set, which is held meanwhile with the
+        events that may be asked for; each further one is found when it is asked for, as `top` finds it. Each
+        reading ranks anew. Errors are those of `top`. Source: docs/papers.md.
+        """
+        return Answer(self._whole_set("ranked()").ranked(by, ascending=ascending))
 
     def _whole_set(self, asked: str) -> WholeSet:
         """The run, if this is the whole answer, and it can be asked about all complex events together."""

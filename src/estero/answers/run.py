@@ -102,8 +102,11 @@ class WholeSet(Protocol):
     def aggregate_by_partition(self, expressions: Mapping[str, str]) -> Aggregates:
         """The same of each partition."""
 
-    def top(self, n: int, by: str, *, ascending: bool) -> Run:
-        """The run of the `n` best complex events, best first."""
+    def top(self, n: int, by: str, *, ascending: bool, by_partition: bool) -> Run:
+        """The run of the `n` best complex events, or of those of each partition, best first."""
+
+    def ranked(self, by: str, *, ascending: bool) -> Run:
+        """The run of all complex events, best first, which is lazy."""
 
 
 def whole_stream(run: Run, refused: str) -> WholeStream:

@@ -126,9 +126,12 @@ class PushedRun(Reading):
         with self.turn.lock:
             return Reading.aggregate_by_partition(self, expressions)
 
-    def top(self, n: int, by: str, *, ascending: bool) -> HeldRun:
+    def top(self, n: int, by: str, *, ascending: bool, by_partition: bool) -> HeldRun:
         with self.turn.lock:
-            return Reading.top(self, n, by, ascending=ascending)
+            return Reading.top(self, n, by, ascending=ascending, by_partition=by_partition)
+
+    def ranked_tables(self, by: str, *, ascending: bool) -> Iterator[pa.RecordBatch]:
+        return self._steps(Reading.ranked_tables(self, by, ascending=ascending))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("the answer of a push cannot be pickled: pickle its table, answer.to_arrow()")
