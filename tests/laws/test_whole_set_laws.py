@@ -18,7 +18,7 @@ from automata.test_chain import CHAINS
 from estero.answers.answer import Answer
 from estero.answers.report import label_of
 from estero.answers.rows import RowsLayout
-from estero.engine.walk import circuits
+from estero.engine.walk import blocks, circuits
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.query import QueryTree
 from estero.plan.plan import Plan
@@ -292,6 +292,26 @@ def test_so_it_is_where_much_is_found(text: str, stream: pa.Table) -> None:
 def test_so_it_is_where_numbers_need_more_than_words(text: str, stream: pa.Table) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(circuits, "FITS", 0.0)
+        check(estero.query(text).run(stream, type="type", time="time", time_unit="s"))
+
+
+LONG_WINDOWS = (
+    DENSE[1],
+    DENSE[2],
+    "SELECT a, b WHERE A AS a ; B AS b WITHIN 3 EVENTS",
+    "SELECT * WHERE (A OR B)+ AS a ; C AS c PARTITION BY [k] WITHIN 4 [time]",
+    "SELECT a WHERE A AS a ; (B OR C)+ AS b ; A AS c WITHIN 5 EVENTS",
+)
+
+
+@pytest.mark.parametrize("text", LONG_WINDOWS)
+@settings(max_examples=min(5, MOST))
+@given(stream=dense_streams(), fits=st.booleans())
+def test_so_it_is_in_blocks_of_long_windows(text: str, stream: pa.Table, fits: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "_LONG", 1)
+        if not fits:
+            patch.setattr(circuits, "FITS", 0.0)
         check(estero.query(text).run(stream, type="type", time="time", time_unit="s"))
 
 

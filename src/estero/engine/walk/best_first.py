@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -167,7 +166,10 @@ def _bounds(least: NDArray[Any], kind: Any) -> NDArray[Any]:
     """Bounds as numbers of a kind."""
     if kind != np.int64:
         return least.astype(kind)
-    words = [_LOWEST if math.isnan(bound) else min(bound, _HIGHEST) for bound in least.tolist()]
+    words = [
+        _LOWEST if isinstance(bound, float) else max(min(bound, _HIGHEST), _LOWEST)
+        for bound in least.tolist()
+    ]
     return np.array(words, np.int64)
 
 

@@ -99,6 +99,24 @@ def count_above(circuit, exact, ways):  # type: ignore[no-untyped-def]
             ways[circuit.child[place]] += here
 
 
+@kernel(Circuit, FLAGS)
+def mark_below(circuit, marked):  # type: ignore[no-untyped-def]
+    """Marks all that marked gates are made of."""
+    for gate in range(circuit.event.size - 1, -1, -1):
+        if marked[gate]:
+            for place in range(circuit.first[gate], circuit.first[gate + 1]):
+                marked[circuit.child[place]] = True
+
+
+@kernel(Circuit, FLAGS)
+def mark_above(circuit, marked):  # type: ignore[no-untyped-def]
+    """Marks all that marked gates are a part of."""
+    for gate in range(circuit.event.size):
+        for place in range(circuit.first[gate], circuit.first[gate + 1]):
+            if marked[circuit.child[place]]:
+                marked[gate] = True
+
+
 @inlined
 def combined(how, one, two):  # type: ignore[no-untyped-def]
     """The value of two parts of a complex event."""

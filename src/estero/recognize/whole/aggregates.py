@@ -196,7 +196,7 @@ class _Durations(_Aggregate):
     numbers: NDArray[Any] = np.zeros(0, object)
 
     def needs_list(self, at_hand: SetAtHand) -> bool:
-        return at_hand.circuit.branches
+        return not at_hand.starts_known
 
     def add(self, at_hand: SetAtHand) -> None:
         starts, size, of = at_hand.starts, at_hand.parts, at_hand.of_roots

@@ -20,6 +20,7 @@ from estero.answers.event_store import EventStore
 from estero.classify.arrays import known_in
 from estero.classify.column_names import TIME, event_column
 from estero.engine.store.arena import UNION
+from estero.engine.walk.blocks import in_blocks
 from estero.engine.walk.circuit import Circuit
 from estero.engine.walk.circuits import Counted, circuit_of, contexts, counted, unfolded
 from estero.engine.walk.matches import Matches
@@ -47,6 +48,22 @@ class SetAtHand:
     gates: NDArray[np.int32]
     ends: NDArray[np.int64]
     roots: Roots | None
+    begun: NDArray[np.intp] | None = None
+    """The gates at which complex events start, where the circuit is not in the order of enumeration."""
+
+    @property
+    def starts_known(self) -> bool:
+        """Whether each complex event has one gate at which it starts."""
+        return self.begun is not None or not self.circuit.branches
+
+    def chosen(self, places: NDArray[np.intp]) -> Iterator[SetAtHand]:
+        """Some of the roots, in circuits in the order of enumeration."""
+        if self.roots is None:
+            raise ValueError("complex events that are listed are in order")
+        runs, roots = self.reader.recognizer.runs, self.roots.chosen(places)
+        for circuit, gates, here in unfolded(runs.compact, runs.counter, roots):
+            part = roots.part(here.start, here.stop)
+            yield SetAtHand(self.reader, self.store, self.partitions, circuit, gates, part.event, part)
 
     def partitions_of(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
         """The numbers of the partitions of events."""
@@ -110,7 +127,9 @@ class SetAtHand:
 
     @cached_property
     def starts(self) -> NDArray[np.intp]:
-        """The gates at which complex events start; only where a circuit has no branches."""
+        """The gates at which complex events start; only where `starts_known`."""
+        if self.begun is not None:
+            return self.begun
         gates: NDArray[np.intp] = np.flatnonzero(
             (self.circuit.mark != UNION) & (np.diff(self.circuit.first) == 0)
         )
@@ -162,9 +181,9 @@ def sets_at_hand(sets: ReadableSets, partitions: Partitions) -> Iterator[SetAtHa
                     yield _listed(reader, store, partitions, matches)
         elif ended.roots.event.size:
             runs = reader.recognizer.runs
-            for circuit, gates, here in unfolded(runs.compact, runs.counter, ended.roots):
+            for circuit, gates, here, begun in in_blocks(runs.compact, runs.counter, ended.roots):
                 roots = ended.roots.part(here.start, here.stop)
-                yield SetAtHand(reader, store, partitions, circuit, gates, roots.event, roots)
+                yield SetAtHand(reader, store, partitions, circuit, gates, roots.event, roots, begun)
 
 
 def _are_listed(reader: SetReader, ended: EndedSets) -> bool:

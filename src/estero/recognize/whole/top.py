@@ -17,6 +17,8 @@ from estero.answers.asked_values import Asked
 from estero.answers.event_store import EventStore
 from estero.classify.arrays import array_of
 from estero.engine.walk.best_first import Best, BestFirst, by_worth
+from estero.engine.walk.circuit import SUM
+from estero.engine.walk.circuits import greatest
 from estero.engine.walk.matches import Matches, offsets_of
 from estero.language.tree.selection import END_TIME, START_TIME
 from estero.recognize.set_reader import ReadableSets
@@ -35,7 +37,7 @@ def top_table(
     """The `n` best rows of an answer, or of each partition, best first, equal ones as in the answer."""
     partitions = Partitions(schema, apart=by_partition)
     kept = _Kept(n, schema)
-    for part in _parts(sets, by, partitions) if n else ():
+    for part in _parts(sets, by, partitions, n, ascending=ascending) if n else ():
         ranking = _Ranking(part, by, ascending=ascending, wanted=n, least=kept.least(part.parts))
         rows = [kept.rows]
         while best := ranking.draw(_MANY):
@@ -51,7 +53,7 @@ def ranked_tables(
 ) -> Iterator[pa.RecordBatch]:
     """All rows of an answer, best first, equal ones as in the answer; each is found when it is asked for."""
     rankings = []
-    for part in _parts(sets, by, Partitions(schema, apart=False)):
+    for part in _parts(sets, by, Partitions(schema, apart=False), ascending=ascending):
         rankings.append(_Drawing(_Ranking(_kept(part), by, ascending=ascending), len(rankings)))
     waiting = [(*drawing.first, drawing) for drawing in rankings if drawing.rows is not None]
     heapify(waiting)
@@ -65,13 +67,32 @@ def ranked_tables(
             heapreplace(waiting, (*drawing.first, drawing))
 
 
-def _parts(sets: ReadableSets, by: Asked, partitions: Partitions) -> Iterator[SetAtHand]:
-    """The sets, listed where only a list says when their complex events start."""
+def _parts(
+    sets: ReadableSets, by: Asked, partitions: Partitions, n: int = _ENDLESS, *, ascending: bool
+) -> Iterator[SetAtHand]:
+    """The sets in order, or what of them can be among the `n` best of a partition.
+
+    They are listed where only a list says when their complex events start.
+    """
     for at_hand in sets_at_hand(sets, partitions):
-        if by.operand.whole in (None, END_TIME) or not at_hand.circuit.branches:
+        if by.operand.whole not in (None, END_TIME) and not at_hand.starts_known:
+            yield from at_hand.listed()
+        elif at_hand.begun is None:
             yield at_hand
         else:
-            yield from at_hand.listed()
+            yield from at_hand.chosen(_best_roots(at_hand, by, n, ascending=ascending))
+
+
+def _best_roots(at_hand: SetAtHand, by: Asked, n: int, *, ascending: bool) -> NDArray[np.intp]:
+    """The roots with the `n` best complex events of each partition, ascending."""
+    of_roots, of_gates = _values(at_hand, by)
+    if ascending:
+        of_roots, of_gates = -of_roots, -of_gates
+    values = summable(of_gates, at_hand.circuit.event.size)
+    best, _ = greatest(at_hand.circuit, SUM, values, at_hand.has(at_hand.events))
+    order = by_worth(at_hand.of_roots, best[at_hand.gates] + of_roots)
+    of = at_hand.of_roots[order]
+    return np.sort(order[np.arange(of.size) - np.searchsorted(of, of) < n])
 
 
 class _Kept:
