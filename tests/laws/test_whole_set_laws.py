@@ -17,7 +17,8 @@ import estero
 from automata.test_chain import CHAINS
 from estero.answers.answer import Answer
 from estero.answers.report import label_of
-from estero.engine.walk import circuits
+from estero.answers.rows import RowsLayout
+from estero.engine.walk import blocks, circuits
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.query import QueryTree
 from estero.plan.plan import Plan
@@ -47,6 +48,7 @@ def check(answer: Answer) -> None:
         {**row, "labels": {label: row[name] for label, name in labels.items()}} for row in table.to_pylist()
     ]
     check_participation(answer, rows)
+    check_partitions(answer, rows)
     check_aggregates(answer, rows, table.schema)
     check_top(answer, rows, table.schema)
 
@@ -69,6 +71,48 @@ def check_participation(answer: Answer, rows: list[Row]) -> None:
     assert all(
         repr(list(row.values())[:-1]) == repr(attributes[row["label"], row["position"]]) for row in found
     )
+
+
+def check_partitions(answer: Answer, rows: list[Row]) -> None:
+    """Participation and aggregates by partition: what the rows of one partition alone are."""
+    names = [answer.schema.field(place).name for place in RowsLayout(answer.schema).keys]
+    apart: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        apart.setdefault(tuple(row[name] for name in names), []).append(row)
+    in_order = sorted(apart, key=lambda key: [(value is None, value) for value in key])
+    participation: list[tuple[Any, ...]] = []
+    asked = {"number": "count(*)"}
+    for label in dict.fromkeys(label for row in rows for label in row["labels"]):
+        asked |= {f"events of {label}": f"count({label})", f"most {label}": f"max(count({label}))"}
+    expected = [of_partition(names, key, apart[key], asked) for key in in_order]
+    if not names and not rows:
+        expected = [{"number": 0}]
+    assert answer.aggregate(by_partition=True, **asked).to_dicts() == expected
+    for key in in_order:
+        counts = Counter(
+            (event[list(event)[-1]], label)
+            for row in apart[key]
+            for label, events in row["labels"].items()
+            for event in events
+        )
+        participation += [(*key, label, position, number) for (position, label), number in counts.items()]
+    table = answer.participation(by_partition=True).to_arrow()
+    assert table.column_names[: len(names) + 2] == [*names, "label", "position"]
+    found = [tuple(row.values()) for row in table.to_pylist()]
+    assert Counter((*row[: len(names) + 2], row[-1]) for row in found) == Counter(participation)
+    places = [in_order.index(row[: len(names)]) for row in found]
+    assert places == sorted(places)
+
+
+def of_partition(names: list[str], key: tuple[Any, ...], rows: list[Row], asked: dict[str, str]) -> Row:
+    """What `asked` is of the complex events of one partition."""
+    row: Row = dict(zip(names, key, strict=True)) | {"number": len(rows)}
+    for name in asked:
+        how, _, label = name.rpartition(" ")
+        numbers = [len(one["labels"][label]) for one in rows] if how else []
+        if how:
+            row[name] = max(numbers) if how == "most" else sum(numbers)
+    return row
 
 
 def check_aggregates(answer: Answer, rows: list[Row], schema: pa.Schema) -> None:
@@ -171,6 +215,22 @@ def check_top(answer: Answer, rows: list[Row], schema: pa.Schema) -> None:
         for n, ascending, wanted in ((3, False, best), (len(rows) + 1, True, least)):
             top = answer.top(n, by=text, ascending=ascending).to_arrow().to_pylist()
             assert texts(top) == texts({name: row[name] for name in shown} for row in wanted[:n]), text
+            ranked = answer.ranked(by=text, ascending=ascending)
+            ranked = ranked if ascending else ranked.limit(n)
+            assert texts(ranked.to_arrow().to_pylist()) == texts(top), text
+        check_top_by_partition(answer, best, text)
+
+
+def check_top_by_partition(answer: Answer, best: list[Row], text: str) -> None:
+    """Two of each partition, and partitions in order of their keys; `best` are all rows, best first."""
+    names = [answer.schema.field(place).name for place in RowsLayout(answer.schema).keys]
+    apart: dict[tuple[Any, ...], list[Row]] = {}
+    for row in best:
+        apart.setdefault(tuple(row[name] for name in names), []).append(row)
+    in_order = sorted(apart, key=lambda key: [(value is None, value) for value in key])
+    wanted = [row for key in in_order for row in apart[key][:2]]
+    top = answer.top(2, by=text, by_partition=True).to_arrow().to_pylist()
+    assert texts(top) == texts({name: row[name] for name in answer.schema.names} for row in wanted), text
 
 
 def texts(rows: Iterable[Row]) -> list[str]:
@@ -232,6 +292,26 @@ def test_so_it_is_where_much_is_found(text: str, stream: pa.Table) -> None:
 def test_so_it_is_where_numbers_need_more_than_words(text: str, stream: pa.Table) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(circuits, "FITS", 0.0)
+        check(estero.query(text).run(stream, type="type", time="time", time_unit="s"))
+
+
+LONG_WINDOWS = (
+    DENSE[1],
+    DENSE[2],
+    "SELECT a, b WHERE A AS a ; B AS b WITHIN 3 EVENTS",
+    "SELECT * WHERE (A OR B)+ AS a ; C AS c PARTITION BY [k] WITHIN 4 [time]",
+    "SELECT a WHERE A AS a ; (B OR C)+ AS b ; A AS c WITHIN 5 EVENTS",
+)
+
+
+@pytest.mark.parametrize("text", LONG_WINDOWS)
+@settings(max_examples=min(5, MOST))
+@given(stream=dense_streams(), fits=st.booleans())
+def test_so_it_is_in_blocks_of_long_windows(text: str, stream: pa.Table, fits: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "_LONG", 1)
+        if not fits:
+            patch.setattr(circuits, "FITS", 0.0)
         check(estero.query(text).run(stream, type="type", time="time", time_unit="s"))
 
 

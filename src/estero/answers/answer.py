@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from os import PathLike
-from typing import TYPE_CHECKING, Any, BinaryIO, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, overload
 
 import pyarrow as pa
 
@@ -15,7 +15,6 @@ from estero.answers.answer_columns import AnswerColumns
 from estero.answers.complex_event import ComplexEvent, complex_events
 from estero.answers.funnel import Funnel
 from estero.answers.in_memory import OBJECTS_TO_ARROW, check_polars, pandas_of, polars_of, within
-from estero.answers.participation import Participation
 from estero.answers.rows import Rows
 from estero.answers.run import Divisible, KnownLater, Run, WholeSet, WithEvents, whole_stream
 from estero.answers.shown_values import held_by_python
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from estero.answers.participation import Aggregates, Participation
     from estero.answers.why_not import WhyNot
     from estero.plots import Picture
 
@@ -146,19 +146,28 @@ class Answer:
         drawn = _drawn(total, k, random.Random(seed))  # noqa: S311 - a sample, not a secret
         return self._pick(drawn)
 
-    def participation(self) -> Participation:
+    def participation(self, *, by_partition: bool = False) -> Participation:
         """In how many complex events each event is marked, in one row for each event and label.
 
         The rows are those of `rows`, each event once under a label, with ``count`` in the place of ``match``:
-        exact, of any size. They are found by passes over the compact set, in a time that is linear in it, or
+        exact, of any size; `by_partition` puts the partition columns first and orders rows by them. They are
+        found by passes over the compact set, in a time that is linear in it, or
         with a window in what a count inside of it looks at. Complex events are not enumerated, unless the
         plan does so anyway (`Query.explain` says it), or LIMIT chooses among those of an end. ValueError for
         a part of an answer.
         """
-        return Participation(self._whole_set("participation()").participation())
+        return self._whole_set("participation()").participation(by_partition=by_partition)
 
-    def aggregate(self, **expressions: str) -> dict[str, Any]:
+    @overload
+    def aggregate(self, *, by_partition: Literal[False] = False, **expressions: str) -> dict[str, Any]: ...
+
+    @overload
+    def aggregate(self, *, by_partition: Literal[True], **expressions: str) -> Aggregates: ...
+
+    def aggregate(self, *, by_partition: bool = False, **expressions: str) -> dict[str, Any] | Aggregates:
         """Values over all complex events together, by name, such as ``total="sum(x.amount)"``.
+
+        They are a dict, or `by_partition` a table with a row for each partition that has complex events.
 
         - ``count(*)`` is their number; ``count``, ``sum``, ``min``, ``max`` and ``avg`` of ``x.amount``, and
           ``count(x)``, go over the events marked x, an event once for each complex event that it is in.
@@ -183,22 +192,34 @@ class Answer:
                 raise TypeError(
                     f'{name} must be the text of an expression, such as "count(*)", not {shown(text)}'
                 )
-        return self._whole_set("aggregate()").aggregate(expressions)
+        run = self._whole_set("aggregate()")
+        return run.aggregate_by_partition(expressions) if by_partition else run.aggregate(expressions)
 
-    def top(self, n: int, by: str, *, ascending: bool = False) -> Answer:
+    def top(self, n: int, by: str, *, ascending: bool = False, by_partition: bool = False) -> Answer:
         """The `n` complex events with most of what `by` says, best first, as an answer that is in memory.
 
         `by` is ``duration``, ``start_time``, ``end_time``, ``sum(x.amount)`` or ``count(x)``; a sum over no
-        values is 0 here. Those with least come first where it is `ascending`. Ties are in the order of the
-        answer. The best below each node of the compact set is known by one pass; then each complex event
-        costs its own length and a look at the unions on its way, and the others are not visited. They are
-        where the plan enumerates or LIMIT chooses, and for times in joins with branches. DataError for NaN in
-        what is added up; ValueError if n is negative, for
-        another `by`, and for a part of an answer. Source: docs/papers.md.
+        values is 0 here, and floats are rounded at each addition. Those with least come first where it is
+        `ascending`. Ties are in the order of the answer. With `by_partition` they are the `n` of each
+        partition, and partitions are in the order of their columns, NULL last. One pass over the compact set
+        finds the best below each node; then each complex event costs its own length, times the logarithm of
+        what was drawn, and the others are not visited. They are where the plan enumerates or LIMIT chooses,
+        and for times in joins with branches. DataError for NaN in what is added up; ValueError if n is
+        negative, for another `by`, and for a part of an answer. Source: docs/papers.md.
         """
         if n < 0:
             raise ValueError(f"the best are at least 0 complex events, not {n}")
-        return Answer(self._whole_set("top()").top(n, by, ascending=ascending))
+        run = self._whole_set("top()").top(n, by, ascending=ascending, by_partition=by_partition)
+        return Answer(run)
+
+    def ranked(self, by: str, *, ascending: bool = False) -> Answer:
+        """All complex events in the order of `top`, as a lazy answer: reading it may stop anywhere.
+
+        The first complex event comes after one pass over the compact set, which is held meanwhile with the
+        events that may be asked for; each further one is found when it is asked for, as `top` finds it. Each
+        reading ranks anew. Errors are those of `top`. Source: docs/papers.md.
+        """
+        return Answer(self._whole_set("ranked()").ranked(by, ascending=ascending))
 
     def _whole_set(self, asked: str) -> WholeSet:
         """The run, if this is the whole answer, and it can be asked about all complex events together."""

@@ -1,7 +1,8 @@
-"""In how many complex events each event is, as a table (docs/frames.md, "The whole set")."""
+"""What is known of all complex events together, as tables (docs/frames.md, "The whole set")."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,17 +21,12 @@ _AT_ONCE = 10_000
 """The bits of a number that Python writes at once: 3,010 digits."""
 
 
-class Participation:
-    """In how many complex events each event is marked: one row for each event and label.
+class _WholeTable:
+    """A table of what is known of all complex events; `exact` are the columns of integers of any size."""
 
-    The columns: ``label`` (string), ``position`` (int64), the partition columns, the attributes that labels
-    show (NULL where an event has none of that name), as in `Answer.rows`, and ``count``, in how many complex
-    events the event is marked so, at least 1. It is int64 where all counts fit, else decimal128 of 38 digits,
-    and string where that does not hold them. Rows are in the order of positions, then of labels.
-    """
-
-    def __init__(self, table: pa.Table) -> None:
+    def __init__(self, table: pa.Table, exact: Sequence[str]) -> None:
         self._table = table
+        self._exact = tuple(exact)
 
     def to_arrow(self) -> pa.Table:
         """The table of Arrow."""
@@ -46,14 +42,10 @@ class Participation:
         return polars_of(self._table)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """The same as a dict for each row, whose ``count`` is an int of any size."""
+        """The same as a dict for each row, in which integers are ints of any size."""
         with held_by_python("a value of this answer"):
             rows: list[dict[str, Any]] = self._table.to_pylist()
-        name = self._table.column_names[-1]
-        return [
-            {**row, name: number_of(row[name]) if isinstance(row[name], str) else int(row[name])}
-            for row in rows
-        ]
+        return [{**row, **{name: _integer(row[name]) for name in self._exact}} for row in rows]
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
@@ -70,6 +62,26 @@ class Participation:
         lines = [form.format(*row).rstrip() for row in rows]
         more = len(self) - _PREVIEWED
         return legible("\n".join([*lines, *([f"and {more:,} more"] if more > 0 else [])]), lines=True)
+
+
+class Participation(_WholeTable):
+    """In how many complex events each event is marked: one row for each event and label.
+
+    The columns: ``label`` (string), ``position`` (int64), the partition columns, the attributes that labels
+    show (NULL where an event has none of that name), as in `Answer.rows`, and ``count``, in how many complex
+    events the event is marked so, at least 1. It is int64 where all counts fit, else decimal128 of 38 digits,
+    and string where that does not hold them. Rows are in the order of positions, then of labels. By partition
+    the partition columns are the first ones, and rows in the order of these, NULL last, then as above.
+    """
+
+
+class Aggregates(_WholeTable):
+    """Values over all complex events of each partition: a row for each partition that has one.
+
+    The columns: the partition columns, in whose order the rows are, NULL last; then the values by name. Those
+    that are integers are int64 where all of them fit, else decimal128 of 38 digits, and string where that
+    does not hold them; decimals that it does not hold are strings, too.
+    """
 
 
 def text_of(number: int) -> str:
@@ -96,6 +108,13 @@ def number_of(digits: str) -> int:
     low = len(digits) // 2
     power: int = 10**low
     return number_of(digits[:-low]) * power + number_of(digits[-low:])
+
+
+def _integer(value: Any) -> int | None:
+    """What a column of integers holds, as an int."""
+    if isinstance(value, str):
+        return -number_of(value[1:]) if value.startswith("-") else number_of(value)
+    return None if value is None else int(value)
 
 
 def _shown(value: object) -> str:

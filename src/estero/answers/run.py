@@ -10,6 +10,7 @@ import pyarrow as pa
 from estero.engine.walk.share import Share
 
 if TYPE_CHECKING:
+    from estero.answers.participation import Aggregates, Participation
     from estero.answers.why_not import WhyNot
 
 
@@ -92,14 +93,20 @@ class Divisible(Protocol):
 class WholeSet(Protocol):
     """A run that tells of all its complex events together, without listing them."""
 
-    def participation(self) -> pa.Table:
-        """In how many complex events each event is: the table of a `Participation`."""
+    def participation(self, *, by_partition: bool) -> Participation:
+        """In how many complex events each event is."""
 
     def aggregate(self, expressions: Mapping[str, str]) -> dict[str, Any]:
         """Aggregates over all complex events, by name."""
 
-    def top(self, n: int, by: str, *, ascending: bool) -> Run:
-        """The run of the `n` best complex events, best first."""
+    def aggregate_by_partition(self, expressions: Mapping[str, str]) -> Aggregates:
+        """The same of each partition."""
+
+    def top(self, n: int, by: str, *, ascending: bool, by_partition: bool) -> Run:
+        """The run of the `n` best complex events, or of those of each partition, best first."""
+
+    def ranked(self, by: str, *, ascending: bool) -> Run:
+        """The run of all complex events, best first, which is lazy."""
 
 
 def whole_stream(run: Run, refused: str) -> WholeStream:

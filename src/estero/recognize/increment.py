@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.answers.held_run import HeldRun
+from estero.answers.participation import Aggregates, Participation
 from estero.engine.walk.share import WHOLE, Share
 from estero.errors import EsteroError
 from estero.recognize.ended_sets import EndedSets
@@ -113,17 +114,24 @@ class PushedRun(Reading):
         with self.turn.lock:
             return Reading.ends(self)
 
-    def participation(self) -> pa.Table:
+    def participation(self, *, by_partition: bool) -> Participation:
         with self.turn.lock:
-            return Reading.participation(self)
+            return Reading.participation(self, by_partition=by_partition)
 
     def aggregate(self, expressions: Mapping[str, str]) -> dict[str, Any]:
         with self.turn.lock:
             return Reading.aggregate(self, expressions)
 
-    def top(self, n: int, by: str, *, ascending: bool) -> HeldRun:
+    def aggregate_by_partition(self, expressions: Mapping[str, str]) -> Aggregates:
         with self.turn.lock:
-            return Reading.top(self, n, by, ascending=ascending)
+            return Reading.aggregate_by_partition(self, expressions)
+
+    def top(self, n: int, by: str, *, ascending: bool, by_partition: bool) -> HeldRun:
+        with self.turn.lock:
+            return Reading.top(self, n, by, ascending=ascending, by_partition=by_partition)
+
+    def ranked_tables(self, by: str, *, ascending: bool) -> Iterator[pa.RecordBatch]:
+        return self._steps(Reading.ranked_tables(self, by, ascending=ascending))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("the answer of a push cannot be pickled: pickle its table, answer.to_arrow()")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.answers.held_run import HeldRun
+from estero.answers.participation import Aggregates, Participation
 from estero.answers.run import Run
 from estero.engine.walk.share import WHOLE, Share
 from estero.recognize.set_reader import ReadableSets, number_in
@@ -39,10 +41,10 @@ class Reading(Run, ABC):
         With `counting`, numbers will be asked for; unless `showing`, nothing else is.
         """
 
-    def participation(self) -> pa.Table:
-        from estero.recognize.whole.participation import participation_table  # for those who ask only
+    def participation(self, *, by_partition: bool) -> Participation:
+        from estero.recognize.whole.participation import participation_of  # for those who ask only
 
-        return participation_table(self._whole_sets(), self.schema)
+        return participation_of(self._whole_sets(), self.schema, by_partition=by_partition)
 
     def aggregate(self, expressions: Mapping[str, str]) -> dict[str, Any]:
         from estero.answers.asked_values import asked
@@ -51,14 +53,35 @@ class Reading(Run, ABC):
         asked_for = {name: asked(text, self.schema) for name, text in expressions.items()}
         return aggregates(self._whole_sets(), asked_for, self.schema)
 
-    def top(self, n: int, by: str, *, ascending: bool) -> HeldRun:
+    def aggregate_by_partition(self, expressions: Mapping[str, str]) -> Aggregates:
+        from estero.answers.asked_values import asked
+        from estero.recognize.whole.aggregates import aggregates_by_partition
+
+        asked_for = {name: asked(text, self.schema) for name, text in expressions.items()}
+        return aggregates_by_partition(self._whole_sets(), asked_for, self.schema)
+
+    def top(self, n: int, by: str, *, ascending: bool, by_partition: bool) -> HeldRun:
         from estero.answers.asked_values import ranking
         from estero.recognize.whole.top import top_table
 
-        rows = top_table(
-            self._whole_sets(), n, ranking(by, self.schema), ascending=ascending, schema=self.schema
-        )
+        asked = ranking(by, self.schema)
+        sets = self._whole_sets()
+        rows = top_table(sets, n, asked, ascending=ascending, schema=self.schema, by_partition=by_partition)
         return HeldRun(rows, self.query)
+
+    def ranked(self, by: str, *, ascending: bool) -> RankedRun:
+        from estero.answers.asked_values import ranking
+
+        ranking(by, self.schema)
+        return RankedRun(self, by, ascending)
+
+    def ranked_tables(self, by: str, *, ascending: bool) -> Iterator[pa.RecordBatch]:
+        """All complex events, best first; each is found when it is asked for."""
+        from estero.answers.asked_values import ranking
+        from estero.recognize.whole.top import ranked_tables
+
+        asked = ranking(by, self.schema)
+        return ranked_tables(self._whole_sets(), asked, ascending=ascending, schema=self.schema)
 
     def _whole_sets(self) -> ReadableSets:
         """The compact sets of all that is asked about."""
@@ -120,6 +143,49 @@ class Reading(Run, ABC):
                     yield reader.pick(ended, ends, here, share, dealt)
                     self._check_valid()
             dealt += total
+
+
+@dataclass(frozen=True, slots=True)
+class RankedRun(Run):
+    """The complex events of a run, best first; every question ranks them anew."""
+
+    of: Reading
+    by: str
+    ascending: bool
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.of.schema
+
+    @property
+    def query(self) -> str:
+        return self.of.query
+
+    @property
+    def counts_quickly(self) -> bool:
+        return self.of.counts_quickly
+
+    def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+        left = limit
+        for table in self.of.ranked_tables(self.by, ascending=self.ascending) if limit != 0 else ():
+            if left is not None and table.num_rows >= left:
+                yield table.slice(0, left)
+                return
+            yield table
+            left = None if left is None else left - table.num_rows
+
+    def count(self, *, enough: int | None = None) -> int:
+        return self.of.count(enough=enough)
+
+    def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
+        wanted = _Ahead(indexes)
+        before = 0
+        for table in self.tables():
+            for here in wanted.until(before + table.num_rows):
+                yield table.take(pa.array([index - before for index in here], pa.int64()))
+            before += table.num_rows
+            if wanted.next is None:
+                return
 
 
 class _Ahead:

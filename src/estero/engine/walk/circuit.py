@@ -16,12 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import DONE, FULL
 from estero.engine.kernels import (
     FLAGS,
     FLOATS,
     INT,
-    INT32S,
     INT64S,
     UINT64S,
     inlined,
@@ -32,10 +30,6 @@ from estero.engine.store.arena import UNION
 
 SUM, LEAST, GREATEST = 0, 1, 2
 """How the values of the events of a complex event become its value."""
-
-
-GATE, OTHERS = range(2)
-"""Places of the state of `put_others`."""
 
 
 @pool
@@ -105,95 +99,22 @@ def count_above(circuit, exact, ways):  # type: ignore[no-untyped-def]
             ways[circuit.child[place]] += here
 
 
-@inlined
-def rank(circuit, exact, value, best, place):  # type: ignore[no-untyped-def]
-    """Fills the greatest sum of values below each gate, and which complex event has it first.
+@kernel(Circuit, FLAGS)
+def mark_below(circuit, marked):  # type: ignore[no-untyped-def]
+    """Marks all that marked gates are made of."""
+    for gate in range(circuit.event.size - 1, -1, -1):
+        if marked[gate]:
+            for place in range(circuit.first[gate], circuit.first[gate + 1]):
+                marked[circuit.child[place]] = True
 
-    value, best: [gates]; place uint64[gates]: its number in the order of enumeration.
-    """
+
+@kernel(Circuit, FLAGS)
+def mark_above(circuit, marked):  # type: ignore[no-untyped-def]
+    """Marks all that marked gates are a part of."""
     for gate in range(circuit.event.size):
-        first = circuit.first[gate]
-        last = circuit.first[gate + 1]
-        if circuit.mark[gate] == UNION:
-            child = circuit.child[first]
-            most = best[child]
-            which = place[child]
-            before = exact[child]
-            for number in range(first + 1, last):
-                child = circuit.child[number]
-                if best[child] > most:
-                    most = best[child]
-                    which = before + place[child]
-                before = before + exact[child]
-        else:
-            most = value[gate]
-            which = exact[gate] - exact[gate]
-            for number in range(first, last):
-                child = circuit.child[number]
-                most = most + best[child]
-                which = which * exact[child] + place[child]
-        best[gate] = most
-        place[gate] = which
-
-
-@kernel(Circuit, UINT64S, INT64S, INT64S, UINT64S)
-def rank_integers(circuit, exact, value, best, place):  # type: ignore[no-untyped-def]
-    """See `rank`."""
-    rank(circuit, exact, value, best, place)
-
-
-@kernel(Circuit, UINT64S, FLOATS, FLOATS, UINT64S)
-def rank_floats(circuit, exact, value, best, place):  # type: ignore[no-untyped-def]
-    """See `rank`."""
-    rank(circuit, exact, value, best, place)
-
-
-@inlined
-def put_others(circuit, exact, best, terms, other, before, state, passed):  # type: ignore[no-untyped-def]
-    """Goes from gate state[GATE] on to the best alternative of each union, down to a gate with an event.
-
-    What is not taken, and may lead to a worth of terms[2] at least, is put into other int32 and before
-    uint64: the gates, and how many complex events are before each; state[OTHERS] counts them. Worths are
-    terms[0] + the best of a gate + terms[1]. Ends with state[GATE] there, and passed[0] before it; returns
-    FULL where there is no room for more.
-    """
-    gate = state[GATE]
-    while circuit.mark[gate] == UNION:
-        first = circuit.first[gate]
-        last = circuit.first[gate + 1]
-        if state[OTHERS] + last - first > other.size:
-            return FULL
-        chosen = circuit.child[first]
-        for number in range(first + 1, last):
-            if best[circuit.child[number]] > best[chosen]:
-                chosen = circuit.child[number]
-        here = passed[0]
-        gone = False
-        for number in range(first, last):
-            child = circuit.child[number]
-            if child == chosen and not gone:
-                gone = True
-                passed[0] = here
-            elif terms[0] + best[child] + terms[1] >= terms[2]:
-                other[state[OTHERS]] = child
-                before[state[OTHERS]] = here
-                state[OTHERS] += 1
-            here = here + exact[child]
-        gate = chosen
-        state[GATE] = gate
-    return DONE
-
-
-@kernel(Circuit, UINT64S, INT64S, INT64S, INT32S, UINT64S, INT64S, UINT64S)
-def others_of_integers(circuit, exact, best, terms, other, before, state, passed):  # type: ignore[no-untyped-def]
-    """See `put_others`."""
-    return put_others(circuit, exact, best, terms, other, before, state, passed)
-
-
-@kernel(Circuit, UINT64S, FLOATS, FLOATS, INT32S, UINT64S, INT64S, UINT64S)
-def others_of_floats(circuit, exact, best, terms, other, before, state, passed):  # type: ignore[no-untyped-def]
-    """See `put_others`."""
-    return put_others(circuit, exact, best, terms, other, before, state, passed)
+        for place in range(circuit.first[gate], circuit.first[gate + 1]):
+            if marked[circuit.child[place]]:
+                marked[gate] = True
 
 
 @inlined

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import FULL, GROW
+from estero.engine.cursor import GROW
 from estero.engine.kernels import Kernel
 from estero.engine.store.arena import BOTTOM, NONE, Arena
 from estero.engine.walk.circuit import (
@@ -20,10 +20,6 @@ from estero.engine.walk.circuit import (
     count_below,
     greatest_floats,
     greatest_integers,
-    others_of_floats,
-    others_of_integers,
-    rank_floats,
-    rank_integers,
 )
 from estero.engine.walk.counter import FITS, Counter
 from estero.engine.walk.list_counts import Lists
@@ -72,8 +68,6 @@ _KINDS: Final[list[tuple[Any, Callable[..., tuple[Any, ...]]]]] = [
 ]
 
 
-_OTHERS: Final = 1 << 8
-"""Room for the other ways at first."""
 _ENOUGH: Final = 1 << 22
 _TIMES: Final = 4
 """Gates of one circuit, or so many times those of the compact set: about 100 MB."""
@@ -179,61 +173,6 @@ def contexts(circuit: Circuit, roots: NDArray[np.int32], numbers: Counted) -> ND
     return taken
 
 
-def ranked(circuit: Circuit, numbers: Counted, value: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The greatest sums and their places (see `rank`), for values int64, float64 or objects, one a gate."""
-    size = circuit.event.size
-    place: NDArray[Any]
-    best = np.empty_like(value)
-    if numbers.fits and value.dtype != object:
-        place = np.empty(size, np.uint64)
-        rank_of = rank_integers if value.dtype == np.int64 else rank_floats
-        rank_of(circuit, numbers.below, value, best, place)
-        return best, place
-    place = np.empty(size, object)
-    below = numbers.below.astype(object)
-    at_any_length(rank_integers, circuit, below, value.astype(object), best := best.astype(object), place)
-    return best, place
-
-
-class Others:
-    """The best alternatives of unions, and the others; `best` is what `ranked` gives of the circuit."""
-
-    def __init__(self, circuit: Circuit, numbers: Counted, best: NDArray[Any]) -> None:
-        self._circuit, self._best = circuit, best
-        self._exact = numbers.below if best.dtype != object else numbers.below.astype(object)
-        self._place = np.empty(_OTHERS, np.int32)
-        self._before = np.empty(_OTHERS, self._exact.dtype)
-
-    def below(
-        self, gate: int, terms: tuple[Any, Any, Any], most: int
-    ) -> tuple[int, int, list[int], list[int]]:
-        """The gate with an event that the best way from a gate leads to, and how many are passed before it.
-
-        Then the `most` best other ways, and how many complex events are before each; `terms` are those of
-        `put_others`.
-        """
-        state, passed = np.array([gate, 0]), np.zeros(1, np.int64).astype(self._exact.dtype)
-        given = np.array(terms, self._best.dtype)
-        arguments = self._circuit, self._exact, self._best, given
-        while self._put(*arguments, self._place, self._before, state, passed) == FULL:
-            self._place = np.concatenate([self._place, np.empty_like(self._place)])
-            self._before = np.concatenate([self._before, np.empty_like(self._before)])
-        reached, count = state.tolist()
-        others, before = self._place[:count], self._before[:count]
-        if count > most:
-            best = self._best[others]
-            order = np.argsort(before, kind="stable")
-            order = order[np.argsort(-best[order], kind="stable")][:most]
-            others, before = others[order], before[order]
-        return reached, passed.item(0), others.tolist(), before.tolist()
-
-    def _put(self, *arguments: Any) -> int:
-        if self._best.dtype == object:
-            return int(others_of_integers.function(*arguments))
-        kernel_of = others_of_integers if self._best.dtype == np.int64 else others_of_floats
-        return kernel_of(*arguments)
-
-
 def greatest(
     circuit: Circuit, how: int, value: NDArray[Any], valued: NDArray[np.bool_]
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -248,6 +187,6 @@ def greatest(
     return best, some
 
 
-def at_any_length(of: Kernel, *arguments: Any) -> None:
-    """Runs the function of Python behind a kernel, over arrays of Python's integers."""
-    of.function(*arguments)
+def at_any_length(of: Kernel, *arguments: Any) -> int:
+    """What the function of Python behind a kernel returns, over arrays of Python's integers."""
+    return int(of.function(*arguments) or 0)

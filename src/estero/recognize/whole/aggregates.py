@@ -2,15 +2,14 @@
 
 What is asked of events (``sum(x.amount)``) is a sum over the gates of a circuit, each as often as it takes
 part. The extremes of what each complex event has (``max(sum(x.amount))``, ``max(duration)``) are computed
-from gate to gate. What is neither (``avg(max(x.amount))``) is asked of complex events one by one.
+from gate to gate. What is neither (``avg(max(x.amount))``) is asked of complex events one by one. All of them
+are kept by partition; where they are asked of the whole, that is one partition.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from decimal import Decimal
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
@@ -20,8 +19,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.answers.asked_values import EVERYTHING, Asked
-from estero.answers.participation import text_of
-from estero.answers.report import label_of
+from estero.answers.participation import Aggregates
+from estero.answers.report import label_of, untaken
 from estero.answers.shown_values import held_by_python
 from estero.answers.wait import in_type
 from estero.classify.arrays import array_of
@@ -30,25 +29,54 @@ from estero.engine.walk.circuits import greatest
 from estero.errors import DataError
 from estero.language.tree.selection import END_TIME, START_TIME
 from estero.recognize.set_reader import ReadableSets
+from estero.recognize.whole.partitions import Partitions
 from estero.recognize.whole.sets_at_hand import SMALL, SetAtHand, integers_of, sets_at_hand
+from estero.recognize.whole.sums import Extremes, Sums, added, decimal_of, integers, times_of, weighted
 
 _HOW: Final = {"sum": SUM, "count": SUM, "min": LEAST, "max": GREATEST}
 _OTHER_WAY: Final = {SUM: SUM, LEAST: GREATEST, GREATEST: LEAST}
-_MANTISSA: Final = 53
 
 
 def aggregates(sets: ReadableSets, asked: Mapping[str, Asked], schema: pa.Schema) -> dict[str, Any]:
     """The values by name, None for an extreme, a sum or an average of nothing; `schema` is the answer's."""
-    sums = {name: _aggregate_of(one, schema) for name, one in asked.items()}
-    for at_hand in sets_at_hand(sets):
-        for one in sums.values():
+    values = _aggregated(sets, asked, schema, Partitions(schema, apart=False))
+    with held_by_python("an aggregate of this answer"):
+        return {name: one.value() for name, one in values.items()}
+
+
+def aggregates_by_partition(sets: ReadableSets, asked: Mapping[str, Asked], schema: pa.Schema) -> Aggregates:
+    """The values of each partition; `schema` is the answer's."""
+    partitions = Partitions(schema, apart=True)
+    values = _aggregated(sets, asked, schema, partitions)
+    order, keys = partitions.in_order()
+    taken = set(asked)
+    names = [untaken(name, taken) for name in keys.column_names]
+    columns = {name: one.values(partitions.number) for name, one in values.items()}
+    exact = [
+        name for name, column in columns.items() if isinstance(column, list) and values[name].scale is None
+    ]
+    shown = [
+        (column if isinstance(column, pa.Array) else integers(column, values[name].scale)).take(
+            array_of(order)
+        )
+        for name, column in columns.items()
+    ]
+    return Aggregates(pa.table([*keys.columns, *shown], [*names, *asked]), exact)
+
+
+def _aggregated(
+    sets: ReadableSets, asked: Mapping[str, Asked], schema: pa.Schema, partitions: Partitions
+) -> dict[str, _Aggregate]:
+    """What is asked for, of all complex events."""
+    values = {name: _aggregate_of(one, schema) for name, one in asked.items()}
+    for at_hand in sets_at_hand(sets, partitions):
+        for one in values.values():
             if one.needs_list(at_hand):
                 for part in at_hand.listed():
                     one.add(part)
             else:
                 one.add(at_hand)
-    with held_by_python("an aggregate of this answer"):
-        return {name: one.value() for name, one in sums.items()}
+    return values
 
 
 class _Aggregate(ABC):
@@ -57,14 +85,23 @@ class _Aggregate(ABC):
     def __init__(self, asked: Asked, kind: pa.DataType | None) -> None:
         self.asked = asked
         self.kind = kind
+        self.scale: int | None = kind.scale if kind is not None and pa.types.is_decimal(kind) else None
+        """Integers have so many digits behind the point."""
 
     @abstractmethod
     def add(self, at_hand: SetAtHand) -> None:
         """Adds complex events."""
 
     @abstractmethod
+    def values(self, size: int) -> pa.Array | list[int]:
+        """The values of partitions 0 … size - 1: Python's integers, or a column of them."""
+
     def value(self) -> Any:
-        """The value for all that was added."""
+        """The value for all that was added, where that is one partition."""
+        value = self.values(1)[0]
+        if isinstance(value, pa.Scalar):
+            return value.as_py()
+        return value if value is None or self.scale is None else decimal_of(value, self.scale)
 
     def needs_list(self, at_hand: SetAtHand) -> bool:
         """Whether complex events have to be listed for it."""
@@ -80,7 +117,7 @@ def _aggregate_of(asked: Asked, schema: pa.Schema) -> _Aggregate:
         kind = schema.field(START_TIME).type
         return _Time(asked, kind) if asked.outer in ("min", "max") else _Durations(asked, kind)
     kind = None
-    if operand.attribute is not None:
+    if operand.attribute is not None and "count" not in (asked.outer, asked.inner):
         shown = [field for field in schema if label_of(field) is not None][operand.label]
         kind = shown.type.value_type.field(operand.attribute).type
     if asked.inner is not None:
@@ -91,13 +128,15 @@ def _aggregate_of(asked: Asked, schema: pa.Schema) -> _Aggregate:
 class _Number(_Aggregate):
     """``count(*)``."""
 
-    number = 0
+    numbers: NDArray[Any] = np.zeros(0, object)
 
     def add(self, at_hand: SetAtHand) -> None:
-        self.number += at_hand.total
+        one = np.ones(at_hand.gates.size, np.int64)
+        more = weighted(at_hand.counts, one, at_hand.of_roots, at_hand.parts)
+        self.numbers = added(self.numbers, more)
 
-    def value(self) -> int:
-        return self.number
+    def values(self, size: int) -> list[int]:
+        return added(self.numbers, np.zeros(size, np.int64)).tolist()
 
 
 class _OfEvents(_Aggregate):
@@ -105,81 +144,87 @@ class _OfEvents(_Aggregate):
 
     def __init__(self, asked: Asked, kind: pa.DataType | None) -> None:
         super().__init__(asked, kind)
-        self.number = 0
-        self.sum = _Sum(kind)
+        self.numbers: NDArray[Any] = np.zeros(0, object)
+        self.sums = Sums(kind)
 
     def add(self, at_hand: SetAtHand) -> None:
         gates = at_hand.marked(self.asked.operand.label)
-        taken = at_hand.taken[gates]
+        taken, of = at_hand.taken[gates], at_hand.of_gates[gates]
+        size = at_hand.parts
         if self.asked.operand.attribute is not None and gates.size:
             column = at_hand.attribute(self.asked.operand, gates)
             known = pc.is_valid(column).to_numpy(zero_copy_only=False)
-            taken = taken[known]
+            taken, of = taken[known], of[known]
             if self.asked.outer != "count":
-                self.sum.add(integers_of(column)[0][known], taken)
-        self.number += int(taken.sum())
+                self.sums.add(integers_of(column)[0][known], taken, of, size)
+        self.numbers = added(self.numbers, weighted(taken, np.ones(of.size, np.int64), of, size))
 
-    def value(self) -> Any:
+    def values(self, size: int) -> pa.Array | list[int]:
+        numbers = added(self.numbers, np.zeros(size, np.int64))
         if self.asked.outer == "count":
-            return self.number
-        if not self.number:
-            return None
-        return self.sum.value() if self.asked.outer == "sum" else self.sum.average(self.number)
+            return numbers.tolist()
+        return _summed(self.asked.outer, self.sums, numbers, self.kind)
 
 
 class _ExtremeOfEvents(_Aggregate):
     """``min`` or ``max`` over all marked events of all complex events."""
 
-    most: Any = None
+    most: pa.Table | None = None
 
     def add(self, at_hand: SetAtHand) -> None:
-        extreme_of = pc.min if self.asked.outer == "min" else pc.max
-        column = at_hand.attribute(self.asked.operand, at_hand.marked(self.asked.operand.label))
-        most = extreme_of(column)
-        if most.is_valid:
-            pair = [most] if self.most is None else [self.most, most]
-            self.most = extreme_of(pa.array(pair, column.type))
+        gates = at_hand.marked(self.asked.operand.label)
+        column = at_hand.attribute(self.asked.operand, gates)
+        ticks = column.cast(pa.int64()) if pa.types.is_duration(column.type) else column
+        here = pa.table({"of": at_hand.of_gates[gates], "value": ticks})
+        together = here if self.most is None else pa.concat_tables([self.most, here])
+        grouped = together.group_by("of", use_threads=False).aggregate([("value", self.asked.outer)])
+        self.most = grouped.select(["of", f"value_{self.asked.outer}"]).rename_columns(["of", "value"])
 
-    def value(self) -> Any:
-        return None if self.most is None else self.most.as_py()
+    def values(self, size: int) -> pa.Array:
+        if self.most is None:
+            return pa.nulls(size, self.kind)
+        places = np.full(size, -1)
+        places[self.most["of"].to_numpy()] = np.arange(self.most.num_rows)
+        rows = pa.array(places, mask=places < 0)
+        return self.most["value"].combine_chunks().take(rows).cast(self.kind)
 
 
 class _Durations(_Aggregate):
     """``sum(duration)`` in ticks, or ``avg(duration)``."""
 
-    ticks = 0
-    number = 0
+    ticks: NDArray[Any] = np.zeros(0, object)
+    numbers: NDArray[Any] = np.zeros(0, object)
 
     def needs_list(self, at_hand: SetAtHand) -> bool:
-        return at_hand.circuit.branches
+        return not at_hand.starts_known
 
     def add(self, at_hand: SetAtHand) -> None:
-        self.number += at_hand.total
-        starts = at_hand.starts
+        starts, size, of = at_hand.starts, at_hand.parts, at_hand.of_roots
+        ended = weighted(at_hand.counts, at_hand.times(at_hand.ends), of, size)
         begun = at_hand.times(at_hand.circuit.event[starts])
-        self.ticks += weighted(at_hand.counts, at_hand.times(at_hand.ends)) - weighted(
-            at_hand.taken[starts], begun
-        )
+        started = weighted(at_hand.taken[starts], begun, at_hand.of_gates[starts], size)
+        self.ticks = added(self.ticks, ended.astype(object) - started)
+        self.numbers = added(self.numbers, weighted(at_hand.counts, np.ones(of.size, np.int64), of, size))
 
-    def value(self) -> Any:
-        if not self.number:
-            return None
+    def values(self, size: int) -> pa.Array | list[int]:
+        ticks, numbers = (added(known, np.zeros(size, np.int64)) for known in (self.ticks, self.numbers))
+        some = [None if not number else (tick, number) for tick, number in zip(ticks, numbers, strict=True)]
         if self.asked.outer == "sum":
-            return self.ticks
-        average = Fraction(self.ticks, self.number)
-        return _duration(round(average), self.kind) if pa.types.is_timestamp(self.kind) else float(average)
+            return [None if one is None else one[0] for one in some]
+        if pa.types.is_timestamp(self.kind):
+            return times_of([None if one is None else _nearest(*one) for one in some], self.kind)
+        return pa.array([None if one is None else one[0] / one[1] for one in some], pa.float64())
 
 
 class _Time(_Aggregate):
     """The extremes of ``duration``, ``start_time`` and ``end_time``."""
 
-    most: int | None = None
+    def __init__(self, asked: Asked, kind: pa.DataType | None) -> None:
+        super().__init__(asked, kind)
+        self.extremes = Extremes(least=asked.outer == "min")
 
     def add(self, at_hand: SetAtHand) -> None:
-        values = self._values(at_hand)
-        most = int(values.max() if self.asked.outer == "max" else values.min())
-        pair = [most] if self.most is None else [self.most, most]
-        self.most = max(pair) if self.asked.outer == "max" else min(pair)
+        self.extremes.add(self._values(at_hand), at_hand.of_roots)
 
     def _values(self, at_hand: SetAtHand) -> NDArray[Any]:
         """Of each root the extreme of its complex events."""
@@ -195,19 +240,18 @@ class _Time(_Aggregate):
         starts = best[at_hand.gates] if late else -best[at_hand.gates]
         return starts if whole == START_TIME else ends - starts
 
-    def value(self) -> Any:
-        if self.most is None:
-            return None
+    def values(self, size: int) -> pa.Array:
+        ticks = self.extremes.values(size)
         if self.asked.operand.whole in (START_TIME, END_TIME):
-            return in_type(array_of(np.array([self.most])), self.kind)[0].as_py()
-        return _duration(self.most, self.kind) if pa.types.is_timestamp(self.kind) else self.most
+            return in_type(pa.array(ticks, pa.int64()), self.kind)
+        return times_of(ticks, self.kind)
 
 
 class _Inner(_Aggregate):
     """Of what an inner aggregate is in one complex event."""
 
-    def best(self, at_hand: SetAtHand, *, least: bool = False) -> NDArray[Any]:
-        """Of each root that has one, the greatest value of a complex event, or the least."""
+    def best(self, at_hand: SetAtHand, *, least: bool = False) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Of each root that has one, the greatest value of a complex event, or the least; its partition."""
         gates = at_hand.marked(self.asked.operand.label)
         values: NDArray[Any] = np.ones(gates.size, np.int64)
         known = np.ones(gates.size, np.bool_)
@@ -222,105 +266,67 @@ class _Inner(_Aggregate):
         how = _HOW[self.asked.inner or "sum"]
         spread = at_hand.spread(gates, -values if least else values)
         best, some = greatest(at_hand.circuit, _OTHER_WAY[how] if least else how, spread, has)
-        of_roots: NDArray[Any] = best[at_hand.gates][some[at_hand.gates]]
-        return -of_roots if least else of_roots
+        here = some[at_hand.gates]
+        of_roots: NDArray[Any] = best[at_hand.gates][here]
+        return -of_roots if least else of_roots, at_hand.of_roots[here]
 
 
 class _Extreme(_Inner):
     """``max(sum(x.a))`` and its like."""
 
-    most: Any = None
+    def __init__(self, asked: Asked, kind: pa.DataType | None) -> None:
+        super().__init__(asked, kind)
+        self.extremes = Extremes(least=asked.outer == "min")
 
     def add(self, at_hand: SetAtHand) -> None:
-        least = self.asked.outer == "min"
-        best = self.best(at_hand, least=least)
-        if best.size:
-            most = best.min() if least else best.max()
-            pair = [most] if self.most is None else [self.most, most]
-            self.most = min(pair) if least else max(pair)
+        self.extremes.add(*self.best(at_hand, least=self.asked.outer == "min"))
 
-    def value(self) -> Any:
-        if self.most is None:
-            return None
-        return int(self.most) if self.asked.inner == "count" else _shown(self.most, self.kind)
+    def values(self, size: int) -> pa.Array | list[int]:
+        return _shown(self.extremes.values(size), self.kind)
 
 
 class _OneByOne(_Inner):
     """``avg(max(x.a))`` and its like: of complex events that are listed."""
 
     def __init__(self, asked: Asked, kind: pa.DataType | None) -> None:
-        super().__init__(asked, pa.int64() if asked.inner == "count" else kind)
-        self.number = 0
-        self.sum = _Sum(self.kind)
+        super().__init__(asked, kind)
+        self.numbers: NDArray[Any] = np.zeros(0, object)
+        self.sums = Sums(self.kind)
 
     def needs_list(self, at_hand: SetAtHand) -> bool:
         return at_hand.roots is not None
 
     def add(self, at_hand: SetAtHand) -> None:
-        values = self.best(at_hand)
-        self.number += values.size
-        self.sum.add(values, np.ones(values.size, np.uint64))
+        values, of = self.best(at_hand)
+        one, size = np.ones(values.size, np.int64), at_hand.parts
+        self.numbers = added(self.numbers, weighted(one, one, of, size))
+        if self.asked.outer != "count":
+            self.sums.add(values, one, of, size)
 
-    def value(self) -> Any:
+    def values(self, size: int) -> pa.Array | list[int]:
+        numbers = added(self.numbers, np.zeros(size, np.int64))
         if self.asked.outer == "count":
-            return self.number
-        if not self.number:
-            return None
-        return self.sum.value() if self.asked.outer == "sum" else self.sum.average(self.number)
+            return numbers.tolist()
+        return _summed(self.asked.outer, self.sums, numbers, self.kind)
 
 
-class _Sum:
-    """An exact sum of numbers of one type, each multiplied by a count."""
-
-    def __init__(self, kind: pa.DataType | None) -> None:
-        self._kind = kind
-        self._exact = Fraction(0)
-        self._beyond = 0.0
-        """The sum of what is infinite or no number."""
-
-    def add(self, values: NDArray[Any], times: NDArray[Any]) -> None:
-        """Adds values[i] times[i] times."""
-        if values.dtype != np.float64:
-            self._exact += weighted(times, values)
-            return
-        finite = np.isfinite(values)
-        self._beyond += float(values[~finite].sum())
-        mantissa, exponent = np.frexp(values[finite])
-        digits = (mantissa * 2.0**_MANTISSA).astype(np.int64)
-        for power in np.unique(exponent).tolist():
-            here = exponent == power
-            self._exact += weighted(times[finite][here], digits[here]) * Fraction(2) ** (power - _MANTISSA)
-
-    def value(self) -> Any:
-        """The sum, in Python's type for the values: an int, a Decimal, or the nearest float."""
-        if self._kind is not None and pa.types.is_floating(self._kind):
-            return self._rounded(self._exact)
-        return _shown(int(self._exact), self._kind)
-
-    def average(self, number: int) -> float:
-        """The average of `number` values, as the nearest float."""
-        exact = self._exact / number
-        if self._kind is not None and pa.types.is_decimal(self._kind):
-            exact /= 10**self._kind.scale
-        return self._rounded(exact)
-
-    def _rounded(self, exact: Fraction) -> float:
-        if self._beyond:
-            return self._beyond
-        try:
-            return float(exact)
-        except OverflowError:
-            return math.inf if exact > 0 else -math.inf
+def _summed(outer: str, sums: Sums, numbers: NDArray[Any], kind: pa.DataType | None) -> Any:
+    """The values of ``sum`` or ``avg`` of so many values by partition."""
+    if outer == "avg":
+        return pa.array(sums.averages(numbers), pa.float64())
+    return _shown(sums.values(numbers), kind)
 
 
-def weighted(times: NDArray[Any], values: NDArray[Any]) -> int:
-    """The exact sum of integers, values[i] times[i] times."""
-    if not values.size:
-        return 0
-    rough = np.dot(times.astype(np.float64), np.abs(values.astype(np.float64)))
-    if object not in (times.dtype, values.dtype) and rough < SMALL:
-        return int(np.dot(times.astype(np.int64), values))
-    return int(np.dot(times.astype(object), values.astype(object)))
+def _shown(numbers: Sequence[Any], kind: pa.DataType | None) -> Any:
+    """Floats as a column, and other numbers as Python has integers; of decimals their digits are given."""
+    if kind is not None and pa.types.is_floating(kind):
+        return pa.array(numbers, pa.float64())
+    return [None if number is None else int(number) for number in numbers]
+
+
+def _nearest(ticks: int, number: int) -> int:
+    """The average as an integer, a half to the even one."""
+    return round(Fraction(ticks, number))
 
 
 def checked_numbers(column: pa.Array, text: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -338,16 +344,3 @@ def summable(values: NDArray[Any], gates: int) -> NDArray[Any]:
         if most * gates >= SMALL:
             return values.astype(object)
     return values
-
-
-def _shown(number: Any, kind: pa.DataType | None) -> Any:
-    """A number of a type, as Python has it; of decimals its digits without the point are given."""
-    if kind is not None and pa.types.is_decimal(kind):
-        whole = int(number)
-        return Decimal((int(whole < 0), tuple(map(int, text_of(abs(whole)))), -kind.scale))
-    return float(number) if isinstance(number, float) else int(number)
-
-
-def _duration(ticks: int, kind: pa.DataType) -> Any:
-    """A duration as Python has it."""
-    return pa.scalar(ticks, pa.duration(kind.unit)).as_py()

@@ -20,6 +20,7 @@ from estero.answers.event_store import EventStore
 from estero.classify.arrays import known_in
 from estero.classify.column_names import TIME, event_column
 from estero.engine.store.arena import UNION
+from estero.engine.walk.blocks import in_blocks
 from estero.engine.walk.circuit import Circuit
 from estero.engine.walk.circuits import Counted, circuit_of, contexts, counted, unfolded
 from estero.engine.walk.matches import Matches
@@ -27,6 +28,7 @@ from estero.engine.walk.roots import Roots
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.set_reader import ReadableSets, SetReader
+from estero.recognize.whole.partitions import Partitions
 
 SMALL = 1 << 62
 """Sums below this are computed in words."""
@@ -41,10 +43,47 @@ class SetAtHand:
 
     reader: SetReader
     store: EventStore
+    partitions: Partitions
     circuit: Circuit
     gates: NDArray[np.int32]
     ends: NDArray[np.int64]
     roots: Roots | None
+    begun: NDArray[np.intp] | None = None
+    """The gates at which complex events start, where the circuit is not in the order of enumeration."""
+
+    @property
+    def starts_known(self) -> bool:
+        """Whether each complex event has one gate at which it starts."""
+        return self.begun is not None or not self.circuit.branches
+
+    def chosen(self, places: NDArray[np.intp]) -> Iterator[SetAtHand]:
+        """Some of the roots, in circuits in the order of enumeration."""
+        if self.roots is None:
+            raise ValueError("complex events that are listed are in order")
+        runs, roots = self.reader.recognizer.runs, self.roots.chosen(places)
+        for circuit, gates, here in unfolded(runs.compact, runs.counter, roots):
+            part = roots.part(here.start, here.stop)
+            yield SetAtHand(self.reader, self.store, self.partitions, circuit, gates, part.event, part)
+
+    def partitions_of(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The numbers of the partitions of events."""
+        return self.partitions.of_events(self.reader.plan, self.store, events)
+
+    @cached_property
+    def of_roots(self) -> NDArray[np.int64]:
+        """The number of the partition of each root."""
+        return self.partitions_of(self.ends)
+
+    @cached_property
+    def of_gates(self) -> NDArray[np.int64]:
+        """The number of the partition of each gate with an event; 0 for others."""
+        gates = self.events
+        return self.spread(gates, self.partitions_of(self.circuit.event[gates]))
+
+    @property
+    def parts(self) -> int:
+        """How many partitions there are, those of the roots among them."""
+        return max(self.partitions.number, int(self.of_roots.max(initial=0)) + 1)
 
     @cached_property
     def numbers(self) -> Counted:
@@ -72,7 +111,7 @@ class SetAtHand:
             yield self
         else:
             for matches in self.reader.recognizer.matches(self.roots):
-                yield _listed(self.reader, self.store, matches)
+                yield _listed(self.reader, self.store, self.partitions, matches)
 
     def marked(self, label: int) -> NDArray[np.intp]:
         """The gates whose events have a label."""
@@ -88,7 +127,9 @@ class SetAtHand:
 
     @cached_property
     def starts(self) -> NDArray[np.intp]:
-        """The gates at which complex events start; only where a circuit has no branches."""
+        """The gates at which complex events start; only where `starts_known`."""
+        if self.begun is not None:
+            return self.begun
         gates: NDArray[np.intp] = np.flatnonzero(
             (self.circuit.mark != UNION) & (np.diff(self.circuit.first) == 0)
         )
@@ -130,19 +171,19 @@ class SetAtHand:
         return mask
 
 
-def sets_at_hand(sets: ReadableSets) -> Iterator[SetAtHand]:
+def sets_at_hand(sets: ReadableSets, partitions: Partitions) -> Iterator[SetAtHand]:
     """All complex events of `sets`, in order, in parts that are valid until the next one is asked for."""
     for reader, ended in sets:
         store = ended.store or reader.store
         if _are_listed(reader, ended):
             for matches in reader.matches(ended):
                 if matches.start.size:
-                    yield _listed(reader, store, matches)
+                    yield _listed(reader, store, partitions, matches)
         elif ended.roots.event.size:
             runs = reader.recognizer.runs
-            for circuit, gates, here in unfolded(runs.compact, runs.counter, ended.roots):
+            for circuit, gates, here, begun in in_blocks(runs.compact, runs.counter, ended.roots):
                 roots = ended.roots.part(here.start, here.stop)
-                yield SetAtHand(reader, store, circuit, gates, roots.event, roots)
+                yield SetAtHand(reader, store, partitions, circuit, gates, roots.event, roots, begun)
 
 
 def _are_listed(reader: SetReader, ended: EndedSets) -> bool:
@@ -151,9 +192,9 @@ def _are_listed(reader: SetReader, ended: EndedSets) -> bool:
     return chosen or reader.plan.needs_enumeration
 
 
-def _listed(reader: SetReader, store: EventStore, matches: Matches) -> SetAtHand:
+def _listed(reader: SetReader, store: EventStore, partitions: Partitions, matches: Matches) -> SetAtHand:
     circuit, gates = circuit_of(matches)
-    return SetAtHand(reader, store, circuit, gates, matches.end, None)
+    return SetAtHand(reader, store, partitions, circuit, gates, matches.end, None)
 
 
 def integers_of(column: pa.Array) -> tuple[NDArray[Any], NDArray[np.bool_]]:

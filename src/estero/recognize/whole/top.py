@@ -1,17 +1,12 @@
-"""The best complex events of an answer, best first, without looking at the others (docs/papers.md).
-
-The best one below each gate is known by a pass over the circuit. Where the way to one takes an alternative of
-a union, each other alternative is what remains: a set with a best one of its own, which waits in a heap with
-the way before it. So each complex event costs its own length, a look at the unions on its way, which a kernel
-takes, and the logarithm of what waits.
-"""
+"""The best complex events of an answer, best first, without looking at the others (docs/papers.md)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from heapq import heappop, heappush, heappushpop
-from typing import Any, Final, NamedTuple
+from dataclasses import replace
+from heapq import heapify, heappop, heapreplace
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,204 +14,227 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.answers.asked_values import Asked
-from estero.engine.walk.circuits import Others, ranked
-from estero.engine.walk.matches import Matches
+from estero.answers.event_store import EventStore
+from estero.classify.arrays import array_of
+from estero.engine.walk.best_first import Best, BestFirst, by_worth
+from estero.engine.walk.circuit import SUM
+from estero.engine.walk.circuits import greatest
+from estero.engine.walk.matches import Matches, offsets_of
 from estero.language.tree.selection import END_TIME, START_TIME
 from estero.recognize.set_reader import ReadableSets
 from estero.recognize.whole.aggregates import checked_numbers, summable
+from estero.recognize.whole.partitions import Partitions
 from estero.recognize.whole.sets_at_hand import SetAtHand, sets_at_hand
 
-_LOWEST: Final = -(1 << 63)
-_HIGHEST: Final = (1 << 63) - 1
-"""The least and the greatest worth that is a word."""
+_FEW, _MANY = 16, 1 << 14
+"""Complex events that are drawn together: at first, and at most."""
+_ENDLESS: Final = (1 << 63) - 1
 
 
-class Pending(NamedTuple):
-    """A gate that a complex event still needs one of, and those after it.
-
-    best, ways and place are of all of them together: the greatest sum, how many there are, and which is it.
-    """
-
-    gate: int
-    then: Pending | None
-    best: Any
-    ways: int
-    place: int
-
-
-class Item(NamedTuple):
-    """A gate with an event on the way to a complex event, and those before it."""
-
-    gate: int
-    before: Item | None
-
-
-class Candidate(NamedTuple):
-    """Complex events of a root that begin with the same way, told by the best of them.
-
-    In the order of `heapq`: the greatest value, the first root, the first of its complex events.
-    """
-
-    worth: Any
-    root: int
-    place: int
-    gate: int
-    pending: Pending | None
-    items: Item | None
-    gained: Any
-    passed: int
-
-
-def top_table(sets: ReadableSets, n: int, by: Asked, *, ascending: bool, schema: pa.Schema) -> pa.Table:
-    """The `n` best rows of an answer, best first, those of one worth in the order of the answer."""
-    return best_rows(sets, n, by, ascending=ascending, schema=schema)[0]
+def top_table(
+    sets: ReadableSets, n: int, by: Asked, *, ascending: bool, schema: pa.Schema, by_partition: bool
+) -> pa.Table:
+    """The `n` best rows of an answer, or of each partition, best first, equal ones as in the answer."""
+    partitions = Partitions(schema, apart=by_partition)
+    return _best(sets, n, by, partitions, ascending=ascending, schema=schema).in_order(partitions)
 
 
 def best_rows(
     sets: ReadableSets, n: int, by: Asked, *, ascending: bool, schema: pa.Schema
 ) -> tuple[pa.Table, list[Any]]:
-    """The rows of `top_table`, and what each is worth: the more, the better."""
-    tables: list[pa.RecordBatch] = []
-    worths: list[Any] = []
-    for at_hand in sets_at_hand(sets) if n else ():
-        parts = at_hand.listed() if by.operand.whole is not None and at_hand.circuit.branches else [at_hand]
-        for part in parts:
-            least = None if len(worths) < n else sorted(worths, reverse=True)[n - 1]
-            best = list(_best(part, n, by, ascending=ascending, more_than=least))
-            if best:
-                tables.append(part.reader.reporter.table(_matches_of(part, best), part.store))
-                worths += [worth for worth, *_ in best]
-            if len(worths) > 4 * n:
-                tables, worths = _cut(tables, worths, n, schema)
-    tables, worths = _cut(tables, worths, n, schema)
-    return pa.Table.from_batches(tables, schema), worths
+    """The `n` best rows of an answer, and what each is worth: the more, the better."""
+    kept = _best(sets, n, by, Partitions(schema, apart=False), ascending=ascending, schema=schema)
+    return kept.rows, kept.worth.tolist()
 
 
-def _cut(
-    tables: list[pa.RecordBatch], worths: list[Any], n: int, schema: pa.Schema
-) -> tuple[list[pa.RecordBatch], list[Any]]:
-    """The `n` best rows, best first."""
-    order = sorted(range(len(worths)), key=lambda row: (-worths[row], row))[:n]
-    rows = pa.Table.from_batches(tables, schema).take(pa.array(order, pa.int64()))
-    return rows.combine_chunks().to_batches(), [worths[row] for row in order]
+def _best(
+    sets: ReadableSets, n: int, by: Asked, partitions: Partitions, *, ascending: bool, schema: pa.Schema
+) -> _Kept:
+    """The `n` best rows of each partition."""
+    kept = _Kept(n, schema)
+    for part in _parts(sets, by, partitions, n, ascending=ascending) if n else ():
+        ranking = _Ranking(part, by, ascending=ascending, wanted=n, least=kept.least(part.parts))
+        rows = [kept.rows]
+        while best := ranking.draw(_MANY):
+            rows.append(pa.Table.from_batches([ranking.table(best)], schema))
+            kept.add(part.of_roots[best.root], best.worth)
+        if len(rows) > 1:
+            kept.cut(pa.concat_tables(rows))
+    return kept
 
 
-Best = tuple[Any, int, list[int]]
-"""A worth, a root and the gates of a complex event."""
+def ranked_tables(
+    sets: ReadableSets, by: Asked, *, ascending: bool, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """All rows of an answer, best first, equal ones as in the answer; each is found when it is asked for."""
+    rankings = []
+    for part in _parts(sets, by, Partitions(schema, apart=False), ascending=ascending):
+        rankings.append(_Drawing(_Ranking(_kept(part), by, ascending=ascending), len(rankings)))
+    waiting = [(*drawing.first, drawing) for drawing in rankings if drawing.rows is not None]
+    heapify(waiting)
+    while waiting:
+        drawing = waiting[0][2]
+        following = min(waiting[1:3], default=None)
+        yield drawing.until(None if following is None else following[:2])
+        if drawing.rows is None:
+            heappop(waiting)
+        else:
+            heapreplace(waiting, (*drawing.first, drawing))
 
 
-def _best(at_hand: SetAtHand, n: int, by: Asked, *, ascending: bool, more_than: Any) -> Iterator[Best]:
-    """The `n` best of a set that are worth more than `more_than`, best first."""
+def _parts(
+    sets: ReadableSets, by: Asked, partitions: Partitions, n: int = _ENDLESS, *, ascending: bool
+) -> Iterator[SetAtHand]:
+    """The sets in order, or what of them can be among the `n` best of a partition.
+
+    They are listed where only a list says when their complex events start.
+    """
+    for at_hand in sets_at_hand(sets, partitions):
+        if by.operand.whole not in (None, END_TIME) and not at_hand.starts_known:
+            yield from at_hand.listed()
+        elif at_hand.begun is None:
+            yield at_hand
+        else:
+            yield from at_hand.chosen(_best_roots(at_hand, by, n, ascending=ascending))
+
+
+def _best_roots(at_hand: SetAtHand, by: Asked, n: int, *, ascending: bool) -> NDArray[np.intp]:
+    """The roots with the `n` best complex events of each partition, ascending."""
     of_roots, of_gates = _values(at_hand, by)
     if ascending:
         of_roots, of_gates = -of_roots, -of_gates
-    numbers, circuit = at_hand.numbers, at_hand.circuit
-    best, place = ranked(circuit, numbers, summable(of_gates, circuit.event.size))
-    value = best[at_hand.gates] + of_roots
-    roots = np.argsort(-value, kind="stable")[:n]
-    floor = _Floor(n, more_than, _LOWEST if best.dtype == np.int64 else -math.inf)
-    heap: list[Candidate] = []
-    for root in roots.tolist():
-        gate, worth = int(at_hand.gates[root]), value.item(root)
-        if floor.admits(worth):
-            start = Candidate(-worth, root, int(place[gate]), gate, None, None, of_roots.item(root), 0)
-            heappush(heap, start)
-    walk = _Walk(at_hand, of_gates, best, place, floor)
-    while heap and n:
-        candidate = heappop(heap)
-        yield -candidate.worth, candidate.root, walk.go(candidate, heap)
-        n -= 1
+    values = summable(of_gates, at_hand.circuit.event.size)
+    best, _ = greatest(at_hand.circuit, SUM, values, at_hand.has(at_hand.events))
+    order = by_worth(at_hand.of_roots, best[at_hand.gates] + of_roots)
+    of = at_hand.of_roots[order]
+    return np.sort(order[np.arange(of.size) - np.searchsorted(of, of) < n])
 
 
-class _Walk:
-    """Goes the best way from a candidate, and leaves the others behind in the heap.
+class _Kept:
+    """The `n` best of each partition so far; `worth` is what each of the `rows` is worth."""
 
-    Of others only the `n` best are left behind, and only those worth at least as much as the `n` best there.
-    """
+    def __init__(self, n: int, schema: pa.Schema) -> None:
+        self._n = n
+        self.rows: pa.Table = schema.empty_table()
+        self._of = np.empty(0, np.int64)
+        self.worth: NDArray[Any] = np.empty(0, np.int64)
+
+    def least(self, parts: int) -> NDArray[Any]:
+        """What complex events of each partition have to be worth more than."""
+        least = np.full(parts, math.nan).astype(object)
+        full = np.flatnonzero(np.bincount(self._of, minlength=parts) == self._n)
+        last = np.searchsorted(self._of, full, "right") - 1
+        least[full] = self.worth[last]
+        return least
+
+    def add(self, of: NDArray[np.int64], worth: NDArray[Any]) -> None:
+        """Adds rows of these partitions, by what they are worth."""
+        self._of, self.worth = np.concatenate([self._of, of]), np.concatenate([self.worth, worth])
+
+    def cut(self, rows: pa.Table) -> None:
+        """Keeps the best of the rows there are; they are by partition, then best first."""
+        order = by_worth(self._of, self.worth)
+        of = self._of[order]
+        order = order[np.arange(of.size) - np.searchsorted(of, of) < self._n]
+        self._of, self.worth = self._of[order], self.worth[order]
+        self.rows = rows.take(array_of(order)).combine_chunks()
+
+    def in_order(self, partitions: Partitions) -> pa.Table:
+        """The rows in order of partitions."""
+        order = np.argsort(partitions.ranks()[self._of], kind="stable")
+        return self.rows.take(array_of(order))
+
+
+class _Ranking:
+    """The complex events of a set, best first; only so many are `wanted` of each partition, above `least`."""
 
     def __init__(
-        self, at_hand: SetAtHand, value: NDArray[Any], best: NDArray[Any], place: NDArray[Any], floor: _Floor
+        self,
+        at_hand: SetAtHand,
+        by: Asked,
+        *,
+        ascending: bool,
+        wanted: int = _ENDLESS,
+        least: NDArray[Any] | None = None,
     ) -> None:
-        circuit = at_hand.circuit
-        self._first, self._child = circuit.first, circuit.child
-        self._below = at_hand.numbers.below
-        self._value, self._best, self._place = value, best, place
-        self._others = Others(circuit, at_hand.numbers, best)
-        self._floor = floor
-
-    def go(self, candidate: Candidate, heap: list[Candidate]) -> list[int]:
-        """The gates with events of the best complex event of a candidate."""
-        _, root, _, gate, pending, items, gained, passed = candidate
-        while True:
-            ways, later, rest = (1, 0, 0) if pending is None else (pending.ways, pending.place, pending.best)
-            terms = gained, rest, self._least()
-            gate, skipped, others, before = self._others.below(gate, terms, self._floor.n)
-            for child, number in zip(others, before, strict=True):
-                worth = gained + self._best.item(child) + rest
-                if self._floor.admits(worth):
-                    first = passed + number * ways
-                    place = first + int(self._place.item(child)) * ways + later
-                    heappush(heap, Candidate(-worth, root, place, child, pending, items, gained, first))
-            passed += skipped * ways
-            items = Item(gate, items)
-            gained += self._value.item(gate)
-            children = self._child[self._first[gate] : self._first[gate + 1]].tolist()
-            for child in children[:0:-1]:
-                pending = self._with(child, pending)
-            if children:
-                gate = children[0]
-            elif pending is None:
-                return _gates_of(items)
-            else:
-                gate, pending = pending.gate, pending.then
-
-    def _least(self) -> Any:
-        """The floor, as the values are: no word is above the greatest one."""
-        return min(self._floor.least, _HIGHEST) if self._best.dtype == np.int64 else self._floor.least
-
-    def _with(self, gate: int, then: Pending | None) -> Pending:
-        """What is pending, and a gate before it."""
-        best, ways, place = (0, 1, 0) if then is None else (then.best, then.ways, then.place)
-        return Pending(
-            gate,
-            then,
-            self._best.item(gate) + best,
-            int(self._below.item(gate)) * ways,
-            int(self._place.item(gate)) * ways + place,
+        of_roots, of_gates = _values(at_hand, by)
+        if ascending:
+            of_roots, of_gates = -of_roots, -of_gates
+        self._at_hand = at_hand
+        parts = at_hand.parts
+        self._best = BestFirst(
+            at_hand.circuit,
+            at_hand.gates,
+            at_hand.numbers,
+            summable(of_gates, at_hand.circuit.event.size),
+            of_roots,
+            of=at_hand.of_roots,
+            wanted=np.full(parts, min(wanted, _ENDLESS)),
+            least=np.full(parts, math.nan) if least is None else least,
         )
 
+    def draw(self, most: int) -> Best | None:
+        """The next complex events, `most` of them or as many as there are; None where there are no more."""
+        best = self._best.draw(most)
+        return best if best.root.size else None
 
-class _Floor:
-    """What a worth has to be, so that it may be among the `n` best: more than `more_than`, and enough.
-
-    Worths are of different complex events; `least` is the n-th best of those that were admitted.
-    """
-
-    def __init__(self, n: int, more_than: Any, lowest: Any) -> None:
-        self.n = n
-        self.least: Any = lowest if more_than is None else more_than
-        self._more_than = more_than
-        self._best: list[Any] = []
-
-    def admits(self, worth: Any) -> bool:
-        """Whether a worth may be among the best; it is one of those seen then."""
-        if worth < self.least or (self._more_than is not None and worth <= self._more_than):
-            return False
-        if len(self._best) < self.n:
-            heappush(self._best, worth)
-        else:
-            heappushpop(self._best, worth)
-        if len(self._best) == self.n:
-            self.least = self._best[0]
-        return True
+    def table(self, best: Best) -> pa.RecordBatch:
+        """Complex events that were drawn, as rows."""
+        at_hand, circuit = self._at_hand, self._at_hand.circuit
+        event, mark = circuit.event[best.gate], circuit.mark[best.gate]
+        starts = np.minimum.reduceat(event, best.offsets[:-1])
+        of = np.repeat(np.arange(best.root.size), np.diff(best.offsets))
+        order = np.lexsort((mark, event, of))
+        order = order[mark[order] >= 0]
+        offsets = offsets_of(np.bincount(of[order], minlength=best.root.size))
+        ends = at_hand.ends[best.root]
+        matches = Matches(starts, ends, offsets, event[order], mark[order])
+        return at_hand.reader.reporter.table(matches, at_hand.store)
 
 
-def _gates_of(items: Item | None) -> list[int]:
-    gates = []
-    while items is not None:
-        gates.append(items.gate)
-        items = items.before
-    return gates
+class _Drawing:
+    """The rows of a ranking, some at a time; `number` is that of its set."""
+
+    def __init__(self, ranking: _Ranking, number: int) -> None:
+        self._ranking = ranking
+        self._number = number
+        self._size = _FEW
+        self.rows: Any = None
+        self._draw()
+
+    def _draw(self) -> None:
+        best = self._ranking.draw(self._size)
+        self._size = min(2 * self._size, _MANY)
+        self.rows = None if best is None else self._ranking.table(best)
+        self.worth = [] if best is None else best.worth.tolist()
+
+    @property
+    def first(self) -> tuple[Any, int]:
+        """Where the first row stands among those of all sets."""
+        return -self.worth[0], self._number
+
+    def until(self, following: tuple[Any, int] | None) -> pa.RecordBatch:
+        """The rows at hand, those before the first one of another set."""
+        count = len(self.worth)
+        if following is not None:
+            before = (place for place in range(1, count) if (-self.worth[place], self._number) > following)
+            count = next(before, count)
+        rows, self.worth = self.rows, self.worth[count:]
+        self.rows = rows.slice(count)
+        if not self.worth:
+            self._draw()
+        return rows.slice(0, count)
+
+
+def _kept(at_hand: SetAtHand) -> SetAtHand:
+    """The same set with its events, whatever becomes of the compact set."""
+    circuit, gates = at_hand.circuit, at_hand.events
+    events, places = np.unique(np.concatenate([circuit.event[gates], at_hand.ends]), return_inverse=True)
+    store = EventStore(at_hand.store.schema, at_hand.store.schema.names)
+    store.append(at_hand.store.take(events))
+    renumbered = at_hand.spread(gates, places[: gates.size])
+    own = replace(at_hand, store=store, circuit=circuit._replace(event=renumbered), roots=None)
+    return replace(own, ends=places[gates.size :])
 
 
 def _values(at_hand: SetAtHand, by: Asked) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -241,22 +259,3 @@ def _values(at_hand: SetAtHand, by: Asked) -> tuple[NDArray[Any], NDArray[Any]]:
     if whole == START_TIME:
         return nothing, at_hand.spread(starts, begun)
     return ends, at_hand.spread(starts, -begun)
-
-
-def _matches_of(at_hand: SetAtHand, best: list[Best]) -> Matches:
-    """Complex events of which the gates are known."""
-    event, mark = at_hand.circuit.event, at_hand.circuit.mark
-    starts, ends, offsets = [], [], [0]
-    events, marks = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
-    for _, root, gates in best:
-        of, as_marked = event[gates], mark[gates]
-        starts.append(int(of.min()))
-        ends.append(int(at_hand.ends[root]))
-        order = np.lexsort((as_marked, of))
-        order = order[as_marked[order] >= 0]
-        events.append(of[order])
-        marks.append(as_marked[order])
-        offsets.append(offsets[-1] + order.size)
-    return Matches(
-        np.array(starts), np.array(ends), np.array(offsets), np.concatenate(events), np.concatenate(marks)
-    )
