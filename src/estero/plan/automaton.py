@@ -199,7 +199,7 @@ class AutomatonPlan(Plan):
     def deterministic(self) -> LazyAutomaton | MaxAutomaton | AgedAutomaton:
         """A fresh deterministic automaton, worked out as far as events ask for it."""
         if self.ages is not None:
-            return AgedAutomaton(self.automaton, self.ages, self.state_cap)
+            return AgedAutomaton(self.automaton, self.state_cap, program=self.ages)
         automaton = LazyAutomaton(self.automaton, self.state_cap, registers=self.registers)
         largest = self.strategy is Strategy.MAX and isinstance(self.served_by, Compared)
         return MaxAutomaton(automaton, self.state_cap) if largest else automaton
