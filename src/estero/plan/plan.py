@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from estero.automata.pcea import PCEA
     from estero.automata.residual import HiddenSet
     from estero.automata.strategies import MaxAutomaton
-    from estero.engine.recognizer import Runs
+    from estero.engine.runs.runs import Runs
     from estero.plan.keys import KeyColumn
 
 Section = tuple[str, Iterable[str]]

@@ -28,7 +28,7 @@ from estero.engine.walk.roots import Roots
 
 
 class SampleRuns(StageRuns):
-    """See `recognizer.Runs`. Condition i asks for predicate bits[i] and key column keys[i].
+    """See `Runs`. Condition i asks for predicate bits[i] and key column keys[i].
 
     Raises ValueError for more than `MOST_CONDITIONS`.
     """

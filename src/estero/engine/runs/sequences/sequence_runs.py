@@ -35,7 +35,7 @@ _LOWER = np.uint64((1 << 32) - 1)
 
 
 class SequenceRuns(StageRuns):
-    """See `recognizer.Runs`. Raises ValueError where what is missing at an end has no window."""
+    """See `Runs`. Raises ValueError where what is missing at an end has no window."""
 
     cursor_kind: ClassVar[Any] = run_sequences.Cursor
 

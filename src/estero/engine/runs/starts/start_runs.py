@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import BITS_IN_WORD, EventBatch, OneEvent
-from estero.engine.cursor import CONSUME_NONE, DONE, FULL, GROW, MISS, Reported, reset, taken_needs
+from estero.engine.batch import BITS_IN_WORD, EventBatch
+from estero.engine.cursor import DONE, FULL, GROW, MISS, Reported, reset, taken_needs
 from estero.engine.runs.cea_runs import CAPACITY
 from estero.engine.runs.numbered_events import FEWEST_PARTITIONS, NumberedEvents, Settings
 from estero.engine.runs.spans.spans import free_members
@@ -65,25 +65,20 @@ class Unmarked(Protocol):
 
 
 class StartRuns(NumberedEvents):
-    """See `recognizer.Runs`; `unmarked` is the automaton without its marks, with the same classes.
+    """See `Runs`; `unmarked` is the automaton without its marks, with the same classes.
 
     With `in_order` roots come in the order of their ends, which takes until no start before an end is open.
     Else what is decided is found after `decide`, in that order each time.
     """
 
     capacity = 1 << 16
-    consume = CONSUME_NONE
-    forgotten = 0
     decides_later = True
-    tally = None
-    """There is none: what is given is known by its start."""
 
     def __init__(
         self, automaton: Automaton, unmarked: Automaton, settings: Settings, chosen: ByStart
     ) -> None:
         super().__init__(automaton, settings)
         self.window: int | None = settings.window
-        self.in_order = True
         states = self._builder.tables.accepts.size
         self._replayed = new(Replayed, CAPACITY, arena=_SMALLEST_ARENA, **{STATES: states})
         self.counter: PathCounter = PathCounter()
@@ -135,10 +130,6 @@ class StartRuns(NumberedEvents):
         self._deciding = False
         cursor.behind = first - cursor.origin
         cursor.at, cursor.first = 0, first
-
-    def load_one(self, event: OneEvent, oldest: int, number: int) -> None:
-        """See `Runs`."""
-        self.load(event.batch(), np.array([oldest]), number)
 
     def _class_numbers(self, words: NDArray[np.uint64]) -> NDArray[np.int32]:
         numbers = super()._class_numbers(words)
@@ -352,14 +343,6 @@ class StartRuns(NumberedEvents):
         cursor.origin += first
         cursor.decided -= first
         cursor.until = max(int(cursor.until) - first, NONE)
-
-    @property
-    def needed(self) -> int:
-        """See `Runs`."""
-        return 0
-
-    def forget(self) -> None:
-        """See `Runs`; nothing is consumed."""
 
     def idle(self, oldest: int) -> bool:
         """See `Runs`."""
