@@ -257,7 +257,7 @@ def _planned(draft: Draft, chain: Chain, compiled: Compiled) -> ChainPlan:
             chain.predicates,
             chain.residuals,
             tuple(values.numbered),
-            keys=[bracket.alternatives for bracket in draft.tree.partition_by],
+            keys=draft.keys,
         ),
         shown=draft.shown,
         measures=draft.measures,
