@@ -58,16 +58,13 @@ class JoinPlan(KeyedPlan):
 
     @property
     def kernels(self) -> str:
-        """Plans with one name run the same kernels."""
         return "pcea-heap"
 
     @property
     def machine(self) -> PCEA:
-        """The automaton that runs."""
         return self.automaton
 
     def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
-        """The runs of the automaton (`Plan.opened`)."""
         from estero.plan.opening_by_keys import opened_in_heaps  # loads the kernels
 
         del ordinals, counting
@@ -82,7 +79,6 @@ class JoinPlan(KeyedPlan):
             yield from tree_lines(self.drawn.tree, self.titles)
 
     def lines(self) -> Iterator[str]:
-        """Which algorithm runs and why, and what it guarantees."""
         over = "residual filter over " if self.residuals else ""
         if self.of_atoms:
             yield (

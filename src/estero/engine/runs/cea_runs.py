@@ -194,14 +194,12 @@ class CeaRuns(NumberedEvents):
         self._builder.learn(state, event_class)
 
     def forget(self) -> None:
-        """See `Runs`."""
         if self.consume == CONSUME_ANY_ASKED:
             self._cursor.generation += 1
         else:
             self._drop(int(self._events.partition[self._cursor.at - 1]))
 
     def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
-        """See `Runs`."""
         needed = taken_needs(self._cursor)
         nodes = needed.pop("nodes")
         self._enlarge_pools(needed)
@@ -259,13 +257,11 @@ class CeaRuns(NumberedEvents):
     # ------------------------------------------------------------------------- stopping and going on
 
     def idle(self, oldest: int) -> bool:
-        """See `Runs`."""
         if self.settings.remembers_keys and self._keys.size[0] > 0:
             return False
         return not self._opened(oldest)["opened"].any()
 
     def snapshot(self, oldest: int) -> Snapshot:
-        """See `Runs`."""
         arrays = self._opened(oldest)
         opened = arrays["opened"] > 0
         columns: Arrays = {}
@@ -292,7 +288,6 @@ class CeaRuns(NumberedEvents):
         return Snapshot(events, states.astype(np.int32), arrays | columns | nodes)
 
     def check(self, snapshot: Snapshot, marks: int) -> None:
-        """See `Runs`."""
         settings, arrays = self.settings, snapshot.arrays
         nodes = check_arena(arrays, snapshot.events.size, marks)
         rows = count_written(kinds_of(self.store_kind)[self.lists], self.lists, arrays)
@@ -355,5 +350,4 @@ class CeaRuns(NumberedEvents):
 
     @property
     def compact(self) -> Arena:
-        """See `Runs`."""
         return self.arena

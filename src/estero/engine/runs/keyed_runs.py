@@ -68,7 +68,6 @@ class KeyedRuns(Runs):
         return int(self._cursor.forgotten)
 
     def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
-        """See `Runs`."""
         predicates, columns, values = self._asked
         if BITS_IN_WORD * batch.words.shape[1] < predicates:
             raise ValueError(f"{batch.words.shape[1]} words are too few for {predicates} predicates")
@@ -96,11 +95,9 @@ class KeyedRuns(Runs):
         return self.tables.first_fired.size - 1, self.tables.columns, self.tables.values
 
     def needed_from(self, oldest: int) -> int:
-        """See `Runs`."""
         return max(oldest, self.forgotten)
 
     def forget(self) -> None:
-        """See `Runs`."""
         place = int(self._cursor.at) - 1
         next_event = int(self._cursor.first) + place + 1
         if self._forgotten is None:
@@ -111,7 +108,6 @@ class KeyedRuns(Runs):
         forget(self._forgotten, self._events.partition, place, next_event, oldest)
 
     def snapshot(self, oldest: int) -> Snapshot:
-        """See `Runs`."""
         oldest = max(oldest, self.forgotten)
         snapshot = self._opened(oldest)
         if self._forgotten is not None:
@@ -119,13 +115,11 @@ class KeyedRuns(Runs):
         return snapshot
 
     def check(self, snapshot: Snapshot, marks: int) -> None:
-        """See `Runs`."""
         self._check_opened(snapshot, marks)
         if self._forgotten is not None:
             check_index(snapshot.arrays, "forgotten", 1, snapshot.events.size)
 
     def resume(self, snapshot: Snapshot) -> None:
-        """See `Runs`."""
         self._put(snapshot)
         self.index = index_of(snapshot.arrays["index"], self.capacity)
         if self._forgotten is not None:

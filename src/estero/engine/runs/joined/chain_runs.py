@@ -57,29 +57,24 @@ class ChainRuns(KeyedRuns):
 
     @property
     def compact(self) -> Lists:
-        """See `Runs`."""
         return Lists(self.nodes, self.entries, self.sequences, self.tables.place_width)
 
     @property
     def needed(self) -> int:
-        """See `Runs`."""
         first, first_entry = self._first_kept()
         kept = self.nodes.event[first : self.nodes.size[0]]
         events = int(np.count_nonzero(np.diff(kept, prepend=NONE)))
         return kept.size + int(self.entries.size[0]) - first_entry + events
 
     def idle(self, oldest: int) -> bool:  # noqa: ARG002 - there is no window
-        """See `Runs`."""
         used = int(self.nodes.size[0])
         return used == 0 or int(self.nodes.event[used - 1]) < self.forgotten
 
     def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
-        """See `Runs`."""
         super().load(batch, starts, first)
         self.nodes.size[1] = 0
 
     def advance(self, reported: Reported, last: int) -> int:
-        """See `Runs`."""
         self._cursor.last = last
         read = self._fired, reported, self._events, self._cursor, self.consume
         return int(advance_chain(self.tables, self.compact, self.index, self._forgotten, *read))

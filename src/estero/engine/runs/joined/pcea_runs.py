@@ -56,7 +56,6 @@ class PceaRuns(KeyedRuns):
 
     @property
     def compact(self) -> Heaps:
-        """See `Runs`."""
         return Heaps(self.products, self.nodes)
 
     @property
@@ -65,11 +64,9 @@ class PceaRuns(KeyedRuns):
         return self.ordered if self.tables.ordered_steps else None
 
     def idle(self, oldest: int) -> bool:
-        """See `Runs`."""
         return not waits(self.index, self._in_order, max(oldest, self.forgotten))
 
     def advance(self, reported: Reported, last: int) -> int:
-        """See `Runs`."""
         self._cursor.last = last
         read = self._fired, reported, self._events, self._cursor, self.consume
         return int(
@@ -77,7 +74,6 @@ class PceaRuns(KeyedRuns):
         )
 
     def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
-        """See `Runs`."""
         needed = taken_needs(self._cursor)
         oldest = max(int(self._events.oldest[self._cursor.at]), self.forgotten)
         self._ensure_index_capacity(needed["entries"], oldest)

@@ -49,7 +49,6 @@ class StageRuns(Runs):
         self._columns = 1 + max(int(asked.max(initial=NONE)) for asked in keys)
 
     def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
-        """See `Runs`."""
         if BITS_IN_WORD * batch.words.shape[1] < self._bits:
             raise ValueError(f"{batch.words.shape[1]} words are too few for {self._bits} predicates")
         if min(batch.keys.shape[1], batch.known.shape[1]) < self._columns:
@@ -69,12 +68,10 @@ class StageRuns(Runs):
 
     @property
     def size(self) -> int:
-        """See `Runs`."""
         return int(self.arena.size[0] + self.index.used[0])
 
     @property
     def compact(self) -> Arena:
-        """See `Runs`."""
         return self.arena
 
 

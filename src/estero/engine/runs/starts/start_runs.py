@@ -108,11 +108,9 @@ class StartRuns(NumberedEvents):
 
     @property
     def size(self) -> int:
-        """See `Runs`."""
         return self._events_known + int(self._keys.size[0])
 
     def needed_from(self, oldest: int) -> int:
-        """See `Runs`."""
         return min(oldest, int(self._cursor.origin) + self._first_needed)
 
     @property
@@ -121,7 +119,6 @@ class StartRuns(NumberedEvents):
         return min(int(self._cursor.decided), int(self._waiting[0].min(initial=self._events_known)))
 
     def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
-        """See `Runs`."""
         cursor = self._cursor
         if 2 * self._first_needed > self._events_known > _FORGOTTEN_AT_ONCE:
             self._forget_events()
@@ -276,7 +273,6 @@ class StartRuns(NumberedEvents):
         reported.size[0] = cursor.began_reported
 
     def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
-        """See `Runs`."""
         needed = taken_needs(self._cursor)
         if not held:
             self._forget_nodes()
@@ -345,7 +341,6 @@ class StartRuns(NumberedEvents):
         cursor.until = max(int(cursor.until) - first, NONE)
 
     def idle(self, oldest: int) -> bool:
-        """See `Runs`."""
         if self._waiting[0].size or (self.settings.remembers_keys and self._keys.size[0] > 0):
             return False
         state, end = self._open(max(int(self._cursor.decided), oldest - int(self._cursor.origin)))
@@ -387,7 +382,6 @@ class StartRuns(NumberedEvents):
         return Snapshot(events, known.astype(np.int32), arrays)
 
     def check(self, snapshot: Snapshot, marks: int) -> None:
-        """See `Runs`."""
         del marks  # nothing is marked yet
         arrays, size = snapshot.arrays, snapshot.events.size
         taken(arrays, "words", np.uint64, size, self.settings.words)
@@ -450,7 +444,6 @@ class StartRuns(NumberedEvents):
 
     @property
     def compact(self) -> Arena:
-        """See `Runs`."""
         return self.arena
 
     @property
