@@ -118,7 +118,7 @@ def test_a_notebook_gets_text_and_picture() -> None:
         assert bodies[title].split() == legible(body, lines=True).split()
     assert "BUY[price > 10]" in bodies["Predicates (one bit each)"]
     (picture,) = page.all("svg", "automaton")
-    assert {"0", "1"} <= set(picture.texts("text", "state"))
+    assert {"0", "1"} <= set(picture.texts("g", "state"))
     assert "• BUY" in " ".join(picture.texts("text", "mark"))
     assert "From 0 to 1: " in picture.attributes["aria-label"]
 
@@ -129,7 +129,7 @@ def test_an_automaton_in_a_notebook_is_drawn_and_written() -> None:
     assert page.texts("p") == [f"CEA with {len(automaton.states)} states"]
     assert page.texts("pre") == [str(automaton)]
     (picture,) = page.all("svg", "automaton")
-    assert picture.texts("text", "state") == list(automaton.states)
+    assert picture.texts("g", "state") == list(automaton.states)
     assert len(picture.all("circle")) == len(automaton.states) + len(automaton.final)
 
 

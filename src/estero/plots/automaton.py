@@ -10,7 +10,7 @@ from typing import Final
 from estero.automata.cea import CEA
 from estero.automata.joins.q_tree import Leaf, Node, QTreeOfAtoms
 from estero.markup.colours import PALETTE
-from estero.markup.html import Html, element, empty_element, joined
+from estero.markup.html import Html, element, empty_element, joined, text
 from estero.plots.drawing import RADIUS, ArcText, Drawing
 from estero.plots.layout import Arc, Point
 from estero.plots.picture import FAINT, INK
@@ -35,7 +35,7 @@ _STYLE: Final = f"""
   paint-order: stroke; stroke: white; stroke-width: 4px; stroke-linejoin: round; }}
 .automaton text.mark {{ fill: {PALETTE[0]}; font-weight: 600; }}
 .automaton text.faint {{ fill: {FAINT}; }}
-.automaton text.state {{ font-size: 13px; stroke: none; }}
+.automaton .state text {{ font-size: 13px; stroke: none; }}
 .automaton text.legend {{ text-anchor: start; }}
 .automaton polyline {{ fill: none; stroke: {INK}; stroke-width: 1.3; }}
 .automaton polygon {{ fill: {INK}; }}
@@ -69,7 +69,8 @@ def _automaton(drawing: Drawing, cea: CEA) -> _Picture:
     picture = _Picture()
     for arc, lines in drawing.texts.items():
         picture.draw_arc(drawing, arc, lines)
-    for state in sorted(drawing.places.states):
+    reached = {state for arc in drawing.texts for state in arc} | cea.initial
+    for state in sorted(reached):
         picture.draw_state(drawing.places.states[state], state, cea)
     return picture
 
@@ -96,7 +97,7 @@ class _Picture:
         points = drawing.bare(arc)
         points = [_placed(point) for point in [*points[:-1:_STEP], points[-1]]]
         faint = drawing.unmarked(arc)
-        self._draw_arrow(points, faint=faint)
+        self._draw_arrow(points, faint=faint, arc=arc)
         x, y = _placed(drawing.labels[arc])
         width = max(len(line.text) for line in lines) * _LETTER + 8
         self._reach(x, y, width / 2, len(lines) * _LINE / 2 + 4)
@@ -117,10 +118,13 @@ class _Picture:
         is_initial, is_final = state in cea.initial, state in cea.final
         self._reach(x, y, radius + (34 if is_initial else 6), radius + 6)
         if is_initial:
-            self._draw_arrow([(x - radius - 26, y), (x - radius - 1, y)], faint=False)
-        for inside in (0, 3.5) if is_final else (0,):
-            self.states.append(empty_element("circle", cx=_rounded(x), cy=_rounded(y), r=radius - inside))
-        self.states.append(_text(x, y, str(state), "state"))
+            self._draw_arrow([(x - radius - 26, y), (x - radius - 1, y)])
+        circles = [
+            empty_element("circle", cx=_rounded(x), cy=_rounded(y), r=radius - inside)
+            for inside in ((0, 3.5) if is_final else (0,))
+        ]
+        name = _text(x, y, str(state), None)
+        self.states.append(element("g", *circles, name, class_="state", data_state=state))
         kind = ", initial" * is_initial + ", accepting" * is_final
         self.said.append(f"State {state}{kind}.")
 
@@ -138,10 +142,8 @@ class _Picture:
             self.arcs.append(empty_element("polyline", points=_written([(x, y), end])))
         width = max(12.0, len(node.variable) * _LETTER / 2 + 7)
         self._reach(x, y, width + 4, 16)
-        self.states.append(
-            empty_element("ellipse", cx=_rounded(x), cy=_rounded(y), rx=_rounded(width), ry="12.0")
-        )
-        self.states.append(_text(x, y, node.variable, "state"))
+        circle = empty_element("ellipse", cx=_rounded(x), cy=_rounded(y), rx=_rounded(width), ry="12.0")
+        self.states.append(element("g", circle, _text(x, y, node.variable, None), class_="state"))
         self.said.append(f"Below {node.variable}: {'; '.join(below)}.")
         return node.variable
 
@@ -150,7 +152,7 @@ class _Picture:
         left, bottom = min(x for x, _ in self.corners), max(y for _, y in self.corners)
         for number, line in enumerate(legend, 1):
             y = bottom + number * _LINE
-            self.texts.append(element("text", line, x=_rounded(left), y=_rounded(y), class_="legend"))
+            self.texts.append(_text(left, y - 4, line, "legend"))
             self.corners.append((left + len(line) * _LETTER, y))
         return f'<?xml version="1.0" encoding="utf-8"?>\n{self.svg(alone=True)}\n'
 
@@ -174,7 +176,7 @@ class _Picture:
             xmlns="http://www.w3.org/2000/svg" if alone else None,
         )
 
-    def _draw_arrow(self, points: Sequence[Point], *, faint: bool) -> None:
+    def _draw_arrow(self, points: Sequence[Point], *, faint: bool = False, arc: Arc | None = None) -> None:
         (tail_x, tail_y), (x, y) = points[max(0, len(points) - 3)], points[-1]
         angle = math.atan2(y - tail_y, x - tail_x)
         wings = [
@@ -184,14 +186,15 @@ class _Picture:
             self._reach(*point, 4, 4)
         shaft = empty_element("polyline", points=_written(points))
         head = empty_element("polygon", points=_written([(x, y), *wings]))
-        self.arcs.append(element("g", shaft, head, class_="faint" if faint else None))
+        joins = None if arc is None else f"{arc[0]} {arc[1]}"
+        self.arcs.append(element("g", shaft, head, class_="arc faint" if faint else "arc", data_arc=joins))
 
     def _reach(self, x: float, y: float, wide: float, high: float) -> None:
         self.corners += [(x - wide, y - high), (x + wide, y + high)]
 
 
-def _text(x: float, y: float, text: str, style: str | None) -> Html:
-    return element("text", text, x=_rounded(x), y=_rounded(y + 4), class_=style)
+def _text(x: float, y: float, said: str, style: str | None) -> Html:
+    return element("text", text(said, most=len(said)), x=_rounded(x), y=_rounded(y + 4), class_=style)
 
 
 def _placed(point: Point) -> Point:
