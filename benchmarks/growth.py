@@ -28,12 +28,12 @@ import estero
 from benchmarks.growth_page import LISTED, Point, page, picture
 from benchmarks.growth_rows import PROMISED, ROWS, Row, check
 from estero.engine.cursor import DONE
-from estero.engine.recognizer import Runs
 from estero.engine.runs.aged.aged_runs import AgedRuns
 from estero.engine.runs.cea_runs import CeaRuns
 from estero.engine.runs.joined.chain_runs import ChainRuns
 from estero.engine.runs.joined.pcea_runs import PceaRuns
 from estero.engine.runs.plain_runs import PlainRuns
+from estero.engine.runs.runs import Runs
 from estero.engine.runs.spans.span_runs import SpanRuns
 from estero.engine.runs.split.split_runs import SplitRuns
 from estero.engine.runs.starts.start_runs import StartRuns

@@ -19,12 +19,11 @@ DATA = Path(os.environ.get("ESTERO_DATA") or REPOSITORY.parent / "shared" / "dat
 
 
 def main() -> None:
-    """Writes answer.svg, funnel.svg, automaton.svg and freezing.svg beside this file."""
+    """Writes answer.svg, funnel.svg and freezing.svg beside this file."""
     query = estero.query(demo.QUERY)
     answer = query.run(demo.events(), type="kind", time="time", order=["id"])
     answer.plot(title="The wind drops, the air is damp, then it freezes", limit=34).save(HERE / "answer.svg")
     answer.funnel().plot().save(HERE / "funnel.svg")
-    (HERE / "automaton.svg").write_text(query.explain().svg(), encoding="utf-8")
     sensors = DATA / "polkura_sensors.csv"
     if sensors.is_file():
         freezing(sensors).save(HERE / "freezing.svg")

@@ -3,7 +3,7 @@
 import { drawAutomaton } from "./automaton";
 import { afterDrawing, cell, fill, grouped, h, plural } from "./dom";
 import { Editor } from "./editor";
-import type { Drawing, Hello, Message, Mistake, Page, Reply, Row, Section, Session, Typed, Way, WhyNot } from "./messages";
+import type { Hello, Message, Mistake, Page, Reply, Row, Section, Session, Typed, Way, WhyNot } from "./messages";
 import { codePanel, funnelPanel, labelsOf, planPanel, rowsTable, whyNotPanel, type Shown } from "./panels";
 import { followScheme } from "./scheme";
 import { Timeline } from "./timeline";
@@ -37,7 +37,7 @@ export class App {
   private shown: Shown = { labels: [], hidden: new Set() };
   private count: string | null = null;
   private chosen: string | null = null;
-  private drawing: Drawing | null = null;
+  private drawing: string | null = null;
   private id = `estero-${studios++}`;
   /** Milliseconds from the last change of the text until its answer is drawn. */
   answered = 0;
@@ -241,7 +241,7 @@ export class App {
 
   /** Asks for what can be seen a little later than the answer: the automaton, the tab, the number. */
   private async askMore(turn: number, reply: Reply<Typed>): Promise<void> {
-    const drawn = await this.session.ask<{ automaton: Drawing }>(this.message("automaton"));
+    const drawn = await this.session.ask<{ automaton: string }>(this.message("automaton"));
     if (turn !== this.turn) return;
     if (!drawn.error) {
       this.drawing = drawn.automaton;

@@ -12,13 +12,6 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-export function svg(tag: string, attributes: Attributes = {}, ...children: Child[]): SVGElement {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  set(element, attributes);
-  element.append(...children.filter((child): child is Node | string => child != null && child !== false));
-  return element;
-}
-
 function set(element: Element, attributes: Attributes): void {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name, value as unknown as EventListener);

@@ -12,15 +12,6 @@ export interface Row {
 export interface Page { at: string; rows: Row[]; last: boolean; count?: string | null }
 export interface Typed extends Page { ran: boolean; errors: Mistake[]; parameters: string[]; key: string | null }
 export interface Section { title: string; body: string }
-export interface ArcLine { text: string; kind: "plain" | "mark" | "faint" }
-export interface Arc {
-  source: number; target: number; points: [number, number][]; at: [number, number]; width: number;
-  faint: boolean; lines: ArcLine[];
-}
-export interface Drawing {
-  states: { at: [number, number]; initial: boolean; final: boolean }[];
-  arcs: Arc[]; legend: string[]; radius: number; many: number;
-}
 export interface Step { position: number; source: number; target: number }
 /** The states of a complex event, or in words why they are not known. */
 export interface Way { way: Step[] | null; why: string }

@@ -226,7 +226,7 @@ def test_explain_draws_the_automaton_where_it_is_asked_to(night: Path, tmp_path:
     assert "Automaton" in result.stdout
     svg = (tmp_path / "automaton.svg").read_text(encoding="utf-8")
     assert svg.endswith("</svg>\n")
-    assert "<!-- • Wind, calm -->" in svg
+    assert ">• Wind, calm</text>" in svg
     other = estero("explain", night / "frost.ceql", "--svg", tmp_path / "automaton.png")
     assert "automaton.png does not end in .svg" in other.stderr
     assert not (tmp_path / "automaton.png").exists()

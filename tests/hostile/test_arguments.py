@@ -329,7 +329,6 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
         (_answer(), "v"),
         {"clock": None, "limit": 3, "title": None},
     ),
-    "plot_automaton": (lambda: plots.plot_automaton, (_query().automaton().machine,), {"title": None}),
     "plot_funnel": (lambda: plots.plot_funnel, (_answer().funnel().to_arrow(),), {}),
     "Picture": (lambda: plots.Picture, (_answer().plot().figure,), {}),
     "save": (lambda: _answer().plot().save, (FILE.with_suffix(".svg"),), {"format": None}),

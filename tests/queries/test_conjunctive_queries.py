@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 import estero
-from estero.automata.joins.q_tree import q_tree
+from estero.automata.joins.q_tree import QTreeOfAtoms, q_tree
 from estero.language.syntax.parser import parse_conjunctive
 from estero.plan.plan import Layout
-from estero.plots.q_tree import plot_q_tree
+from estero.plots.automaton import drawn_alone
 from notebooks import shown_by
 
 TEXT = "Q(x, y) <- T(x), S(x, y), R(x, y)"
@@ -93,7 +93,7 @@ def test_it_is_explained_without_events() -> None:
 
 def test_a_q_tree_has_a_picture_of_the_same_bytes_each_time() -> None:
     tree = q_tree([["x", "y"], ["x"]])
-    pictures = {plot_q_tree(tree, ["S(x, y)", "T(x)"]).svg() for _ in range(2)}
+    pictures = {drawn_alone(QTreeOfAtoms(tree, ["S(x, y)", "T(x)"])) for _ in range(2)}
     assert len(pictures) == 1
 
 

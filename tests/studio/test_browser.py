@@ -54,7 +54,7 @@ def opened(browser: Browser, address: str, *, scheme: Any = "light", width: int 
     page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
     page.goto(address)
     page.wait_for_selector(".answer table, .answer .empty")
-    page.wait_for_selector(".automaton svg")
+    page.wait_for_selector("svg.automaton")
     assert complaints == []
     return page
 

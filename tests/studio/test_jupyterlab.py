@@ -62,7 +62,7 @@ def test_a_query_is_typed_answered_and_stopped_in_jupyterlab(
         status = studio.locator(".status")
         status.filter(has_text="45 complex events").wait_for()
         assert studio.get_attribute("data-scheme") == scheme
-        studio.locator(".automaton svg").wait_for()
+        studio.locator("svg.automaton").wait_for()
         kept(page, f"jupyterlab-{scheme}")
 
         write(page, ENDLESS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -10,32 +11,22 @@ import pyarrow as pa
 from estero.answers.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class HeldRun(Run):
-    """The rows of a table in order of their ends, of a query with this `text`."""
-
-    table: pa.Table
-    text: str
+class HeldRows(Run, ABC):
+    """Rows that are held, which are neither divided nor asked about further."""
 
     @property
-    def schema(self) -> pa.Schema:
-        """The columns of the table."""
-        return self.table.schema
-
-    @property
-    def query(self) -> str:
-        """The text of the query."""
-        return self.text
+    @abstractmethod
+    def table(self) -> pa.Table:
+        """All rows, by end and start."""
 
     @property
     def counts_quickly(self) -> bool:
-        """It does: the rows are there."""
+        """Always: the rows are held."""
         return True
 
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows, or the first `limit` of them."""
-        rows = self.table if limit is None else self.table.slice(0, limit)
-        yield from rows.to_batches()
+        """All rows, or the first `limit` of them."""
+        yield from self.table.slice(0, limit).to_batches()
 
     def count(self, *, enough: int | None = None) -> int:
         """The number of rows."""
@@ -44,5 +35,32 @@ class HeldRun(Run):
 
     def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
         """The rows with these indexes."""
-        places = [index for index in indexes if index < self.table.num_rows]
-        yield from self.table.take(pa.array(places, pa.int64())).to_batches()
+        wanted = [index for index in indexes if index < self.table.num_rows]
+        yield from self.table.take(pa.array(wanted, pa.int64())).combine_chunks().to_batches()
+
+    def undecided(self) -> Run:
+        """None: what is given is decided."""
+        return HeldRun(self.schema.empty_table(), self.query)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRun(HeldRows):
+    """The rows of a table in order of their ends, of a query with this `text`."""
+
+    rows: pa.Table
+    text: str
+
+    @property
+    def table(self) -> pa.Table:
+        """All rows."""
+        return self.rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the table."""
+        return self.rows.schema
+
+    @property
+    def query(self) -> str:
+        """The text of the query."""
+        return self.text

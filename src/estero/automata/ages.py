@@ -14,13 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from estero.automata.cea import CEA, NO_LABELS, LabelSet, Transition
-from estero.automata.determinize import DEAD, DEFAULT_STATE_CAP, Row
+from estero.automata.cea import CEA, Transition
+from estero.automata.determinize import DEAD, PASSED, Labels, MarkingAutomaton, Row
 from estero.automata.exploration import leaving, reached
-from estero.automata.growth import too_many_states
 from estero.automata.registers import Action, RegisterProgram, Step
 from estero.automata.residual import Apartness, Hidden, HiddenSet, Residual
-from estero.errors import LimitExceeded
 from estero.language.tree.distances import Bounds
 
 NEVER: Final = -1
@@ -166,34 +164,21 @@ def _why_no_age(automaton: CEA, step: Residual, labels: HiddenSet) -> str:
 
 # --------------------------------------------------------------------------------- determinization
 
-_Labels = tuple[LabelSet, HiddenSet]
-_PASSED: _Labels = (NO_LABELS, frozenset())
 Phase = tuple[int, ...]
 """The largest relevant length that the age has passed, for each clock; 0 if it has passed none."""
-_State = tuple[frozenset[int], Phase]
 
 
 @dataclass(slots=True)
-class AgedAutomaton:
+class AgedAutomaton(MarkingAutomaton):
     """The deterministic automaton of a CEA with conditions on ages, built on demand like `LazyAutomaton`.
 
     The age of a run is zero when it marks an event. `next_length` is the age at which a run changes its state
     without reading an event, and `later` is the state after that.
     """
 
-    cea: CEA
-    program: AgeProgram
-    state_cap: int = DEFAULT_STATE_CAP
-    subsets: list[frozenset[int]] = field(default_factory=list)
+    program: AgeProgram = field(kw_only=True)
     phases: list[Phase] = field(default_factory=list)
-    class_bits: list[int] = field(default_factory=list)
-    label_sets: list[LabelSet] = field(default_factory=list)
-    hidden_sets: list[HiddenSet] = field(default_factory=list)
-    rows: dict[tuple[int, int], Row] = field(default_factory=dict)
-    _state_ids: dict[_State, int] = field(default_factory=dict)
-    _class_ids: dict[int, int] = field(default_factory=dict)
-    _label_ids: dict[_Labels, int] = field(default_factory=dict)
-    _leaving: dict[int, list[tuple[Transition, _Labels, tuple[Bound, ...]]]] = field(default_factory=dict)
+    _leaving: dict[int, list[tuple[Transition, Labels, tuple[Bound, ...]]]] = field(default_factory=dict)
     _lengths: dict[int, frozenset[tuple[int, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -205,40 +190,15 @@ class AgedAutomaton:
                 labels = transition.labels, transition.hidden - begun
                 bounds = tuple(bound for label in sorted(begun) for bound in asked[label])
                 self._leaving[source].append((transition, labels, bounds))
-                if labels != _PASSED and labels not in self._label_ids:
-                    self._label_ids[labels] = len(self.label_sets)
-                    self.label_sets.append(labels[0])
-                    self.hidden_sets.append(labels[1])
+                self._number_labels(labels)
         for state in range(self.cea.states):
             self._lengths[state] = self._lengths_from(state)
-        self._numbered(self.cea.initial, self._young)
+        self._in_phase(self.cea.initial, self._young)
         self.class_of(0)
 
     @property
     def _young(self) -> Phase:
         return (0,) * len(self.program.clocks)
-
-    def class_of(self, bits: int) -> int:
-        """The class of events with these bits (bit k is predicate k)."""
-        if bits not in self._class_ids:
-            self._class_ids[bits] = len(self.class_bits)
-            self.class_bits.append(bits)
-        return self._class_ids[bits]
-
-    def row(self, state: int, event_class: int) -> Row:
-        """The row of (state, class), computed at its first use."""
-        key = (state, event_class)
-        if key not in self.rows:
-            self.rows[key] = self._work_out(state, self.class_bits[event_class])
-        return self.rows[key]
-
-    def accepts(self, state: int) -> bool:
-        """Whether a run that has just entered `state` has found a complex event."""
-        return not self.subsets[state].isdisjoint(self.cea.final)
-
-    def continues(self, state: int) -> bool:
-        """Whether `state` can still lead to further complex events."""
-        return not self.subsets[state] <= self.cea.final
 
     @property
     def clocks(self) -> int:
@@ -261,10 +221,6 @@ class AgedAutomaton:
         # Final states accepted when they were entered.
         return self._state(self.subsets[state] - self.cea.final, tuple(phase))
 
-    def behind(self, state: int) -> frozenset[int]:
-        """The states of the CEA that `state` stands for."""
-        return self.subsets[state]
-
     def described(self, state: int) -> tuple[int, ...]:
         """A description of `state` independent of its number: its phase, and its states of the CEA."""
         return (*self.phases[state], *sorted(self.subsets[state]))
@@ -282,12 +238,12 @@ class AgedAutomaton:
 
     def _work_out(self, state: int, bits: int) -> Row:
         phase = self.phases[state]
-        targets: dict[_Labels, set[int]] = defaultdict(set)
+        targets: dict[Labels, set[int]] = defaultdict(set)
         for source in self.subsets[state]:
             for transition, labels, bounds in self._leaving.get(source, ()):
                 if transition.guard.allows(bits) and all(_holds(bound, phase) for bound in bounds):
                     targets[labels].add(transition.target)
-        skip = self._state(frozenset(targets.pop(_PASSED)), phase) if _PASSED in targets else DEAD
+        skip = self._state(frozenset(targets.pop(PASSED)), phase) if PASSED in targets else DEAD
         young = self._young
         edges = sorted((self._label_ids[labels], frozenset(subset)) for labels, subset in targets.items())
         reached_by = [(label, self._state(subset, young)) for label, subset in edges]
@@ -306,23 +262,20 @@ class AgedAutomaton:
             )
             for clock, passed in enumerate(phase)
         )
-        return self._numbered(subset, phase)
+        return self._in_phase(subset, phase)
 
-    def _numbered(self, subset: frozenset[int], phase: Phase) -> int:
-        if (subset, phase) not in self._state_ids:
-            if len(self.subsets) >= self.state_cap:
-                raise LimitExceeded(too_many_states(self.cea, self.subsets, self.state_cap))
-            self._state_ids[subset, phase] = len(self.subsets)
-            self.subsets.append(subset)
+    def _in_phase(self, subset: frozenset[int], phase: Phase) -> int:
+        number = self._numbered((subset, phase), subset)
+        if number == len(self.phases):
             self.phases.append(phase)
-        return self._state_ids[subset, phase]
+        return number
 
     def _is_open(self, state: int, phase: Phase) -> bool:
         """Whether a state accepts, or some transition can still lead on from it."""
         return state in self.cea.final or any(
             all(bound.high is None or phase[bound.clock] < bound.high for bound in bounds)
             for transition, labels, bounds in self._leaving.get(state, ())
-            if transition.target != state or labels != _PASSED
+            if transition.target != state or labels != PASSED
         )
 
     def _asked(self, subset: Iterable[int]) -> set[tuple[int, int]]:
@@ -336,7 +289,7 @@ class AgedAutomaton:
             return [
                 transition.target
                 for transition, labels, _ in self._leaving.get(source, ())
-                if labels == _PASSED
+                if labels == PASSED
             ]
 
         lengths: set[tuple[int, int]] = set()

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from estero.automata.cea import CEA, Transition
-from estero.automata.determinize import DEAD, DEFAULT_STATE_CAP
+from estero.automata.cea import Transition
+from estero.automata.determinize import DEAD, SubsetAutomaton
 from estero.automata.exploration import leaving
-from estero.automata.growth import too_many_states
-from estero.errors import LimitExceeded
 
 __all__ = ["DEAD", "Move", "LevelsAutomaton"]
 
@@ -26,34 +24,20 @@ class Move(NamedTuple):
 
 
 @dataclass(slots=True)
-class LevelsAutomaton:
+class LevelsAutomaton(SubsetAutomaton):
     """The subset automaton of a CEA for the runs of one start, without their marks, built on demand.
 
     A state is the set of the CEA's states that the runs are in; state 0 is their state before they start.
-    `levels` maps the labels that stand for levels to numbers from 0. Classes are numbered as they are met;
-    class 0 contains the events with no bit set.
+    `levels` maps the labels that stand for levels to numbers from 0.
     """
 
-    cea: CEA
-    levels: Mapping[str, int]
-    state_cap: int = DEFAULT_STATE_CAP
-    subsets: list[frozenset[int]] = field(default_factory=list)
-    class_bits: list[int] = field(default_factory=list)
-    _state_ids: dict[frozenset[int], int] = field(default_factory=dict)
-    _class_ids: dict[int, int] = field(default_factory=dict)
+    levels: Mapping[str, int] = field(kw_only=True)
     _leaving: dict[int, list[Transition]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._leaving = leaving(self.cea.transitions)
         self.subsets.append(self.cea.initial)  # not in the ids, as no run returns to its initial state
         self.class_of(0)
-
-    def class_of(self, bits: int) -> int:
-        """The class of events with these bits (bit k is predicate k)."""
-        if bits not in self._class_ids:
-            self._class_ids[bits] = len(self.class_bits)
-            self.class_bits.append(bits)
-        return self._class_ids[bits]
 
     def move(self, state: int, event_class: int) -> Move:
         """The effect of an event of the class on runs in `state`."""
@@ -69,12 +53,4 @@ class LevelsAutomaton:
                             1 << self.levels[label] for label in transition.labels & self.levels.keys()
                         )
         going_on = frozenset(targets) - self.cea.final
-        return Move(self._state(going_on) if going_on else DEAD, reached)
-
-    def _state(self, subset: frozenset[int]) -> int:
-        if subset not in self._state_ids:
-            if len(self.subsets) >= self.state_cap:
-                raise LimitExceeded(too_many_states(self.cea, self.subsets, self.state_cap))
-            self._state_ids[subset] = len(self.subsets)
-            self.subsets.append(subset)
-        return self._state_ids[subset]
+        return Move(self._numbered(going_on, going_on) if going_on else DEAD, reached)

@@ -71,12 +71,16 @@ class Option(click.Option):
         self.group = group
 
 
-class _Query(click.Argument):
-    """The argument for the query."""
+class Argument(click.Argument):
+    """An argument with a line in the help: its name there, and what it is."""
+
+    def __init__(self, *declarations: Any, line: tuple[str, str], **attributes: Any) -> None:
+        super().__init__(*declarations, **attributes)
+        self._line = line
 
     def get_help_record(self, _context: click.Context) -> tuple[str, str]:
         """Its line of the help."""
-        return "QUERY.ceql", "The query, or a directory of rules; - reads it from standard input."
+        return self._line
 
 
 class Command(click.Command):
@@ -127,7 +131,13 @@ def one_of(kind: type[StrEnum]) -> dict[str, Any]:
     return {"type": click.Choice([str(choice) for choice in kind]), "callback": member}
 
 
-query_file: Decorator = click.argument("query", cls=_Query, metavar="QUERY.ceql", type=existing_or_not)
+query_file: Decorator = click.argument(
+    "query",
+    cls=Argument,
+    line=("QUERY.ceql", "The query, or a directory of rules; - reads it from standard input."),
+    metavar="QUERY.ceql",
+    type=existing_or_not,
+)
 
 events_type: Decorator = about_events(
     "--type",
@@ -188,16 +198,14 @@ _EVENT_OPTIONS = (
 )
 
 
-class _Events(click.Argument):
-    """The argument for the events."""
-
-    def get_help_record(self, _context: click.Context) -> tuple[str, str]:
-        """Its line of the help."""
-        return "EVENTS", "Events in Parquet, CSV, JSON lines or Arrow: files, globs or directories."
-
-
 _events_argument: Decorator = click.argument(
-    "events", cls=_Events, metavar="[EVENTS]", nargs=-1, required=False, shell_complete=file_names
+    "events",
+    cls=Argument,
+    line=("EVENTS", "Events in Parquet, CSV, JSON lines or Arrow: files, globs or directories."),
+    metavar="[EVENTS]",
+    nargs=-1,
+    required=False,
+    shell_complete=file_names,
 )
 
 predicates: Decorator = option(
@@ -349,6 +357,13 @@ def stream_of(
     return Stream(files if len(files) > 1 else files[0], layout, csv_options or None, named)
 
 
+def decorated(command: Callable[..., None], decorators: Sequence[Decorator]) -> Callable[..., None]:
+    """The command with arguments and options, which the help lists in this order."""
+    for decorator in reversed(decorators):
+        command = decorator(command)
+    return command
+
+
 def with_event_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the options about events in place of its parameter `stream`."""
     names = signature(stream_of).parameters
@@ -360,10 +375,7 @@ def with_event_options(command: Callable[..., None]) -> Callable[..., None]:
         stream = stream_of(**{name: given.pop(name) for name in names})
         command(stream=stream, **given)
 
-    with_all = with_options
-    for event_option in reversed(_EVENT_OPTIONS):
-        with_all = event_option(with_all)
-    return with_all
+    return decorated(with_options, _EVENT_OPTIONS)
 
 
 def with_events_argument(command: Callable[..., None]) -> Callable[..., None]:
@@ -374,10 +386,7 @@ def with_events_argument(command: Callable[..., None]) -> Callable[..., None]:
     def with_options(**given: Any) -> None:
         command(stream=stream_of(**{name: given.pop(name) for name in names}), **given)
 
-    with_all = with_options
-    for event_option in reversed(_EVENT_OPTIONS[1:]):
-        with_all = event_option(with_all)
-    return _events_argument(with_all)
+    return decorated(with_options, [_events_argument, *_EVENT_OPTIONS[1:]])
 
 
 def query_in(file: Path, params: Sequence[str] | None = None) -> Query:

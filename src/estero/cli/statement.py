@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -12,20 +12,12 @@ import click
 
 from estero.cli import options
 from estero.cli.completion import file_names
-from estero.cli.options import Format, existing_or_not, format_of, option, text_in
+from estero.cli.options import Argument, Format, decorated, existing_or_not, format_of, option, text_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _HINT = "QUERY.sql"
-
-
-class _Statement(click.Argument):
-    """The argument for the statement."""
-
-    def get_help_record(self, _context: click.Context) -> tuple[str, str]:
-        """Its line of the help."""
-        return _HINT, "The statement; - reads it from standard input."
 
 
 _tables = option(
@@ -67,19 +59,18 @@ def statement(
         _write(rows, sys.stdout.buffer, chosen)
 
 
-def with_statement_options(command: click.decorators.FC) -> click.decorators.FC:
+def with_statement_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command with its argument and options."""
+    line = _HINT, "The statement; - reads it from standard input."
     decorators = [
-        click.argument("statement", cls=_Statement, metavar=_HINT, type=existing_or_not),
+        click.argument("statement", cls=Argument, line=line, metavar=_HINT, type=existing_or_not),
         _tables,
         options.out,
         options.format_option,
         options.explain_option,
         options.debug,
     ]
-    for decorator in reversed(decorators):
-        command = decorator(command)
-    return command
+    return decorated(command, decorators)
 
 
 def _tables_of(given: Sequence[str]) -> dict[str, object]:

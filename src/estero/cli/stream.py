@@ -18,6 +18,7 @@ from estero.cli.options import (
     RowsOf,
     about_events,
     debug,
+    decorated,
     events_order,
     events_time,
     events_time_unit,
@@ -141,9 +142,7 @@ _STREAM_OPTIONS = (
 
 def with_stream_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the argument and the options of `stream`."""
-    for parameter in reversed(_STREAM_OPTIONS):
-        command = parameter(command)
-    return command
+    return decorated(command, _STREAM_OPTIONS)
 
 
 def stream(

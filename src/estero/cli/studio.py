@@ -88,9 +88,7 @@ def studio(
 
 def with_studio_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command with its arguments and options."""
-    for studio_option in reversed((*_OPTIONS, options.debug)):
-        command = studio_option(command)
-    return with_events_argument(command)
+    return with_events_argument(options.decorated(command, (*_OPTIONS, options.debug)))
 
 
 def _say(address: str) -> None:

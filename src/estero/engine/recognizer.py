@@ -6,8 +6,8 @@ roots must stay valid; the *runs* hold the arrays, move in them what is open, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,11 @@ from estero.engine.cursor import (
     DONE,
     FULL,
     GROW,
-    Reported,
 )
+from estero.engine.runs.runs import Runs
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.sound import check_stamps
 from estero.engine.stamps import Stamps
-from estero.engine.tally.tally import Tally
-from estero.engine.walk.counter import Counter
 from estero.engine.walk.enumeration import Enumeration, match_at
 from estero.engine.walk.matches import Matches
 from estero.engine.walk.roots import Roots, by_end, counts_by_end, new_reported, roots_of
@@ -39,100 +37,6 @@ Measured with 10^6 keys, each of them seldom: 110 ns an event, and 130 with batc
 """
 _READ_OFF = 1_000
 """The most complex events of an end that are read off sooner than a window's edge is counted through."""
-
-
-class Runs(Protocol):
-    """The open runs of one automaton, between events; `oldest` is the earliest start inside the window."""
-
-    @property
-    def window(self) -> int | None:
-        """The window, in the unit of the stamps; None where there is none."""
-
-    @property
-    def consume(self) -> int:
-        """What is forgotten after an answer: one of the CONSUME codes of `cursor`."""
-
-    @property
-    def capacity(self) -> int:
-        """How many rows pools have at first."""
-
-    @property
-    def size(self) -> int:
-        """How much is held, in nodes, entries and partitions, in reach or not."""
-
-    @property
-    def needed(self) -> int:
-        """How much of `size`, and how many events, are needed to go on, as far as that is told at once."""
-
-    @property
-    def forgotten(self) -> int:
-        """The first event that is not forgotten in every partition, as far as that is known."""
-
-    @property
-    def decides_later(self) -> bool:
-        """Whether something that has ended may be found after its end, when no more can change it."""
-
-    compactions: int
-    """How often what is out of reach was dropped."""
-
-    @property
-    def states(self) -> int:
-        """How many states of the automaton are worked out; 0 where runs wait by keys alone."""
-
-    in_order: bool
-    """Whether roots come in the order of their ends, even if what is decided later has to wait for others."""
-
-    def needed_from(self, oldest: int) -> int:
-        """The first event that is needed where windows begin at event `oldest` or later."""
-
-    def decide(self, until: int) -> None:
-        """What starts before event `until` has all the ends that it gets: `advance` finds what follows."""
-
-    def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
-        """Takes a batch to advance over; starts int64[n]: the earliest start in the window of each event.
-
-        `first` is the sequence number of its first event. Raises ValueError where it has not all that the
-        automaton asks about; then nothing has changed.
-        """
-
-    def load_one(self, event: OneEvent, oldest: int, number: int) -> None:
-        """As `load`, of one event; `oldest` is the earliest start in its window."""
-
-    def advance(self, reported: Reported, last: int) -> int:
-        """Goes on with the batch until FULL, GROW, or DONE: before its event number `last`."""
-
-    def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
-        """Provides the capacity whose lack ended `advance`, first by dropping what is out of reach.
-
-        Nothing is dropped while roots are `held`: they stay valid, and are renumbered if they must be.
-        """
-
-    def forget(self) -> None:
-        """Forgets what was read up to the event that `advance` stopped after, or of its partition only."""
-
-    def idle(self, oldest: int) -> bool:
-        """Whether no run is open and nothing else has to be remembered."""
-
-    def snapshot(self, oldest: int) -> Snapshot:
-        """What is needed to go on, without what has left the window; nothing changes by that."""
-
-    def check(self, snapshot: Snapshot, marks: int) -> None:
-        """Raises ValueError unless it can go on from a snapshot with label sets 0 … `marks` - 1."""
-
-    def resume(self, snapshot: Snapshot) -> None:
-        """Goes on from a snapshot of the same automaton."""
-
-    @property
-    def compact(self) -> Any:
-        """The compact set that roots are in, as `counter` and its walk read it."""
-
-    @property
-    def counter(self) -> Counter[Any]:
-        """What counts and enumerates the complex events of `compact`."""
-
-    @property
-    def tally(self) -> Tally | None:
-        """What counts without looking at `compact`, where that is possible and was asked for."""
 
 
 R_co = TypeVar("R_co", bound=Runs, covariant=True)

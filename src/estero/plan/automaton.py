@@ -69,12 +69,10 @@ class AutomatonPlan(Plan):
 
     @property
     def from_first(self) -> bool:
-        """Whether some transition asks for the first event of the stream (START)."""
         return FIRST in self.automaton.predicates
 
     @property
     def counts_places(self) -> bool:
-        """Whether runs depend on the places that events have in the whole stream (contiguity, START)."""
         return self.gaps or (self.from_first and not self.keyed)
 
     @property
@@ -85,24 +83,20 @@ class AutomatonPlan(Plan):
 
     @property
     def merges_starts(self) -> bool:
-        """Whether complex events may differ in their starts alone, and are then one."""
         return self.distinct and not _marks_its_start(self.automaton)
 
     @property
     def bits_for_deadlines(self) -> tuple[int, ...]:
-        """The bits that only deadlines ask for."""
         guards = (transition.guard for transition in self.automaton.transitions)
         asked = {bit for guard in guards for bit in guard.present | guard.absent}
         return tuple(sorted({deadline.forbidden for deadline in self.deadlines} - asked))
 
     @property
     def forgets_by_age(self) -> bool:
-        """Whether runs are forgotten when they are too old for their next step."""
         return self.ages is not None
 
     @property
     def measures_places(self) -> bool:
-        """Whether some distance is measured in positions of the whole stream."""
         clocks = any(any(program.clocks) for program in (self.ages, self.registers) if program is not None)
         return clocks or measured_in_places(self.residuals)
 
@@ -147,7 +141,6 @@ class AutomatonPlan(Plan):
 
     @property
     def kernels(self) -> str:
-        """Plans with one name run the same kernels."""
         match self.served_by:
             case _ if self.ages is not None:
                 return "cea-aged"
@@ -164,7 +157,6 @@ class AutomatonPlan(Plan):
 
     @property
     def machine(self) -> CEA:
-        """The automaton that runs."""
         return self.automaton
 
     @property
@@ -182,7 +174,6 @@ class AutomatonPlan(Plan):
         return self.automaton
 
     def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
-        """The runs of the automaton (`Plan.opened`)."""
         from estero.plan.opening import opened_automaton  # loads the kernels
 
         return opened_automaton(
@@ -199,7 +190,7 @@ class AutomatonPlan(Plan):
     def deterministic(self) -> LazyAutomaton | MaxAutomaton | AgedAutomaton:
         """A fresh deterministic automaton, worked out as far as events ask for it."""
         if self.ages is not None:
-            return AgedAutomaton(self.automaton, self.ages, self.state_cap)
+            return AgedAutomaton(self.automaton, self.state_cap, program=self.ages)
         automaton = LazyAutomaton(self.automaton, self.state_cap, registers=self.registers)
         largest = self.strategy is Strategy.MAX and isinstance(self.served_by, Compared)
         return MaxAutomaton(automaton, self.state_cap) if largest else automaton
@@ -207,7 +198,6 @@ class AutomatonPlan(Plan):
     # ------------------------------------------------------------------------------------- in words
 
     def lines(self) -> Iterator[str]:
-        """Which algorithm runs and why, and what it guarantees."""
         if self.ages is not None:
             over = "residual filter over " if self.residuals else ""
             yield f"{over}CEA + tECS with ages: a distance is how long ago a run marked its last event"
@@ -272,7 +262,6 @@ class AutomatonPlan(Plan):
             yield f"partitions: by {keys}{why}; runs of all partitions are interleaved inside the kernel"
 
     def filter_lines(self) -> Iterator[str]:
-        """Each filter, and the strategy, with the place where it is applied."""
         conditions = [
             predicate for predicate in self.classification.predicates if predicate.condition is not None
         ]

@@ -75,14 +75,12 @@ class ChainPlan(KeyedPlan):
 
     @property
     def kernels(self) -> str:
-        """Plans with one name run the same kernels."""
         if self.steps:
             return "chain-ed-index"
         return "pcea-ordered-index" if self.ordered else "pcea-heap"
 
     @property
     def machine(self) -> Chain:
-        """The automaton that runs."""
         return self.chain
 
     @property
@@ -91,7 +89,6 @@ class ChainPlan(KeyedPlan):
         return self.pattern
 
     def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
-        """The runs of the automaton (`Plan.opened`)."""
         from estero.plan.opening_by_keys import opened_in_heaps, opened_in_lists  # loads the kernels
 
         del ordinals, counting
@@ -105,7 +102,6 @@ class ChainPlan(KeyedPlan):
     # ------------------------------------------------------------------------------------- in words
 
     def lines(self) -> Iterator[str]:
-        """Which algorithm runs and why, and what it guarantees."""
         if self.steps:
             name, compared = "chain + ED-index", "by = and !=, without a window"
             update = "constant time per event"
@@ -257,7 +253,7 @@ def _planned(draft: Draft, chain: Chain, compiled: Compiled) -> ChainPlan:
             chain.predicates,
             chain.residuals,
             tuple(values.numbered),
-            keys=[bracket.alternatives for bracket in draft.tree.partition_by],
+            keys=draft.keys,
         ),
         shown=draft.shown,
         measures=draft.measures,

@@ -64,6 +64,11 @@ class Draft:
         return self.text or str(self.tree)
 
     @property
+    def keys(self) -> list[tuple[str, ...]]:
+        """The alternatives of each bracket of PARTITION BY."""
+        return [bracket.alternatives for bracket in self.tree.partition_by]
+
+    @property
     def in_any_order(self) -> bool:
         """Whether there is an ALL in the pattern."""
         return any(isinstance(node, p.All) for node in self.tree.pattern.walk())
@@ -189,7 +194,6 @@ class Draft:
     ) -> Classification:
         """What is computed of each event, for these predicates and what `residuals` and `values` read."""
         layout = self.layout
-        brackets = [bracket.alternatives for bracket in self.tree.partition_by]
         every = all_attributes(layout.schema)
         measured = [name for measure in self.measures for name in measure.attributes if name in every]
         checked = (*measured, *columns_read(residuals, layout.schema, layout.type_column))
@@ -201,7 +205,7 @@ class Draft:
             keys=tuple(map(tuple, keys)),
             keep_all=keep_all,
             order=layout.order,
-            payload=payload_of(self.shown, brackets, checked),
+            payload=payload_of(self.shown, self.keys, checked),
             values=tuple(values),
         )
 

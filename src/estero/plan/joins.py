@@ -58,16 +58,13 @@ class JoinPlan(KeyedPlan):
 
     @property
     def kernels(self) -> str:
-        """Plans with one name run the same kernels."""
         return "pcea-heap"
 
     @property
     def machine(self) -> PCEA:
-        """The automaton that runs."""
         return self.automaton
 
     def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
-        """The runs of the automaton (`Plan.opened`)."""
         from estero.plan.opening_by_keys import opened_in_heaps  # loads the kernels
 
         del ordinals, counting
@@ -82,7 +79,6 @@ class JoinPlan(KeyedPlan):
             yield from tree_lines(self.drawn.tree, self.titles)
 
     def lines(self) -> Iterator[str]:
-        """Which algorithm runs and why, and what it guarantees."""
         over = "residual filter over " if self.residuals else ""
         if self.of_atoms:
             yield (
@@ -172,10 +168,9 @@ def _why_not_joined(draft: Draft, parts: Parts, left: Sequence[Residual]) -> str
         if best.program is None and len(best.residuals) <= len(left):
             return "equalities make partitions, in which no more is compared" if left else _ONE_PARTITION
         decide = Decision(draft.compiled.automaton, draft.layout.schema)
-        keys = [bracket.alternatives for bracket in draft.tree.partition_by]
         for residual in left:
             if not isinstance(decide.drafts(residual), str):
-                text = residual_text(residual, draft.layout.schema.time, keys)
+                text = residual_text(residual, draft.layout.schema.time, draft.keys)
                 return f"it would leave {text} to a filter; registers end runs that violate it"
         chain = chained(draft)
     except LimitExceeded:
@@ -207,65 +202,54 @@ def plan_conjunctive(tree: ConjunctiveTree, layout: Layout) -> JoinPlan:
 def _plan(draft: Draft, parts: Parts, left: Sequence[Residual] = ()) -> JoinPlan:
     """The plan that gathers `parts`, with a filter of what is `left`; the clauses are those of the draft."""
     automaton, q_tree = gathering(parts)
-    values = Values(draft.layout.schema)
-    columns = values.columns(automaton.keys)
     of_atoms = _is_of_atoms(parts) or len(parts.events) == 1
     drawn: QTreeOfAtoms | CEA | None = q_tree
     if of_atoms:
         drawn = QTreeOfAtoms(q_tree.tree if q_tree else Leaf(0), [event.text for event in parts.events])
     titles = map(_titled, parts.events) if of_atoms else q_tree.atoms if q_tree else ()
-    return JoinPlan(
-        tree=draft.tree,
-        text=str(draft),
-        automaton=automaton,
-        drawn=drawn or draft.compiled.automaton,
+    pushed = [residual for residual in draft.compiled.residuals if residual not in left] if left else ()
+    return replace(
+        _joining(
+            draft,
+            automaton,
+            drawn or draft.compiled.automaton,
+            left,
+            "it is not an equality of two attributes",
+        ),
         titles=tuple(titles),
         of_atoms=of_atoms,
-        columns=columns,
-        classification=draft.classification(
-            automaton.predicates,
-            left,
-            values=tuple(values.numbered),
-            keys=[bracket.alternatives for bracket in draft.tree.partition_by],
-        ),
-        shown=draft.shown,
-        measures=draft.measures,
-        window=draft.window,
-        interval=draft.interval,
-        pushed=tuple(residual for residual in draft.compiled.residuals if residual not in left)
-        if left
-        else (),
-        residuals=tuple(left),
-        reasons=tuple("it is not an equality of two attributes" for _ in left),
-        predicates=registered_among(predicates_called(left)),
+        pushed=tuple(pushed),
         shared=_shared_value(draft, parts),
     )
 
 
 def with_joins(draft: Draft, automaton: PCEA) -> JoinPlan:
     """The plan of a query whose pattern is a parallelised automaton, which was given directly."""
+    return _joining(draft, automaton, draft.compiled.automaton, draft.compiled.residuals, BESIDE)
+
+
+def _joining(
+    draft: Draft, automaton: PCEA, drawn: QTreeOfAtoms | CEA, left: Sequence[Residual], reason: str
+) -> JoinPlan:
+    """The plan of an automaton that joins, with a filter of what is `left`, for one `reason`."""
     values = Values(draft.layout.schema)
     columns = values.columns(automaton.keys)
-    left = draft.compiled.residuals
     return JoinPlan(
         tree=draft.tree,
         text=str(draft),
         automaton=automaton,
-        drawn=draft.compiled.automaton,
+        drawn=drawn,
         of_atoms=False,
         columns=columns,
         classification=draft.classification(
-            automaton.predicates,
-            left,
-            values=tuple(values.numbered),
-            keys=[bracket.alternatives for bracket in draft.tree.partition_by],
+            automaton.predicates, left, values=tuple(values.numbered), keys=draft.keys
         ),
         shown=draft.shown,
         measures=draft.measures,
         window=draft.window,
         interval=draft.interval,
-        residuals=left,
-        reasons=(BESIDE,) * len(left),
+        residuals=tuple(left),
+        reasons=(reason,) * len(left),
         predicates=registered_among(predicates_called(left)),
     )
 

@@ -46,7 +46,7 @@ class LevelsInOne:
 
     def deterministic(self) -> LevelsAutomaton:
         """A fresh deterministic automaton of starts, worked out as far as events ask for it."""
-        return LevelsAutomaton(self.automaton, self.levels, self.state_cap)
+        return LevelsAutomaton(self.automaton, self.state_cap, levels=self.levels)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from estero.automata.chain import ColumnTransition
 from estero.automata.pcea import PceaTransition
 from estero.automata.pcea import Source as RunSource
 from estero.automata.residual import NO_HIDDEN, HiddenSet
-from estero.engine.recognizer import Runs
 from estero.engine.runs.joined.chain_runs import ChainRuns
 from estero.engine.runs.joined.pcea_runs import PceaRuns
 from estero.engine.runs.joined.run_chain import ChainStep, chain_tables
 from estero.engine.runs.joined.run_pcea import Source, Transition, pcea_tables
+from estero.engine.runs.runs import Runs
 from estero.plan.keys import KeyColumn, Order
 from estero.plan.opening import consume_of, length_of
 from estero.plan.plan import Opened, Plan

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from estero.automata.pcea import PCEA
     from estero.automata.residual import HiddenSet
     from estero.automata.strategies import MaxAutomaton
-    from estero.engine.recognizer import Runs
+    from estero.engine.runs.runs import Runs
     from estero.plan.keys import KeyColumn
 
 Section = tuple[str, Iterable[str]]
@@ -388,8 +388,7 @@ class Plan(ABC):
 
     def said(self, residual: Residual) -> str:
         """A residual as it is written in a query, and how often it is asked."""
-        keys = [bracket.alternatives for bracket in self.tree.partition_by]
-        return residual_text(residual, self.classification.schema.time, keys)
+        return residual_text(residual, self.classification.schema.time, self.shown_keys)
 
     def residual_lines(self) -> Iterator[str]:
         """The checks of complex events, and why none is made earlier."""

@@ -19,11 +19,9 @@ class SamplePlan(StagedPlan):
 
     @property
     def kernels(self) -> str:
-        """Plans with one name run the same kernels."""
         return "samples"
 
     def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
-        """The runs of the sample (`Plan.opened`)."""
         from estero.plan.opening_sequences import opened_sample  # loads the kernels
 
         del ordinals, counting

@@ -34,11 +34,9 @@ class SequencePlan(StagedPlan):
 
     @property
     def kernels(self) -> str:
-        """Plans with one name run the same kernels."""
         return "sequences"
 
     def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
-        """The runs of the sequence (`Plan.opened`)."""
         from estero.plan.opening_sequences import opened_sequence  # loads the kernels
 
         del ordinals, counting

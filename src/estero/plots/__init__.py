@@ -1,7 +1,7 @@
-"""Pictures: the timeline of an answer, an attribute along the stream, a funnel, an automaton.
+"""Pictures: the timeline of an answer, an attribute along the stream, a funnel.
 
-The same input gives the same bytes of SVG. Matplotlib is imported when the first picture is drawn; where the
-parts of an automaton stand (`estero.plots.drawing`) is known without it.
+The same input gives the same bytes of SVG. Matplotlib is imported when the first picture is drawn; automata
+(`estero.plots.automaton`) are drawn without it.
 """
 
 from __future__ import annotations
@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING
 from estero.errors import require
 
 if TYPE_CHECKING:
-    from estero.plots.automaton import plot_automaton
     from estero.plots.funnel import plot_funnel
     from estero.plots.picture import Picture
     from estero.plots.timeline import plot_answer
     from estero.plots.values import plot_values
 
-__all__ = ["Picture", "plot_answer", "plot_automaton", "plot_funnel", "plot_values"]
+__all__ = ["Picture", "plot_answer", "plot_funnel", "plot_values"]
 
 _HOMES = {
     "Picture": "picture",
     "plot_answer": "timeline",
-    "plot_automaton": "automaton",
     "plot_funnel": "funnel",
     "plot_values": "values",
 }

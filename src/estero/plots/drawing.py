@@ -1,6 +1,6 @@
 """Where the parts of a drawn automaton stand: states, arcs and what is written on them, in inches.
 
-Nothing here draws: a picture and a page in the browser do it in their own ways.
+Nothing here draws: `estero.plots.automaton` does.
 """
 
 from __future__ import annotations

@@ -170,24 +170,27 @@ class Automaton:
 
     def svg(self) -> str:
         """The automaton as a picture."""
-        from estero.plots import plot_automaton
+        from estero.plots.automaton import drawn_alone
 
-        machine = self.machine
-        return plot_automaton(
-            machine if isinstance(machine, CEA) else skeleton(machine, comparing=True)
-        ).svg()
+        return drawn_alone(self._drawn)
+
+    @property
+    def _drawn(self) -> CEA:
+        return self.machine if isinstance(self.machine, CEA) else skeleton(self.machine, comparing=True)
 
     def _repr_html_(self) -> str:
         from estero.markup.html import element, text
         from estero.markup.style import shown
-        from estero.plots.inline import automaton_drawn
+        from estero.plots.automaton import drawn_inline
 
-        machine = self.machine
-        drawn = automaton_drawn(machine if isinstance(machine, CEA) else skeleton(machine, comparing=True))
         states = len(self.states)
         head = element("p", element("b", self.kind), f" with {states:,} state{'' if states == 1 else 's'}")
         lines = element("pre", text(str(self), most=_MOST_LETTERS, lines=True))
-        return shown(head, drawn, element("details", element("summary", "Transitions"), lines, open=""))
+        return shown(
+            head,
+            drawn_inline(self._drawn),
+            element("details", element("summary", "Transitions"), lines, open=""),
+        )
 
 
 def _of_labels(residual: Residual) -> Node | None:

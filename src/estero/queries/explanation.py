@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from estero.automata.cea import CEA, FIRST, EventPredicate
+from estero.automata.cea import FIRST, EventPredicate
 from estero.errors import legible
 from estero.language.check.notes import notes
 from estero.language.tree.query import Consume, SelectExpression
@@ -71,19 +71,16 @@ class Explanation:
 
     def svg(self) -> str:
         """The picture of the automaton, or of the q-tree of a join."""
-        from estero.plots import plot_automaton
-        from estero.plots.q_tree import plot_q_tree
+        from estero.plots.automaton import drawn_alone
 
-        drawn = self.plan.drawn
-        if isinstance(drawn, CEA):
-            return plot_automaton(drawn).svg()
-        return plot_q_tree(drawn.tree, drawn.atoms).svg()
+        return drawn_alone(self.plan.drawn)
 
     def _repr_html_(self) -> str:
         from estero.markup.colours import LabelColours
         from estero.markup.html import element, text
         from estero.markup.query_text import highlighted, in_lines
         from estero.markup.style import shown
+        from estero.plots.automaton import drawn_inline
 
         places = LabelColours.of_query(self.plan.tree).places
         parts: list[Html] = []
@@ -97,14 +94,7 @@ class Explanation:
             else:
                 said = text(body, most=_MOST_LETTERS, lines=True)
             parts.append(_folded(title, element("pre", said), is_open=not parts))
-        return shown(*parts, _folded("Picture", self._picture(), is_open=True))
-
-    def _picture(self) -> Html:
-        """The automaton, or the q-tree of a join, as a page shows it."""
-        from estero.plots.inline import automaton_drawn, q_tree_drawn
-
-        drawn = self.plan.drawn
-        return automaton_drawn(drawn) if isinstance(drawn, CEA) else q_tree_drawn(drawn.tree, drawn.atoms)
+        return shown(*parts, _folded("Picture", drawn_inline(self.plan.drawn), is_open=True))
 
 
 def _folded(title: str, content: Html, *, is_open: bool) -> Html:

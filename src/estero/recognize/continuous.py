@@ -13,7 +13,7 @@ from estero.events.sources import Source
 from estero.events.streams.stream_layout import StreamLayout
 from estero.plan.plan import Plan
 from estero.recognize.ended_sets import EndedSets
-from estero.recognize.increment import EmptyRun, PushedRun
+from estero.recognize.increment import PushedRun, Turn
 from estero.recognize.intake import Intake
 from estero.recognize.metrics import number_of_ends
 from estero.recognize.recognition import Recognition
@@ -55,7 +55,8 @@ class ContinuousRecognizer(StreamRecognizer):
         self._recognition = self._opened(self._taken_up(state))
         self._ranges = PushedRanges.of(plan, self._opened, threads)
         self._sets: ReadSets = []
-        self._nothing = Answer(EmptyRun(self._recognition.reader))
+        # Its turn never passes: what is empty stays so when the recognizer goes on.
+        self._nothing = Answer(PushedRun(self._recognition.reader, (), Turn(), 0))
 
     def _opened(self, state: bytes | None = None) -> Recognition:
         """A recognition whose compact sets stay readable until the next push."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import RLock
 from typing import Any, NoReturn, TypeVar
 
@@ -138,9 +138,7 @@ class PushedRun(Reading):
 
     def shared(self, share: Share) -> PushedRun:
         self._check_valid()
-        if self.share != WHOLE:
-            raise ValueError("this is a share already: divide the whole answer into more shares")
-        return replace(self, share=share)
+        return Reading.shared(self, share)
 
     @property
     def _sieved(self) -> bool:
@@ -162,34 +160,3 @@ class PushedRun(Reading):
     def _check_valid(self) -> None:
         """Enumeration reads what the recognizer holds, so it cannot go on after that has."""
         self.turn.check(self.number)
-
-
-@dataclass(frozen=True, slots=True)
-class EmptyRun(Reading):
-    """A push with which nothing ends; it stays so when the recognizer goes on."""
-
-    reader: SetReader
-    share: Share = WHOLE
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.reader.schema
-
-    @property
-    def query(self) -> str:
-        return self.reader.plan.text
-
-    @property
-    def counts_quickly(self) -> bool:
-        return True
-
-    def shared(self, share: Share) -> EmptyRun:
-        return replace(self, share=share)
-
-    @property
-    def _sieved(self) -> bool:
-        return False
-
-    def _sets(self, share: Share, *, counting: bool = False, showing: bool = True) -> ReadableSets:
-        del share, counting, showing
-        return iter(())

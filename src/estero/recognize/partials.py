@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from estero.answers.held_run import HeldRows
 from estero.answers.report import answer_schema, columns_alike, with_partial_columns
 from estero.answers.wait import times_after
 from estero.classify.column_names import POSITION
@@ -20,7 +21,6 @@ from estero.plan.levels import PartialsPlan, of_single_events
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.consumed import Consumed
 from estero.recognize.excerpts import SharedReading
-from estero.recognize.held_rows import HeldRows
 from estero.recognize.levels import BEGAN, START, consumed_by, level_column, levels_reached
 from estero.recognize.recognition import Recognition
 from estero.recognize.source_run import time_type

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from estero.answers.answer import Answer
+from estero.answers.held_run import HeldRun
 from estero.arguments import checked
 from estero.classify.rows.classified import ClassifiedRow
 from estero.events.sources import Source
@@ -17,7 +18,6 @@ from estero.language.tree.query import QueryTree
 from estero.plan.levels import PartialsPlan, partials_plan
 from estero.plan.plan import Layout
 from estero.plan.together import together
-from estero.recognize.held_rows import GivenRows
 from estero.recognize.intake import Intake
 from estero.recognize.partials_recognition import PartialsRecognition
 from estero.recognize.state_bytes import State
@@ -91,7 +91,7 @@ class PartialsRecognizer(StreamRecognizer):
         if rows.num_rows > 1:
             order = pc.sort_indices(rows, sort_keys=[("end", "ascending"), ("start", "ascending")])
             rows = rows.take(order).combine_chunks()
-        return Answer(GivenRows(rows, self._plan.text))
+        return Answer(HeldRun(rows, self._plan.text))
 
     def _ends(self, answer: Answer) -> int:
         return answer.count()

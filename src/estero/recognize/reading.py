@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,12 @@ class Reading(Run, ABC):
     """
 
     share: Share
+
+    def shared(self, share: Share) -> Self:
+        """The run of one share of what this one finds; raises ValueError for a share of a share."""
+        if self.share != WHOLE:
+            raise ValueError("this is a share already: divide the whole answer into more shares")
+        return replace(self, share=share)  # type: ignore[type-var]  # runs are dataclasses
 
     @property
     @abstractmethod

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from estero.answers.event_store import EventStore, Single
 from estero.classify.column_names import BITS, ORDINAL, POSITION, TIME, numbered
 from estero.engine.int64 import LEAST
-from estero.engine.recognizer import Recognizer, Runs
+from estero.engine.recognizer import Recognizer
 from estero.engine.runs.numbered_events import NumberedEvents
+from estero.engine.runs.runs import Runs
 from estero.engine.walk.roots import Roots
 from estero.engine.walk.share import WHOLE, Share
 from estero.language.tree.query import Strategy

@@ -16,7 +16,8 @@ from estero.answers.report import Reporter
 from estero.classify.arrays import array_of
 from estero.classify.column_names import POSITION, TIME
 from estero.engine.int64 import are_before
-from estero.engine.recognizer import Recognizer, Runs
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.runs import Runs
 from estero.engine.walk.matches import Matches, joined
 from estero.engine.walk.roots import Roots, by_end
 from estero.engine.walk.share import Dealer, Part, Share

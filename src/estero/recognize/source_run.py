@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -159,12 +159,6 @@ class SourceRun(Reading):
     def values(self, attribute: str, first: int, last: int) -> pa.Table:
         return attribute_values(self.plan, self.source, attribute, first, last)
 
-    def shared(self, share: Share) -> Self:
-        """The run of one share of what this one finds; raises ValueError for a share of a share."""
-        if self.share != WHOLE:
-            raise ValueError("this is a share already: divide the whole answer into more shares")
-        return replace(self, share=share)
-
     @property
     def _sieved(self) -> bool:
         return self.plan.needs_enumeration
@@ -261,11 +255,6 @@ class UndecidedRun(Reading):
 
     def values(self, attribute: str, first: int, last: int) -> pa.Table:
         return self.of.values(attribute, first, last)
-
-    def shared(self, share: Share) -> UndecidedRun:
-        if self.share != WHOLE:
-            raise ValueError("this is a share already: divide the whole answer into more shares")
-        return replace(self, share=share)
 
     @property
     def _sieved(self) -> bool:

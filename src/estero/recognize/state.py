@@ -15,7 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.answers.event_store import EventStore
-from estero.engine.recognizer import Recognizer, Runs
+from estero.engine.recognizer import Recognizer
+from estero.engine.runs.runs import Runs
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.plan.plan import Plan
 from estero.recognize.metrics import Extent

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from estero.answers.held_run import HeldRows
 from estero.answers.report import COMPLETE, STEPS, partial_of, schema_with_partials
 from estero.answers.run import Run
-from estero.recognize.held_rows import HeldRows
 from estero.recognize.partials import PartialsRun
 from estero.recognize.source_run import SourceRun
 

@@ -9,15 +9,17 @@ from functools import cached_property
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+from estero.automata.cea import CEA
+from estero.automata.skeleton import skeleton
 from estero.errors import EsteroError, EsteroWarning, LimitExceeded, QueryError, legible
 from estero.events.scan import Scan
 from estero.language.syntax.vocabulary import vocabulary
 from estero.language.tree.names import some
+from estero.plots.automaton import drawn_inline
 from estero.queries.parameters import value_in
 from estero.queries.query import Query
 from estero.queries.texts import check
 from estero.studio.as_code import as_code
-from estero.studio.automaton import drawn
 from estero.studio.completion import completions
 from estero.studio.fixes import fixes_of
 from estero.studio.offsets import from_browser, span_in_browser, to_browser
@@ -221,8 +223,10 @@ class Session:
             return {**checked, "error": _in_words(error), "ran": False}
 
     def automaton(self, message: Message) -> dict[str, Any]:
-        """The automaton laid out."""
-        return {"automaton": drawn(self._remembered(message).explanation.plan)}
+        """The automaton as a picture of HTML."""
+        machine = self._remembered(message).explanation.plan.machine
+        cea = machine if isinstance(machine, CEA) else skeleton(machine, comparing=True)
+        return {"automaton": drawn_inline(cea)}
 
     def plan(self, message: Message) -> dict[str, Any]:
         """The words of the plan, in sections."""

@@ -71,27 +71,21 @@ class Single(Shape):
     """A single event."""
 
     def begin(self) -> Iterator[Move]:
-        """See `Shape`."""
         yield Move(tuple(self.singles), _THERE, frozenset({self.number}))
 
     def opened(self) -> Iterator[tuple[Served | Together, Progress]]:
-        """See `Shape`."""
         yield tuple(self.singles), _THERE
 
     def step(self, progress: Progress) -> Iterator[Move]:  # noqa: ARG002 - as declared
-        """See `Shape`."""
         yield from ()
 
     def is_done(self, progress: Progress) -> bool:  # noqa: ARG002 - as declared
-        """See `Shape`."""
         return True
 
     def live(self, progress: Progress) -> frozenset[int]:  # noqa: ARG002 - as declared
-        """See `Shape`."""
         return frozenset({self.number})
 
     def count(self, singles: frozenset[int]) -> tuple[int, int]:
-        """See `Shape`."""
         there = len(self.singles & singles)
         return there, there
 
@@ -103,12 +97,10 @@ class Succession(Shape):
     optional: tuple[bool, ...]
 
     def begin(self) -> Iterator[Move]:
-        """See `Shape`."""
         for move in self._from(0):
             yield move._replace(begun=move.begun | {self.number})
 
     def opened(self) -> Iterator[tuple[Served | Together, Progress]]:
-        """See `Shape`."""
         for place, part in enumerate(self.parts):
             for start, progress in part.opened():
                 yield start, (place, progress)
@@ -116,7 +108,6 @@ class Succession(Shape):
                 break
 
     def step(self, progress: Progress) -> Iterator[Move]:
-        """See `Shape`."""
         place, inner = progress
         part = self.parts[place]
         for move in part.step(inner):
@@ -132,19 +123,16 @@ class Succession(Shape):
                 break
 
     def is_done(self, progress: Progress) -> bool:
-        """See `Shape`."""
         place, inner = progress
         part: Shape = self.parts[place]
         return part.is_done(inner) and all(self.optional[place + 1 :])
 
     def live(self, progress: Progress) -> frozenset[int]:
-        """See `Shape`."""
         place, inner = progress
         part: Shape = self.parts[place]
         return part.live(inner) | {self.number}
 
     def count(self, singles: frozenset[int]) -> tuple[int, int]:
-        """See `Shape`."""
         counts = [part.count(singles) for part in self.parts]
         least = sum(few for (few, _), optional in zip(counts, self.optional, strict=True) if not optional)
         return min(2, least), min(2, sum(many for _, many in counts))
@@ -155,37 +143,31 @@ class Choice(Shape):
     """A choice of one part. Progress: the index of the part, and its progress."""
 
     def begin(self) -> Iterator[Move]:
-        """See `Shape`."""
         for place, part in enumerate(self.parts):
             for move in part.begin():
                 yield Move(move.served, (place, move.progress), move.begun | {self.number})
 
     def opened(self) -> Iterator[tuple[Served | Together, Progress]]:
-        """See `Shape`."""
         for place, part in enumerate(self.parts):
             for start, progress in part.opened():
                 yield start, (place, progress)
 
     def step(self, progress: Progress) -> Iterator[Move]:
-        """See `Shape`."""
         place, inner = progress
         for move in self.parts[place].step(inner):
             yield move._replace(progress=(place, move.progress))
 
     def is_done(self, progress: Progress) -> bool:
-        """See `Shape`."""
         place, inner = progress
         part: Shape = self.parts[place]
         return part.is_done(inner)
 
     def live(self, progress: Progress) -> frozenset[int]:
-        """See `Shape`."""
         place, inner = progress
         part: Shape = self.parts[place]
         return part.live(inner) | {self.number}
 
     def count(self, singles: frozenset[int]) -> tuple[int, int]:
-        """See `Shape`."""
         counts = [part.count(singles) for part in self.parts]
         return min(few for few, _ in counts), max(many for _, many in counts)
 
@@ -206,17 +188,14 @@ class Rounds(Shape):
         return self.parts[0]
 
     def begin(self) -> Iterator[Move]:
-        """See `Shape`."""
         for move in self.body.begin():
             yield Move(move.served, (1, move.progress), move.begun | {self.number})
 
     def opened(self) -> Iterator[tuple[Served | Together, Progress]]:
-        """See `Shape`."""
         for start, progress in self.body.opened():
             yield start, (1, progress)
 
     def step(self, progress: Progress) -> Iterator[Move]:
-        """See `Shape`."""
         number, inner = progress
         for move in self.body.step(inner):
             yield move._replace(progress=(number, move.progress))
@@ -226,16 +205,13 @@ class Rounds(Shape):
                 yield move._replace(progress=(following, move.progress))
 
     def is_done(self, progress: Progress) -> bool:
-        """See `Shape`."""
         number, inner = progress
         return bool(number >= self.least) and self.body.is_done(inner)
 
     def live(self, progress: Progress) -> frozenset[int]:
-        """See `Shape`."""
         return self.body.live(progress[1]) | {self.number}
 
     def count(self, singles: frozenset[int]) -> tuple[int, int]:
-        """See `Shape`."""
         few, many = self.body.count(singles)
         return min(2, few * self.least), min(2, many * (2 if self.most is None else self.most))
 
@@ -250,16 +226,13 @@ class Together(Shape):
     beside: Mapping[int, frozenset[int]]
 
     def begin(self) -> Iterator[Move]:
-        """See `Shape`."""
         for move in self._moves((None,) * len(self.parts)):
             yield move._replace(begun=move.begun | {self.number})
 
     def opened(self) -> Iterator[tuple[Served | Together, Progress]]:
-        """See `Shape`."""
         yield self, GATHERED
 
     def step(self, progress: Progress) -> Iterator[Move]:
-        """See `Shape`."""
         if progress != GATHERED:
             yield from self._moves(progress)
 
@@ -287,20 +260,17 @@ class Together(Shape):
                 ]
 
     def is_done(self, progress: Progress) -> bool:
-        """See `Shape`."""
         return progress == GATHERED or all(
             inner is not None and part.is_done(inner)
             for part, inner in zip(self.parts, progress, strict=True)
         )
 
     def live(self, progress: Progress) -> frozenset[int]:
-        """See `Shape`."""
         below = zip(self.parts, () if progress == GATHERED else progress, strict=False)
         inside = (part.live(inner) for part, inner in below if inner is not None)
         return frozenset({self.number}).union(*inside)
 
     def count(self, singles: frozenset[int]) -> tuple[int, int]:
-        """See `Shape`."""
         counts = [part.count(singles) for part in self.parts]
         return min(2, sum(few for few, _ in counts)), min(2, sum(many for _, many in counts))
 

@@ -46,15 +46,9 @@ for a compaction of the nodes, so that most look-ups missed the cache, and 130 t
 
 
 class CeaRuns(NumberedEvents):
-    """See `recognizer.Runs`. Partitions are numbered from 0; without keys there is one."""
-
-    window: int | None
-    consume: int
-    forgotten: int
+    """See `Runs`. Partitions are numbered from 0; without keys there is one."""
 
     capacity = 1 << 16
-    decides_later = False
-    in_order = True
     cursor_kind: ClassVar[Any]
     """The class of the kernel's cursors."""
     store_kind: ClassVar[Any]
@@ -67,7 +61,7 @@ class CeaRuns(NumberedEvents):
     def __init__(self, automaton: Automaton, settings: Settings, **sizes: int) -> None:
         self._registers = settings.registers.registers if settings.registers is not None else 0
         super().__init__(automaton, settings, self._registers)
-        self.window, self.consume, self.forgotten = settings.window, settings.consume, 0
+        self.window, self.consume = settings.window, settings.consume
         sizes |= {"arena": _SMALLEST_ARENA, STATES: self._builder.tables.accepts.size}
         self.store: Any = new(self.store_kind, CAPACITY, partitions=FEWEST_PARTITIONS, **sizes)
         self.store.partitions.step[:] = self._first_step
@@ -199,19 +193,13 @@ class CeaRuns(NumberedEvents):
         """Works out what is missing, where the kernel says so by these numbers."""
         self._builder.learn(state, event_class)
 
-    def decide(self, until: int) -> None:
-        """See `Runs`: nothing is decided later."""
-        del until
-
     def forget(self) -> None:
-        """See `Runs`."""
         if self.consume == CONSUME_ANY_ASKED:
             self._cursor.generation += 1
         else:
             self._drop(int(self._events.partition[self._cursor.at - 1]))
 
     def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
-        """See `Runs`."""
         needed = taken_needs(self._cursor)
         nodes = needed.pop("nodes")
         self._enlarge_pools(needed)
@@ -268,19 +256,12 @@ class CeaRuns(NumberedEvents):
 
     # ------------------------------------------------------------------------- stopping and going on
 
-    @property
-    def needed(self) -> int:
-        """See `Runs`."""
-        return 0
-
     def idle(self, oldest: int) -> bool:
-        """See `Runs`."""
         if self.settings.remembers_keys and self._keys.size[0] > 0:
             return False
         return not self._opened(oldest)["opened"].any()
 
     def snapshot(self, oldest: int) -> Snapshot:
-        """See `Runs`."""
         arrays = self._opened(oldest)
         opened = arrays["opened"] > 0
         columns: Arrays = {}
@@ -307,7 +288,6 @@ class CeaRuns(NumberedEvents):
         return Snapshot(events, states.astype(np.int32), arrays | columns | nodes)
 
     def check(self, snapshot: Snapshot, marks: int) -> None:
-        """See `Runs`."""
         settings, arrays = self.settings, snapshot.arrays
         nodes = check_arena(arrays, snapshot.events.size, marks)
         rows = count_written(kinds_of(self.store_kind)[self.lists], self.lists, arrays)
@@ -366,13 +346,8 @@ class CeaRuns(NumberedEvents):
         for name in self.references(to):
             arrays[name] = number[arrays[name]]
 
-    def needed_from(self, oldest: int) -> int:
-        """See `Runs`."""
-        return max(oldest, self.forgotten)
-
     # ------------------------------------------------------------------------- reading what was found
 
     @property
     def compact(self) -> Arena:
-        """See `Runs`."""
         return self.arena

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -15,44 +15,33 @@ from estero.engine.batch import (
     NO_PARTITION,
     EventBatch,
     KeyedEvents,
-    OneEvent,
 )
 from estero.engine.cursor import reset
 from estero.engine.runs.forgotten import forget, forgotten_rows, new_forgotten, with_free_slot
-from estero.engine.runs.joined.run_chain import ChainTables
-from estero.engine.runs.joined.run_pcea import PceaTables
+from estero.engine.runs.joined.run_chain import ChainFired, ChainTables
+from estero.engine.runs.joined.run_pcea import Fired, PceaTables
+from estero.engine.runs.runs import Runs
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_pcea import index_of
 from estero.engine.snapshots.sound import check_index
 from estero.engine.store.hash_index import HashIndex, new_index, rebuilt
-from estero.engine.tally.tally import Tally
-from estero.engine.walk.counter import Counter
 
 LEAST_CAPACITY = 1 << 12
 
 
-class KeyedRuns(ABC):
-    """See `recognizer.Runs`.
+class KeyedRuns(Runs):
+    """See `Runs`.
 
     The automaton must be unambiguous, else complex events come once for each of their runs. `window` is in
     the unit of the stamps (None: none), `consume` one of the CONSUME codes of `cursor`, `capacity` that of
     all pools at first.
     """
 
-    window: int | None
-    consume: int
-    capacity: int
-
     cursor_kind: ClassVar[Any]
     """The class of the kernel's cursors."""
-    decides_later = False
-    in_order = True
-    compactions = 0
-    states = 0
-    """There are none: runs wait by keys."""
-    counter: Counter[Any]
-    tally: Tally | None = None
-    """There is none: runs depend on more than the classes of events."""
+    tables: PceaTables | ChainTables
+    """The automaton."""
+    _fired: Fired | ChainFired
 
     def __init__(self, window: int | None, consume: int, capacity: int) -> None:
         self.window, self.consume, self.capacity = window, consume, capacity
@@ -60,26 +49,6 @@ class KeyedRuns(ABC):
         self._forgotten = new_forgotten(consume, capacity)
         self._events = NO_EVENTS
         self._cursor = self.cursor_kind()
-
-    @property
-    @abstractmethod
-    def tables(self) -> PceaTables | ChainTables:
-        """The automaton."""
-
-    @property
-    @abstractmethod
-    def compact(self) -> Any:
-        """See `Runs`."""
-
-    @property
-    def needed(self) -> int:
-        """See `Runs`."""
-        return 0
-
-    @property
-    @abstractmethod
-    def _probed(self) -> NDArray[np.int64]:
-        """For which event each probe has looked; -1 for none."""
 
     @abstractmethod
     def _opened(self, oldest: int) -> Snapshot:
@@ -95,11 +64,10 @@ class KeyedRuns(ABC):
 
     @property
     def forgotten(self) -> int:
-        """See `Runs`."""
+        """The first event that is not forgotten in every partition, as far as that is known."""
         return int(self._cursor.forgotten)
 
     def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
-        """See `Runs`."""
         predicates, columns, values = self._asked
         if BITS_IN_WORD * batch.words.shape[1] < predicates:
             raise ValueError(f"{batch.words.shape[1]} words are too few for {predicates} predicates")
@@ -121,25 +89,15 @@ class KeyedRuns(ABC):
         )
         self._cursor.at, self._cursor.first = 0, first
 
-    def load_one(self, event: OneEvent, oldest: int, number: int) -> None:
-        """See `Runs`."""
-        self.load(event.batch(), np.array([oldest]), number)
-
     @cached_property
     def _asked(self) -> tuple[int, int, int]:
         """How many predicates, key columns and value columns the automaton reads."""
         return self.tables.first_fired.size - 1, self.tables.columns, self.tables.values
 
     def needed_from(self, oldest: int) -> int:
-        """See `Runs`."""
         return max(oldest, self.forgotten)
 
-    def decide(self, until: int) -> None:
-        """See `Runs`: nothing is decided later."""
-        del until
-
     def forget(self) -> None:
-        """See `Runs`."""
         place = int(self._cursor.at) - 1
         next_event = int(self._cursor.first) + place + 1
         if self._forgotten is None:
@@ -150,7 +108,6 @@ class KeyedRuns(ABC):
         forget(self._forgotten, self._events.partition, place, next_event, oldest)
 
     def snapshot(self, oldest: int) -> Snapshot:
-        """See `Runs`."""
         oldest = max(oldest, self.forgotten)
         snapshot = self._opened(oldest)
         if self._forgotten is not None:
@@ -158,19 +115,17 @@ class KeyedRuns(ABC):
         return snapshot
 
     def check(self, snapshot: Snapshot, marks: int) -> None:
-        """See `Runs`."""
         self._check_opened(snapshot, marks)
         if self._forgotten is not None:
             check_index(snapshot.arrays, "forgotten", 1, snapshot.events.size)
 
     def resume(self, snapshot: Snapshot) -> None:
-        """See `Runs`."""
         self._put(snapshot)
         self.index = index_of(snapshot.arrays["index"], self.capacity)
         if self._forgotten is not None:
             self._forgotten = index_of(snapshot.arrays["forgotten"], self.capacity)
         reset(self._cursor)
-        self._probed[:] = -1
+        self._fired.probed[:] = -1
 
     def _ensure_index_capacity(self, entries: int, oldest: int) -> None:
         """Provides free places for `entries` more, and for a partition that forgets."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from estero.engine.batch import BITS_IN_WORD, EventBatch
 from estero.engine.cursor import CONSUME_NONE
+from estero.engine.runs.runs import Runs
 from estero.engine.runs.split.ranks import NO_ORDER
 from estero.engine.runs.split.registers import RegisterTables
 from estero.engine.runs.tables import Automaton, TableBuilder
@@ -79,10 +80,8 @@ class Settings:
         return self.first_bit is not None and not self.ordinals
 
 
-class NumberedEvents(ABC):
+class NumberedEvents(Runs):
     """Runs that know classes and partitions of events by numbers."""
-
-    compactions = 0
 
     def __init__(self, automaton: Automaton, settings: Settings, registers: int = 0) -> None:
         if settings.first_bit is not None and settings.first_bit // BITS_IN_WORD >= settings.words:
@@ -96,7 +95,7 @@ class NumberedEvents(ABC):
 
     @property
     def states(self) -> int:
-        """See `recognizer.Runs`."""
+        """See `Runs`."""
         return self._builder.states
 
     @abstractmethod

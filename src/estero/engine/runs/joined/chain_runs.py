@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from estero.engine.batch import EventBatch
 from estero.engine.cursor import CONSUME_NONE, Reported, taken_needs
 from estero.engine.runs.joined import run_chain
 from estero.engine.runs.joined.run_chain import (
+    ChainFired,
     ChainTables,
     advance_chain,
     new_chain_fired,
@@ -24,7 +24,6 @@ from estero.engine.store.ed_index import EdEntries, Sequences, sequences_of
 from estero.engine.store.hash_index import rename_roots
 from estero.engine.store.run_nodes import RunNodes
 from estero.engine.store.schema import grown, kept_columns, new, read
-from estero.engine.walk.counter import Counter
 from estero.engine.walk.list_counts import Lists
 from estero.engine.walk.lists import ListCounter
 from estero.engine.walk.roots import Roots
@@ -42,19 +41,14 @@ class ChainRuns(KeyedRuns):
         self, tables: ChainTables, *, consume: int = CONSUME_NONE, capacity: int = LEAST_CAPACITY
     ) -> None:
         super().__init__(None, consume, capacity)
-        self._tables = tables
+        self.tables: ChainTables = tables
         attributes = tables.place_unequal.shape[1]
         self.sequences: Sequences = sequences_of(attributes)
         self.nodes: RunNodes = new(RunNodes, capacity, attributes=attributes)
         pointers = self.sequences.last.size - 1
         self.entries: EdEntries = new(EdEntries, capacity, attributes=attributes, pointers=pointers)
-        self._fired = new_chain_fired(tables)
-        self.counter: Counter[Any] = ListCounter(1 << attributes)
-
-    @property
-    def tables(self) -> ChainTables:
-        """The automaton."""
-        return self._tables
+        self._fired: ChainFired = new_chain_fired(tables)
+        self.counter = ListCounter(1 << attributes)
 
     @property
     def size(self) -> int:
@@ -62,34 +56,25 @@ class ChainRuns(KeyedRuns):
         return int(self.nodes.size[0] + self.entries.size[0])
 
     @property
-    def _probed(self) -> NDArray[np.int64]:
-        return self._fired.probed
-
-    @property
     def compact(self) -> Lists:
-        """See `Runs`."""
         return Lists(self.nodes, self.entries, self.sequences, self.tables.place_width)
 
     @property
     def needed(self) -> int:
-        """See `Runs`."""
         first, first_entry = self._first_kept()
         kept = self.nodes.event[first : self.nodes.size[0]]
         events = int(np.count_nonzero(np.diff(kept, prepend=NONE)))
         return kept.size + int(self.entries.size[0]) - first_entry + events
 
     def idle(self, oldest: int) -> bool:  # noqa: ARG002 - there is no window
-        """See `Runs`."""
         used = int(self.nodes.size[0])
         return used == 0 or int(self.nodes.event[used - 1]) < self.forgotten
 
     def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
-        """See `Runs`."""
         super().load(batch, starts, first)
         self.nodes.size[1] = 0
 
     def advance(self, reported: Reported, last: int) -> int:
-        """See `Runs`."""
         self._cursor.last = last
         read = self._fired, reported, self._events, self._cursor, self.consume
         return int(advance_chain(self.tables, self.compact, self.index, self._forgotten, *read))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estero.engine.cursor import CONSUME_NONE, Reported, taken_needs
 from estero.engine.runs.joined import run_pcea
-from estero.engine.runs.joined.run_pcea import PceaTables, advance_pcea, new_fired
+from estero.engine.runs.joined.run_pcea import Fired, PceaTables, advance_pcea, new_fired
 from estero.engine.runs.keyed_runs import LEAST_CAPACITY, KeyedRuns
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_pcea import moved_heaps, ordered_of, waiting_arrays, waits
@@ -19,7 +17,6 @@ from estero.engine.store.hash_index import rename_roots
 from estero.engine.store.heap import HeapNodes, Products
 from estero.engine.store.ordered_index import OrderedIndex, new_ordered_index, rename_trees, with_capacity
 from estero.engine.store.schema import grown, new, read
-from estero.engine.walk.counter import Counter
 from estero.engine.walk.products import Heaps, ProductCounter
 from estero.engine.walk.roots import Roots
 
@@ -44,18 +41,13 @@ class PceaRuns(KeyedRuns):
         capacity: int = LEAST_CAPACITY,
     ) -> None:
         super().__init__(window, consume, capacity)
-        self._tables = tables
+        self.tables: PceaTables = tables
         self.products: Products = new(Products, capacity, children=capacity)
         self.nodes: HeapNodes = new(HeapNodes, capacity)
         self.ordered: OrderedIndex = new_ordered_index(capacity if tables.ordered_steps else 1)
-        self._fired = new_fired(tables)
+        self._fired: Fired = new_fired(tables)
         self._steps = 0
-        self.counter: Counter[Any] = ProductCounter()
-
-    @property
-    def tables(self) -> PceaTables:
-        """The automaton."""
-        return self._tables
+        self.counter = ProductCounter()
 
     @property
     def size(self) -> int:
@@ -63,12 +55,7 @@ class PceaRuns(KeyedRuns):
         return int(self.products.size[0] + self.nodes.size[0] + self.index.used[0])
 
     @property
-    def _probed(self) -> NDArray[np.int64]:
-        return self._fired.probed
-
-    @property
     def compact(self) -> Heaps:
-        """See `Runs`."""
         return Heaps(self.products, self.nodes)
 
     @property
@@ -77,11 +64,9 @@ class PceaRuns(KeyedRuns):
         return self.ordered if self.tables.ordered_steps else None
 
     def idle(self, oldest: int) -> bool:
-        """See `Runs`."""
         return not waits(self.index, self._in_order, max(oldest, self.forgotten))
 
     def advance(self, reported: Reported, last: int) -> int:
-        """See `Runs`."""
         self._cursor.last = last
         read = self._fired, reported, self._events, self._cursor, self.consume
         return int(
@@ -89,7 +74,6 @@ class PceaRuns(KeyedRuns):
         )
 
     def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
-        """See `Runs`."""
         needed = taken_needs(self._cursor)
         oldest = max(int(self._events.oldest[self._cursor.at]), self.forgotten)
         self._ensure_index_capacity(needed["entries"], oldest)

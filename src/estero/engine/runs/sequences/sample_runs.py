@@ -28,7 +28,7 @@ from estero.engine.walk.roots import Roots
 
 
 class SampleRuns(StageRuns):
-    """See `recognizer.Runs`. Condition i asks for predicate bits[i] and key column keys[i].
+    """See `Runs`. Condition i asks for predicate bits[i] and key column keys[i].
 
     Raises ValueError for more than `MOST_CONDITIONS`.
     """
@@ -43,14 +43,12 @@ class SampleRuns(StageRuns):
         self.matchings: Matchings = new(Matchings, self.capacity, conditions=bits.size)
 
     def advance(self, reported: Reported, last: int) -> int:
-        """See `Runs`."""
         self._cursor.last = last
         pools = self.arena, self.index, self.matchings
         return int(advance_samples(self.tables, *pools, self._events, reported, self._cursor))
 
     @property
     def size(self) -> int:
-        """See `Runs`."""
         return super().size + int(self.matchings.size[0])
 
     def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
@@ -70,7 +68,6 @@ class SampleRuns(StageRuns):
                 self.arena = grown(self.arena, rows=2 * rows)
 
     def idle(self, oldest: int) -> bool:  # noqa: ARG002 - there is no window
-        """See `Runs`."""
         return int(self.matchings.size[0]) == 0
 
     def snapshot(self, oldest: int) -> Snapshot:  # noqa: ARG002
@@ -88,7 +85,6 @@ class SampleRuns(StageRuns):
         return Snapshot(events, np.empty(0, np.int32), arrays)
 
     def check(self, snapshot: Snapshot, marks: int) -> None:
-        """See `Runs`."""
         del marks
         arrays, conditions = snapshot.arrays, self.tables.bit.size
         rows = count_written(Matchings, "matchings", arrays)
@@ -104,7 +100,6 @@ class SampleRuns(StageRuns):
         need((matchings.event == NONE) | (of_condition == 1), "events satisfy their condition")
 
     def resume(self, snapshot: Snapshot) -> None:
-        """See `Runs`."""
         self.matchings = read(Matchings, "matchings", snapshot.arrays, self.capacity)
         self.index = index_of(snapshot.arrays["index"], self.capacity)
         reset(self._cursor)

@@ -35,7 +35,7 @@ _LOWER = np.uint64((1 << 32) - 1)
 
 
 class SequenceRuns(StageRuns):
-    """See `recognizer.Runs`. Raises ValueError where what is missing at an end has no window."""
+    """See `Runs`. Raises ValueError where what is missing at an end has no window."""
 
     cursor_kind: ClassVar[Any] = run_sequences.Cursor
 
@@ -52,13 +52,11 @@ class SequenceRuns(StageRuns):
         self.pending: Pending = new(Pending, self.capacity if self.decides_later else 1)
 
     def advance(self, reported: Reported, last: int) -> int:
-        """See `Runs`."""
         self._cursor.last = last
         read_ = self.tables, self.arena, self.index, self.marks, self.pending
         return int(advance_sequences(*read_, self._events, reported, self._cursor))
 
     def decide(self, until: int) -> None:
-        """See `Runs`."""
         self._cursor.decided = max(int(self._cursor.decided), until)
 
     def needed_from(self, oldest: int) -> int:
@@ -74,18 +72,15 @@ class SequenceRuns(StageRuns):
 
     @property
     def size(self) -> int:
-        """See `Runs`."""
         return super().size + int(self.marks.used[0] + self.pending.size[0])
 
     def idle(self, oldest: int) -> bool:
-        """See `Runs`."""
         first, last = self._pending_rows
         return first == last and not waits(self.index, None, oldest) and not waits(self.marks, None, oldest)
 
     # ------------------------------------------------------------------------------------- capacity
 
     def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
-        """See `Runs`."""
         needed = taken_needs(self._cursor)
         oldest = int(self._events.oldest[self._cursor.at])
         self.index = with_room(self.index, needed["entries"], oldest, self.capacity)
@@ -141,7 +136,6 @@ class SequenceRuns(StageRuns):
     # ------------------------------------------------------------------------- stopping and going on
 
     def snapshot(self, oldest: int) -> Snapshot:
-        """See `Runs`."""
         arena = grown(self.arena, rows=int(self.arena.size[0]))
         moved = self._moved(arena, oldest)
         first, last = self._pending_rows
@@ -172,7 +166,6 @@ class SequenceRuns(StageRuns):
         return HashIndex(words, words.view(np.int64), self.marks.used)
 
     def check(self, snapshot: Snapshot, marks: int) -> None:
-        """See `Runs`."""
         arrays, events, stages = snapshot.arrays, snapshot.events.size, self.tables.bit.size
         nodes = check_arena(arrays, events, marks)
         need(arrays["arena.kind"] >= 0, "nodes mark an event")
@@ -189,7 +182,6 @@ class SequenceRuns(StageRuns):
             need((pending.state >= 0) & (pending.state <= DROPPED), "results are pending in a state")
 
     def resume(self, snapshot: Snapshot) -> None:
-        """See `Runs`."""
         arrays = snapshot.arrays
         self.arena = read(Arena, "arena", arrays, self.capacity)
         self.index = index_of(arrays["index"], self.capacity)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import BITS_IN_WORD, EventBatch, OneEvent
-from estero.engine.cursor import CONSUME_NONE, Reported
+from estero.engine.batch import BITS_IN_WORD, EventBatch
+from estero.engine.runs.runs import Runs
 from estero.engine.runs.sequences.run_sequences import SequenceEvents
-from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.hash_index import HashIndex, new_index, rebuilt
 from estero.engine.store.schema import new
 from estero.engine.walk.paths import PathCounter
-from estero.engine.walk.roots import Roots
 
 _NO_EVENTS = SequenceEvents(
     np.empty((0, 0), np.uint64),
@@ -28,8 +25,8 @@ _NO_EVENTS = SequenceEvents(
 )
 
 
-class StageRuns(ABC):
-    """See `recognizer.Runs`. `bits` and `keys` are the predicates and key columns that are asked for.
+class StageRuns(Runs):
+    """See `Runs`. `bits` and `keys` are the predicates and key columns that are asked for.
 
     `window` is how far an end may be from its start; None: as far as it likes.
     """
@@ -38,15 +35,6 @@ class StageRuns(ABC):
     """The class of the kernel's cursors."""
 
     capacity = 1 << 12
-    consume = CONSUME_NONE
-    forgotten = 0
-    in_order = True
-    decides_later = False
-    compactions = 0
-    states = 0
-    """There are none: candidates wait by keys."""
-    tally = None
-    """There is none: results depend on more than the classes of events."""
 
     def __init__(
         self, bits: Sequence[NDArray[np.int64]], keys: Sequence[NDArray[np.int64]], window: int | None
@@ -61,7 +49,6 @@ class StageRuns(ABC):
         self._columns = 1 + max(int(asked.max(initial=NONE)) for asked in keys)
 
     def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
-        """See `Runs`."""
         if BITS_IN_WORD * batch.words.shape[1] < self._bits:
             raise ValueError(f"{batch.words.shape[1]} words are too few for {self._bits} predicates")
         if min(batch.keys.shape[1], batch.known.shape[1]) < self._columns:
@@ -79,59 +66,12 @@ class StageRuns(ABC):
         )
         self._cursor.at, self._cursor.first = 0, first
 
-    def load_one(self, event: OneEvent, oldest: int, number: int) -> None:
-        """See `Runs`."""
-        self.load(event.batch(), np.array([oldest]), number)
-
-    @abstractmethod
-    def advance(self, reported: Reported, last: int) -> int:
-        """See `Runs`."""
-
-    @abstractmethod
-    def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
-        """See `Runs`."""
-
-    @abstractmethod
-    def idle(self, oldest: int) -> bool:
-        """See `Runs`."""
-
-    @abstractmethod
-    def snapshot(self, oldest: int) -> Snapshot:
-        """See `Runs`."""
-
-    @abstractmethod
-    def check(self, snapshot: Snapshot, marks: int) -> None:
-        """See `Runs`."""
-
-    @abstractmethod
-    def resume(self, snapshot: Snapshot) -> None:
-        """See `Runs`."""
-
-    def decide(self, until: int) -> None:
-        """See `Runs`: nothing is decided later."""
-        del until
-
-    def forget(self) -> None:
-        """See `Runs`: nothing consumes."""
-        return
-
-    def needed_from(self, oldest: int) -> int:
-        """See `Runs`."""
-        return oldest
-
-    @property
-    def needed(self) -> int:
-        """See `Runs`."""
-        return 0
-
     @property
     def size(self) -> int:
-        """See `Runs`."""
         return int(self.arena.size[0] + self.index.used[0])
 
     @property
     def compact(self) -> Arena:
-        """See `Runs`."""
         return self.arena
 
 

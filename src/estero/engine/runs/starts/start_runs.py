@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.batch import BITS_IN_WORD, EventBatch, OneEvent
-from estero.engine.cursor import CONSUME_NONE, DONE, FULL, GROW, MISS, Reported, reset, taken_needs
+from estero.engine.batch import BITS_IN_WORD, EventBatch
+from estero.engine.cursor import DONE, FULL, GROW, MISS, Reported, reset, taken_needs
 from estero.engine.runs.cea_runs import CAPACITY
 from estero.engine.runs.numbered_events import FEWEST_PARTITIONS, NumberedEvents, Settings
 from estero.engine.runs.spans.spans import free_members
@@ -65,25 +65,20 @@ class Unmarked(Protocol):
 
 
 class StartRuns(NumberedEvents):
-    """See `recognizer.Runs`; `unmarked` is the automaton without its marks, with the same classes.
+    """See `Runs`; `unmarked` is the automaton without its marks, with the same classes.
 
     With `in_order` roots come in the order of their ends, which takes until no start before an end is open.
     Else what is decided is found after `decide`, in that order each time.
     """
 
     capacity = 1 << 16
-    consume = CONSUME_NONE
-    forgotten = 0
     decides_later = True
-    tally = None
-    """There is none: what is given is known by its start."""
 
     def __init__(
         self, automaton: Automaton, unmarked: Automaton, settings: Settings, chosen: ByStart
     ) -> None:
         super().__init__(automaton, settings)
         self.window: int | None = settings.window
-        self.in_order = True
         states = self._builder.tables.accepts.size
         self._replayed = new(Replayed, CAPACITY, arena=_SMALLEST_ARENA, **{STATES: states})
         self.counter: PathCounter = PathCounter()
@@ -113,11 +108,9 @@ class StartRuns(NumberedEvents):
 
     @property
     def size(self) -> int:
-        """See `Runs`."""
         return self._events_known + int(self._keys.size[0])
 
     def needed_from(self, oldest: int) -> int:
-        """See `Runs`."""
         return min(oldest, int(self._cursor.origin) + self._first_needed)
 
     @property
@@ -126,7 +119,6 @@ class StartRuns(NumberedEvents):
         return min(int(self._cursor.decided), int(self._waiting[0].min(initial=self._events_known)))
 
     def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
-        """See `Runs`."""
         cursor = self._cursor
         if 2 * self._first_needed > self._events_known > _FORGOTTEN_AT_ONCE:
             self._forget_events()
@@ -135,10 +127,6 @@ class StartRuns(NumberedEvents):
         self._deciding = False
         cursor.behind = first - cursor.origin
         cursor.at, cursor.first = 0, first
-
-    def load_one(self, event: OneEvent, oldest: int, number: int) -> None:
-        """See `Runs`."""
-        self.load(event.batch(), np.array([oldest]), number)
 
     def _class_numbers(self, words: NDArray[np.uint64]) -> NDArray[np.int32]:
         numbers = super()._class_numbers(words)
@@ -285,7 +273,6 @@ class StartRuns(NumberedEvents):
         reported.size[0] = cursor.began_reported
 
     def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
-        """See `Runs`."""
         needed = taken_needs(self._cursor)
         if not held:
             self._forget_nodes()
@@ -353,16 +340,7 @@ class StartRuns(NumberedEvents):
         cursor.decided -= first
         cursor.until = max(int(cursor.until) - first, NONE)
 
-    @property
-    def needed(self) -> int:
-        """See `Runs`."""
-        return 0
-
-    def forget(self) -> None:
-        """See `Runs`; nothing is consumed."""
-
     def idle(self, oldest: int) -> bool:
-        """See `Runs`."""
         if self._waiting[0].size or (self.settings.remembers_keys and self._keys.size[0] > 0):
             return False
         state, end = self._open(max(int(self._cursor.decided), oldest - int(self._cursor.origin)))
@@ -404,7 +382,6 @@ class StartRuns(NumberedEvents):
         return Snapshot(events, known.astype(np.int32), arrays)
 
     def check(self, snapshot: Snapshot, marks: int) -> None:
-        """See `Runs`."""
         del marks  # nothing is marked yet
         arrays, size = snapshot.arrays, snapshot.events.size
         taken(arrays, "words", np.uint64, size, self.settings.words)
@@ -467,7 +444,6 @@ class StartRuns(NumberedEvents):
 
     @property
     def compact(self) -> Arena:
-        """See `Runs`."""
         return self.arena
 
     @property
