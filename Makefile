@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 WORKERS ?= 4
+IN_PROCESSES = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 INTERPRETED := kernel_laws engine_equals_reference operator_laws strategies growing_laws restart_laws correlated_laws
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -65,7 +66,7 @@ connectors:      ## connectors and a Kafka broker for the tests of streams, with
 	else echo "Maven fetched no connectors: tests with Kafka, PostgreSQL and Delta will be skipped."; fi
 
 test: setup connectors ## all tests, in as many processes as WORKERS says
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest $(IN_PROCESSES)
 
 delta: setup connectors ## tests with Delta, on the newest Spark that it is published for (requirements-delta.lock)
 	@if [ ! -e $(JARS)/.ready ]; then echo "No connectors here: the tests with Delta are skipped."; \
@@ -95,7 +96,7 @@ imports: $(LOCKED) ## which room may know which (pyproject.toml, tool.importlint
 
 interpreted: setup ## the kernels as functions of Python: their tests and some laws, fewer examples, no long streams
 	ESTERO_KERNELS=python $(BIN)/python -m pytest tests/engine $(INTERPRETED:%=tests/laws/test_%.py) -m "not spark and not long" --hypothesis-profile=quick \
-		--numprocesses $(WORKERS) --dist loadfile
+		$(IN_PROCESSES)
 
 extras: setup    ## a built wheel in empty environments, without extras and with each
 	$(BIN)/python tests/packaging/extras.py
