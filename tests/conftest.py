@@ -91,27 +91,21 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-_ON_SPARK = {f"Spark, {tasks} tasks": tasks for tasks in (1, 7)}
-
-
 _LOCAL = ["in process", "pushed", "one by one", "restored"]
-_BOUNDED = [
-    *_LOCAL,
-    *(pytest.param(name, marks=pytest.mark.spark) for name in _ON_SPARK),
-]
+_ON_SPARK = {f"Spark, {tasks} tasks": tasks for tasks in (1, 7)}
+_ONE_TASK, _TASKS = (pytest.param(name, marks=pytest.mark.spark) for name in _ON_SPARK)
+_STREAM = pytest.param("stream on Spark", marks=[pytest.mark.spark, pytest.mark.slow])
 
 
-@pytest.fixture(
-    params=[*_BOUNDED, pytest.param("stream on Spark", marks=[pytest.mark.spark, pytest.mark.slow])]
-)
+@pytest.fixture(params=[*_LOCAL, _ONE_TASK, _TASKS, _STREAM])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     """Each engine in turn."""
     return _engine(request, tmp_path)
 
 
-@pytest.fixture(params=_BOUNDED)
+@pytest.fixture(params=[*_LOCAL, _TASKS])
 def bounded_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
-    """Each engine in turn but streams on Spark: for conditions, which Spark evaluates as in a batch."""
+    """Each engine that evaluates conditions in a way of its own: Spark does so alike in all of its jobs."""
     return _engine(request, tmp_path)
 
 
