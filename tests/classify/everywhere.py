@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 
 from estero.classify.duckdb_dialect import DUCKDB
@@ -16,6 +15,7 @@ from estero.classify.expressions import ExpressionWriter
 from estero.classify.rows.functions import FunctionWriter, RowColumn
 from estero.classify.rows.typed import NotInPythonError
 from estero.classify.spark_dialect import SPARK
+from estero.events.database import lent_cursor
 from estero.events.streams.row_types import row_type
 from estero.language.tree.durations import Duration
 from estero.language.tree.expressions import (
@@ -94,8 +94,7 @@ def on_reference(nodes: Sequence[Node], rows: pa.Table) -> list[list[Value]]:
 
 
 def on_duckdb(nodes: Sequence[Node], rows: pa.Table) -> list[list[Value]]:
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
+    with lent_cursor() as connection:
         connection.register("rows", rows)
         types = {
             name: DUCKDB.column_type(kind)
@@ -170,9 +169,13 @@ def assert_same(evaluate: Evaluate, nodes: Sequence[Node], rows: pa.Table = EDGE
     """The engine gives the value of the reference for each expression and row."""
     wanted, found = on_reference(nodes, rows), evaluate(nodes, rows)
     for node, expected, values in zip(nodes, wanted, found, strict=True):
-        for row, one, other in zip(rows.to_pylist(), expected, values, strict=True):
-            shown = {name: value for name, value in row.items() if value is not None}
-            assert _same(one, other), f"{node} of {shown}: {other!r}, not {one!r}"
+        for place, (one, other) in enumerate(zip(expected, values, strict=True)):
+            assert _same(one, other), f"{node} of {_shown(rows, place)}: {other!r}, not {one!r}"
+
+
+def _shown(rows: pa.Table, place: int) -> Row:
+    (row,) = rows.slice(place, 1).to_pylist()
+    return {name: value for name, value in row.items() if value is not None}
 
 
 def _same(one: Value, other: Value) -> bool:

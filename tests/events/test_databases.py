@@ -6,12 +6,16 @@ import gc
 import os
 import stat
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
-from estero.events.database import connect
+from estero.events import database
+from estero.events.database import Database, connect, lent_cursor, own_cursor
 from estero.events.sources import Source, open_source
 from estero.events.tables.shown_types import occurs
 from estero.language.tree.schema import EventLayout
@@ -42,6 +46,44 @@ def test_a_database_goes_from_one_source_to_the_next(monkeypatch: pytest.MonkeyP
 def test_two_sources_have_databases_of_their_own() -> None:
     one, other = source_of(pa.table({"type": ["A"]})), source_of(pa.table({"type": ["B"]}))
     assert one._databases.here is not other._databases.here
+
+
+def test_a_cursor_is_of_an_idle_database_and_of_all_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("estero.events.database._idle", {})
+    with connect() as fresh:
+        threads = fresh.execute("SELECT current_setting('threads')").fetchall()
+    with lent_cursor() as one, lent_cursor() as other:
+        one.execute("CREATE TEMP TABLE events AS SELECT 1")
+        assert other.execute("SHOW TABLES").fetchall() == []
+    (idle, _) = _idle_here()
+    idle.use_threads(alone=True)
+    with lent_cursor(), lent_cursor() as again:
+        assert again.execute("SELECT current_setting('threads')").fetchall() == threads
+        assert again.execute("SHOW TABLES").fetchall() == []
+    assert len(_idle_here()) == 2
+
+
+@pytest.mark.parametrize("opened", [lent_cursor, own_cursor])
+def test_a_cursor_has_the_settings_of_its_database(opened: Callable[[], Any]) -> None:
+    variable = pa.table({"n": [1]})
+    with opened() as cursor:
+        assert cursor.execute("SELECT current_setting('TimeZone')").fetchall() == [("UTC",)]
+        with pytest.raises(duckdb.CatalogException):
+            cursor.execute("FROM variable")
+    assert variable.num_rows == 1
+
+
+def test_what_is_prepared_on_one_cursor_is_not_on_another() -> None:
+    with own_cursor() as one, own_cursor() as other:
+        one.register("events", pa.table({"n": [1]}))
+        one.execute("PREPARE asked AS FROM events")
+        assert one.execute("SELECT current_setting('threads')").fetchall() == [(1,)]
+        with pytest.raises(duckdb.Error):
+            other.execute("EXECUTE asked")
+
+
+def _idle_here() -> list[Database]:
+    return database._idle[os.getpid()]
 
 
 def test_where_nothing_can_be_written_a_database_spills_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pytest
 
-from estero.events.database import Connection, connect
+from estero.events.database import Connection, lent_cursor
 from estero.events.scan import Scan
 from estero.events.streams import stream_layout
 from estero.events.streams.stream_layout import StreamLayout, layout_of
@@ -25,18 +27,20 @@ def test_a_layout_comes_back_from_a_state() -> None:
     assert not arrays
 
 
-def test_the_columns_of_a_file_are_read_on_a_connection_that_is_closed(
+def test_the_columns_of_a_file_are_read_on_a_cursor_that_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[Connection] = []
 
-    def noted() -> Connection:
-        opened.append(connect())
-        return opened[-1]
+    @contextmanager
+    def noted() -> Iterator[Connection]:
+        with lent_cursor() as cursor:
+            opened.append(cursor)
+            yield cursor
 
-    monkeypatch.setattr(stream_layout, "connect", noted)
+    monkeypatch.setattr(stream_layout, "lent_cursor", noted)
     layout = layout_of(Scan(write_csv(tmp_path / "t.csv", "kind,n", "A,1"), EventLayout("kind")))
     assert layout.schemas[""].types == [pa.string(), pa.int64()]
-    (connection,) = opened
+    (cursor,) = opened
     with pytest.raises(duckdb.ConnectionException, match="closed"):
-        connection.execute("SELECT 1")
+        cursor.execute("SELECT 1")

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 import estero
-from engines import Engine, InProcess, PushedOneByOne, SparkBatch, SparkStream
+from engines import Engine, InProcess, PushedOneByOne
 from estero.errors import DataError
 
 PAIRS = estero.query("SELECT * WHERE A AS a ; B AS b")
@@ -50,9 +50,9 @@ MIXED = (
 
 @pytest.mark.parametrize("other", ["plain", "berlin"])
 @pytest.mark.parametrize("condition", MIXED)
-def test_nanoseconds_with_and_without_a_zone_go_together(engine: Engine, condition: str, other: str) -> None:
-    if isinstance(engine, SparkBatch | SparkStream):
-        pytest.skip("Spark has no nanoseconds")
+def test_nanoseconds_with_and_without_a_zone_go_together(
+    local_engine: Engine, condition: str, other: str
+) -> None:
     ticks = pa.array([TICKS, TICKS + 1, TICKS, TICKS + 60, None])
     later = pa.array([TICKS, TICKS, TICKS + 1, TICKS + 2, TICKS])
     zones = {"plain": None, "utc": "UTC", "berlin": "Europe/Berlin"}
@@ -60,7 +60,7 @@ def test_nanoseconds_with_and_without_a_zone_go_together(engine: Engine, conditi
     others = {f"{name}_later": later.cast(pa.timestamp("ns", zone)) for name, zone in zones.items()}
     kinds = {"type": list("ABABB"), "n": [1, 2, 2, 1, 1]}
     found = [
-        engine.rows(
+        local_engine.rows(
             "SELECT NONE WHERE A AS a ; B AS b FILTER " + condition.format(one=one, other=f"{two}_later"),
             pa.table({**kinds, **times, **others}),
             {"type": "type"},

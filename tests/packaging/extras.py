@@ -190,6 +190,7 @@ class Environment:
             "pip",
             "install",
             "--quiet",
+            "--no-compile",  # most of what is installed is never run
             "--constraint",
             str(wheel.parent / "versions.txt"),
             wanted,

@@ -6,7 +6,8 @@ import ctypes
 import os
 import re
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from threading import RLock
 from typing import TYPE_CHECKING, Self, TypeAlias
@@ -32,13 +33,13 @@ def connect() -> Connection:
 
     connection = duckdb.connect(":memory:")
     keep_when_forked(connection)
+    connection.execute("SET enable_progress_bar = false")
     for setting, value in (
         ("TimeZone", "'UTC'"),
         ("temp_directory", literal(_spill_directory())),
-        ("enable_progress_bar", "false"),
         ("python_enable_replacements", "false"),
     ):
-        connection.execute(f"SET {setting} = {value}")
+        connection.execute(f"SET GLOBAL {setting} = {value}")  # of its cursors as well
     return connection
 
 
@@ -85,13 +86,28 @@ def lent_to(owner: object) -> Database:
 
     Views and tables belong to the cursors of a connection, and are gone with them.
     """
-    process = os.getpid()
-    try:
-        database = _idle.setdefault(process, []).pop()
-    except IndexError:
-        database = Database()
-    weakref.finalize(owner, _take_back, process, database).atexit = False
+    database = _taken()
+    weakref.finalize(owner, _take_back, os.getpid(), database).atexit = False
     return database
+
+
+@contextmanager
+def lent_cursor() -> Iterator[Connection]:
+    """Opens a cursor of an idle database, for as long as a few statements take."""
+    database = _taken()
+    database.use_threads(alone=False)
+    try:
+        with database.cursor() as cursor:
+            yield cursor
+    finally:
+        _take_back(os.getpid(), database)
+
+
+def _taken() -> Database:
+    try:
+        return _idle.setdefault(os.getpid(), []).pop()
+    except IndexError:
+        return Database()
 
 
 def _take_back(process: int, database: Database) -> None:
@@ -128,6 +144,21 @@ def own(_process: int) -> Database:
     database = Database()
     database.use_threads(alone=True)
     return database
+
+
+def own_cursor() -> Connection:
+    """Opens a cursor of the database of this process: one thread, and tables and statements of its own."""
+    cursor = own(os.getpid()).cursor()
+    keep_when_forked(cursor)
+    return cursor
+
+
+@cache
+def hashes() -> tuple[int, ...]:
+    """DuckDB's hashes of some values, which change when it hashes keys in another way."""
+    with own_cursor() as cursor:
+        (row,) = cursor.sql("SELECT hash('estero'), hash(1::BIGINT), hash('a', 1.5)").fetchall()
+    return tuple(row)
 
 
 def keep_when_forked(connection: Connection) -> None:

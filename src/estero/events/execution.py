@@ -56,7 +56,6 @@ class Execution:
         self._failure: BaseException | None = None
 
     def __enter__(self) -> Self:
-        self._cursor.execute("SET TimeZone = 'UTC'")
         with self._opening:  # relations run here, which may be of one connection
             for place, source in enumerate(self._inputs):
                 self._attach(EVENTS if self._view is None else f"{EVENTS}{place}", source)

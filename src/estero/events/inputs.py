@@ -16,7 +16,7 @@ import pyarrow as pa
 from estero.classify.column_names import AlikeNamesError
 from estero.classify.sql_texts import quoted
 from estero.errors import DataError
-from estero.events.database import Connection, connect, may_be_changed
+from estero.events.database import Connection, lent_cursor, may_be_changed
 from estero.events.files.arrow_files import arrow_schema, arrow_stream
 from estero.events.files.file_formats import format_of, text_layout
 from estero.events.files.json_objects import objects_in
@@ -384,7 +384,7 @@ def _open_files(named: _Files, csv_options: Mapping[str, object] | None) -> Inpu
 def _of_parquet(files: Sequence[str], partitions: Partitions | None) -> str:
     if partitions is None:
         return f"SELECT * FROM {rows_of('read_parquet', files, NO_HIVE)}"
-    with connect() as connection:
+    with lent_cursor() as connection:
         there = {name.lower() for name in names_in_parquet(files[0], connection)}
     besides = [FILE, *(quoted(name) for name in partitions.names if name.lower() in there)]
     values = ", ".join(column.sql for column in partitions.columns)

@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 
 from estero.classify.arrays import empty_batch, empty_table
-from estero.events.database import EVENTS, Connection, keep_when_forked, own
+from estero.events.database import EVENTS, Connection, own, own_cursor
 from estero.events.small_tables import Columns
 
 _MOST_IDLE: Final = 16
@@ -69,9 +69,7 @@ class _Prepared:
     def __init__(self, statement: str, events: pa.Schema) -> None:
         self._slot = Slot(events)
         self._nothing = self._slot.table
-        self._cursor = own(os.getpid()).cursor()
-        keep_when_forked(self._cursor)
-        self._cursor.execute("SET TimeZone = 'UTC'")
+        self._cursor = own_cursor()
         self._cursor.register(EVENTS, self._slot)
         self._cursor.execute(f"PREPARE asked AS {statement}")
 

@@ -20,7 +20,7 @@ from estero.classify.vectors.batch_columns import without_views
 from estero.classify.vectors.classifier import plain_classifier, plain_schema
 from estero.classify.vectors.within_reach import batch_within_reach
 from estero.errors import DataError
-from estero.events.database import LentDatabases, connect
+from estero.events.database import LentDatabases, lent_cursor
 from estero.events.descriptions import described
 from estero.events.inputs import Input, open_inputs, read_twice
 from estero.events.key_hashes import key_hashes
@@ -495,5 +495,5 @@ def open_source(
 
 
 def _schema_of_files(files: Input) -> pa.Schema:
-    with connect() as connection, reading(files.file):
+    with lent_cursor() as connection, reading(files.file):
         return connection.sql(f"{files.query} LIMIT 0").to_arrow_table().schema

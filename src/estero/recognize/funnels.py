@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from estero.answers.report import untaken
 from estero.automata.cea import EventPredicate
 from estero.classify.column_names import POSITION, event_column
-from estero.events.database import connect
+from estero.events.database import lent_cursor
 from estero.events.sources import Source
 from estero.events.tables.shown_types import plain
 from estero.language.tree.levels import levels_of, prefix_query
@@ -60,7 +60,7 @@ def funnel_table(
     keys = [f"k{number}" for number in range(len(grouped))]
     columns = [*keys, *(f"r{number}" for number in range(len(levels)))]
     levels_table = pa.table([*grouped, *(reached[name] for name in levels)], columns)
-    with connect() as connection:
+    with lent_cursor() as connection:
         connection.register("levels", levels_table)
         steps = connection.sql(_statement(len(levels), keys)).to_arrow_table()
     clock = time_type(source)

@@ -30,6 +30,7 @@ from estero.classify.rows.classified import ClassifiedRow
 from estero.classify.rows.typed import AskSqlError, NotInPythonError
 from estero.engine.store.checks import Arrays
 from estero.errors import DataError
+from estero.events.database import hashes
 from estero.events.sources import Source
 from estero.events.streams.batch_classifier import Classifier, Incoming
 from estero.events.streams.reorder_buffer import ReorderBuffer
@@ -266,7 +267,7 @@ class Intake:
             "held": batch_as_array(_one_batch(self._held.pending())),
             "reached": batch_as_array(self._held.reached()),
             "numbers": np.array([self.position, self.late, *self._eras], np.int64),
-            "hashes": self._classifier.hashes(),
+            "hashes": np.array(hashes(), np.uint64),
         }
 
     def schemas(self) -> Arrays:
@@ -276,14 +277,14 @@ class Intake:
     def resume(self, arrays: Arrays) -> None:
         """Takes up what `snapshot` gave; raises `DataError` where it was another version of DuckDB."""
         with sound_content():
-            hashes = arrays["hashes"]
+            hashed = arrays["hashes"]
             self.position, self.late, *eras = map(_count, arrays["numbers"].tolist())
             if len(eras) != len(self._eras):
                 raise ValueError("other numbers of a stream")
             self.era = eras[0] if eras else None
             held = pa.Table.from_batches([batch_of_array(arrays["held"])])
             self._held.restore(held, batch_of_array(arrays["reached"]))
-        if not np.array_equal(hashes, self._classifier.hashes()):
+        if not np.array_equal(hashed, hashes()):
             raise DataError(
                 "the keys in this state were hashed by another version of DuckDB",
                 hint="use that version, or start over",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from estero.errors import DataError
-from estero.events.database import connect
+from estero.events.database import lent_cursor
 from estero.events.reading_errors import reading
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _stamp(file: str) -> _Stamp:
 @functools.lru_cache(maxsize=64)
 def _layout(form: str, stamps: tuple[_Stamp, ...], options: _Options) -> TextLayout:
     files = [stamp[0] for stamp in stamps]
-    with connect() as connection:
+    with lent_cursor() as connection:
         if form == "json":
             from estero.events.files.json_files import json_layout
 

@@ -107,10 +107,6 @@ class Classifier:
         classified = list(map(plain.classified, looked))
         return pa.Table.from_batches([batch for batch in classified if batch is not None], plain.schema)
 
-    def hashes(self) -> NDArray[np.uint64]:
-        """DuckDB's hashes of some values, which change when it hashes keys in another way."""
-        return self._statements.hashes()
-
     def ask(self, statement: str, texts: Sequence[str]) -> tuple[int, int]:
         """The one row that a statement gives for texts as its parameters, $1 and so on."""
         return self._statements.ask(statement, texts)

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from estero.classify.classify import classify_sql
 from estero.classify.sql_texts import literal
-from estero.events.database import EVENTS, connect
+from estero.events.database import EVENTS, own_cursor
 from estero.events.prepared_statements import Slot, executed
 from estero.events.sources import Source
 from estero.events.tables.whole_batches import whole_table
@@ -22,13 +20,12 @@ from estero.plan.plan import Classification
 
 
 class Statements:
-    """The statements over tables of these schemas, on a connection of their own; `columns` are of all."""
+    """The statements over tables of these schemas, on a cursor of their own; `columns` are of all."""
 
     def __init__(
         self, schemas: Mapping[str, pa.Schema], source: Source, classification: Classification
     ) -> None:
-        self._connection = connect()
-        self._connection.execute("SET threads = 1")  # the order of a union is that of its parts
+        self._connection = own_cursor()  # of one thread: the order of a union is that of its parts
         self._asked: dict[str, str] = {}
         self._slots = {name: Slot(schema) for name, schema in schemas.items()}
         statement = classify_sql(classification, EVENTS, columns=source.column_types, in_memory=True)
@@ -57,11 +54,6 @@ class Statements:
             self._slots[name].table = whole_table(table)
         return executed(self._connection, "together")
 
-    def hashes(self) -> NDArray[np.uint64]:
-        """DuckDB's hashes of some values, which change when it hashes keys in another way."""
-        (row,) = self._connection.sql("SELECT hash('estero'), hash(1::BIGINT), hash('a', 1.5)").fetchall()
-        return np.array(row, np.uint64)
-
     def ask(self, statement: str, texts: Sequence[str]) -> tuple[int, int]:
         """The one row that a statement gives for texts as its parameters, $1 and so on.
 
@@ -80,5 +72,5 @@ class Statements:
         return one, other
 
     def close(self) -> None:
-        """Gives the connection back."""
+        """Closes the cursor."""
         self._connection.close()

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.errors import DataError
-from estero.events.database import connect
+from estero.events.database import lent_cursor
 from estero.events.inputs import Input, open_input
 from estero.events.reading_errors import reading
 from estero.events.scan import Scan
@@ -174,7 +174,7 @@ def _schema_of(events: object, csv_options: Mapping[str, object] | None, time: s
         return opened.schema
     if opened.written is not None and exact_names(opened.written.names):
         return opened.written
-    with connect() as connection, reading(opened.file):
+    with lent_cursor() as connection, reading(opened.file):
         return connection.sql(f"{opened.query} LIMIT 0").to_arrow_table().schema
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from estero.arguments import checked
 from estero.errors import DataError
-from estero.events.database import connect
+from estero.events.database import lent_cursor
 from estero.events.files.paths import in_store
 from estero.events.files.temporary_files import is_pipe
 from estero.events.inputs import Input, open_inputs
@@ -132,7 +132,7 @@ def check_rows(path: Paths, csv_options: Mapping[str, object] | None = None) -> 
         return
     for source in _opened(here, csv_options):
         if source.layout is not None:
-            with connect() as connection, reading(source.file):
+            with lent_cursor() as connection, reading(source.file):
                 for _ in connection.sql(source.layout.query).to_arrow_reader(_ROWS):
                     pass
 

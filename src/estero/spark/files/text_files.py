@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from estero.classify.sql_texts import quoted
 from estero.errors import DataError
-from estero.events.database import connect
+from estero.events.database import lent_cursor
 from estero.events.files.csv_files import has_quoted_newlines, inline_comment, nulls_of
 from estero.events.files.text_kinds import Text, TextColumn
 from estero.events.files.text_layout import Part, TextLayout
@@ -50,7 +50,7 @@ class TextReading:
             _check_known(column, layout.parts[0].files[0])
         if layout.form == "json":
             return [_of_json(part, layout) for part in layout.parts]
-        with connect() as connection:
+        with lent_cursor() as connection:
             multiline = has_quoted_newlines(connection, layout)
         return [_of_csv(part, layout, options, multiline=multiline) for part in layout.parts]
 
@@ -175,7 +175,7 @@ def _comment(part: Part, options: Mapping[str, object]) -> str:
         return mark
     if not part.told["skip"]:
         return ""
-    with connect() as connection:
+    with lent_cursor() as connection:
         first = quoted(part.names[0])
         asked = f"SELECT {first} FROM {part.relation} WHERE starts_with({first}, '#') LIMIT 1"
         for (text,) in connection.execute(asked).fetchall():
@@ -207,7 +207,7 @@ def _spark_type(name: str) -> DataType:
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StringType
 
-    with connect() as connection:
+    with lent_cursor() as connection:
         arrow = connection.sql(f"SELECT CAST(NULL AS {name}) AS value").to_arrow_table().schema.field(0).type
     try:
         return from_arrow_type(arrow, prefer_timestamp_ntz=True)
