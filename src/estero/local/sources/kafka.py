@@ -133,13 +133,17 @@ class KafkaTopics(Source):
             messages.sort(key=_order)
         for message in messages if len(self._next) > 1 else messages[-1:]:
             self._next[_place(message)] = message.offset() + 1
-        valued = [message for message in messages if message.value() is not None]
+        values = [message.value() for message in messages]
+        valued = messages
+        if None in values:
+            valued = [message for message in messages if message.value() is not None]
+            values = [value for value in values if value is not None]
 
         def place(row: int) -> str:
             message = valued[row]
             return f"{message.topic()}/{message.partition()}@{message.offset()}"
 
-        return Raw(self.place(), [message.value() for message in valued], place=place)
+        return Raw(self.place(), values, place=place)
 
     def _ends(self) -> set[tuple[str, int]]:
         """The partitions that are read to their ends, as far as is known here."""
