@@ -112,7 +112,7 @@ def run(broker: str, rules: int, events: int, directory: Path, topic: str) -> di
     speed = {
         "events a second": round(read / spent),
         "events a second of CPU": round(read / worked),
-        "CPU of the broker for a million events, s": round(served / read * 1e6, 2),
+        "CPU of the broker for a million events, s": round(served / max(1, read) * 1e6, 2),
     }
     return {"rules": rules, "events": events, **speed, "answers": now["answers"], "seconds": seconds}
 

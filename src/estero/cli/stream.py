@@ -164,6 +164,7 @@ def stream(
     backfill: Path | None,
     version_column: bool,
     checkpoint_interval: str | None,
+    idle_after: str | None,
     serve: str | None,
     master: str,
     packages: Sequence[str],
@@ -181,6 +182,7 @@ def stream(
         "backfill": backfill,
         "version-column": version_column,
         "checkpoint-interval": checkpoint_interval,
+        "idle-after": idle_after,
         "serve": serve,
     }
     if engine is StreamEngine.LOCAL:
@@ -199,6 +201,7 @@ def stream(
             backfill=backfill,
             version=version_column,
             interval=checkpoint_interval,
+            idle_after=idle_after,
             serve=serve,
         )
         return

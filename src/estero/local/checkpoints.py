@@ -44,13 +44,14 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A batch of the journal, or another set of `rules`, or the number of what was `delivered`."""
+    """A batch of the journal, another set of `rules`, the time that has `passed`, or what was `delivered`."""
 
     number: int = -1
     after: Offsets | None = None
     texts: tuple[bytes, ...] | None = None
     rules: dict[str, str] | None = None
     delivered: list[int] | None = None
+    passed: int | None = None
 
 
 class Checkpoint:
@@ -135,6 +136,10 @@ class Checkpoint:
     def note_rules(self, number: int, rules: dict[str, str]) -> None:
         """Notes the rules from the batch behind `number` on."""
         self._note({"number": number, "rules": rules})
+
+    def note_passed(self, number: int, ticks: int) -> None:
+        """Notes that no event before a time comes behind a batch; what that decides has this number."""
+        self._note({"number": number, "passed": ticks})
 
     def note_delivered(self, delivered: list[int]) -> None:
         """Notes up to which batch the sinks have all answers and all dead letters."""

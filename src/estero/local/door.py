@@ -44,6 +44,7 @@ def live(  # noqa: PLR0913 (what users may have to say)
     version: bool = False,
     checkpoint_every: float = 10.0,
     batch: int = 20_000,
+    idle_after: float | None = None,
     params: Mapping[str, object] | None = None,
 ) -> LiveStream:
     """A stream from an address to another one, recognized in this process, without Spark.
@@ -59,13 +60,16 @@ def live(  # noqa: PLR0913 (what users may have to say)
     which without it is logged and counted. `backfill` are files with the past, which are read first: of
     the stream, events count that are behind the last of these by `time` and `order`. With `version` answers
     have the digest of the rules. `batch` are the most events that are taken at once, and `params` values for
-    the parameters of rules in a directory. `type`, `time`, `order`, `time_unit` and `lateness` are as in
+    the parameters of rules in a directory. Once no event has come for `idle_after` seconds, the stream's
+    time follows the clock, so many seconds behind it: absences and windows are decided without an event, and
+    events that are earlier are late from then on. `type`, `time`, `order`, `time_unit` and `lateness` are as in
     `Query.recognizer`.
 
     Raises `DataError` for what is no address and for a checkpoint of another stream, ValueError for a number
     that is out of range, and `MissingPackage` without the package that a source or sink needs.
     """
     _check(checkpoint_every, batch, backfill, time)
+    _check_idle(idle_after, time)
     from_, to = local_source(source), local_sink(sink)
     letters = None if dead_letters is None else local_sink(dead_letters)
     asked: Query | RuleSet | RuleFiles
@@ -75,7 +79,16 @@ def live(  # noqa: PLR0913 (what users may have to say)
         asked = RuleFiles(directory_of(Path(fspath(rules))), dict(params or {}))
     columns = None if schema is None else schema_of(schema)
     layout = {"type": type, "time": time, "order": order, "time_unit": time_unit, "lateness": lateness}
-    settings = Settings(str(from_), columns, time, version, float(checkpoint_every), most=batch)
+    settings = Settings(
+        str(from_),
+        columns,
+        time,
+        version,
+        float(checkpoint_every),
+        most=batch,
+        idle_after=None if idle_after is None else float(idle_after),
+        time_unit=time_unit,
+    )
     place = None if checkpoint is None else _directory(checkpoint)
     if place is not None:
         check_note(place, _note(asked, from_, to))
@@ -112,6 +125,15 @@ def _check(checkpoint_every: float, batch: int, backfill: object, time: str | No
         raise ValueError(
             "a backfill needs a time column, by which past and stream are told apart: give time="
         )
+
+
+def _check_idle(idle_after: float | None, time: str | None) -> None:
+    if idle_after is None:
+        return
+    if not 0 < idle_after <= 86_400:
+        raise ValueError(f"idle_after is more than 0 and at most 86,400 seconds, not {idle_after}")
+    if time is None:
+        raise ValueError("without a time column no time passes on a stream: give time= with idle_after=")
 
 
 def _note(asked: Query | RuleSet | RuleFiles, source: Address, sink: Address) -> dict[str, str]:

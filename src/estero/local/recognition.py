@@ -84,6 +84,17 @@ class Recognition:
         """The answers that events bring, batch by batch."""
         return _batches(self._recognizer.push(events))
 
+    @property
+    def time_type(self) -> pa.DataType | None:
+        """The type of times; None where events have none."""
+        return self.schema.field("start_time").type if "start_time" in self.schema.names else None
+
+    def advance(self, ticks: int) -> Iterator[pa.RecordBatch]:
+        """The answers that are decided as no event before a time, in ticks, comes any more."""
+        kind = self.time_type
+        is_timestamp = kind is not None and pa.types.is_timestamp(kind)
+        return _batches(self._recognizer.advance(pa.scalar(ticks, kind) if is_timestamp else ticks))
+
     def closed(self) -> Iterator[pa.RecordBatch]:
         """The answers that the end of the stream brings."""
         return _batches(self._recognizer.close())

@@ -23,6 +23,8 @@ _SETTINGS: Final = {
 }
 _TIMEOUT: Final = 30.0
 """Seconds in which a broker answers."""
+_SHORT: Final = 1.0
+"""Seconds in which a broker that is there answers."""
 _CROWD: Final = 50_000
 """Messages of a partition that wait for other partitions at most; it is not read on until they come."""
 _LOOK: Final = 30.0
@@ -107,6 +109,17 @@ class KafkaTopics(Source):
         self._next |= wanted
         self._assign()  # what was read ahead comes again
         return Raw(after, raw.texts, place=raw.place)
+
+    def is_silent(self) -> bool:
+        """Whether all is read that the broker has, as it says now; False where it does not answer."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        try:
+            for partition in self._next:
+                self._consumer.get_watermark_offsets(TopicPartition(*partition), timeout=_SHORT)
+        except KafkaException:
+            return False
+        return self.caught_up
 
     def close(self) -> None:
         """Closes the connection."""
