@@ -165,6 +165,8 @@ def stream(
     version_column: bool,
     checkpoint_interval: str | None,
     idle_after: str | None,
+    memory_limit: str | None,
+    shed: bool,
     serve: str | None,
     master: str,
     packages: Sequence[str],
@@ -183,6 +185,8 @@ def stream(
         "version-column": version_column,
         "checkpoint-interval": checkpoint_interval,
         "idle-after": idle_after,
+        "memory-limit": memory_limit,
+        "shed": shed,
         "serve": serve,
     }
     if engine is StreamEngine.LOCAL:
@@ -202,6 +206,8 @@ def stream(
             version=version_column,
             interval=checkpoint_interval,
             idle_after=idle_after,
+            memory_limit=memory_limit,
+            shed=shed,
             serve=serve,
         )
         return

@@ -47,6 +47,14 @@ LOCAL_OPTIONS = (
         "long behind it. Default: only events move it.",
     ),
     _about_local(
+        "--memory-limit",
+        metavar="SIZE",
+        help="How much memory the state may take, such as '2 GB'; more is an error, unless --shed is given.",
+    ),
+    _about_local(
+        "--shed", is_flag=True, help="At the memory limit the oldest partitions are dropped, and counted."
+    ),
+    _about_local(
         "--serve",
         metavar="HOST:PORT",
         help="Serves /metrics for Prometheus, and /health; :PORT is on this machine alone.",
@@ -74,6 +82,8 @@ def stream_locally(
     version: bool,
     interval: str | None,
     idle_after: str | None,
+    memory_limit: str | None,
+    shed: bool,
     serve: str | None,
 ) -> None:
     """Runs a query or a directory of rules over a stream, until it is stopped or the source ends."""
@@ -107,6 +117,8 @@ def stream_locally(
             version=version,
             checkpoint_every=every,
             idle_after=idle,
+            memory_limit=memory_limit,
+            memory_policy="shed" if shed else "error",
             params=params,
         )
         things.enter_context(stream)

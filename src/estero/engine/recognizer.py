@@ -110,6 +110,13 @@ class Runs(Protocol):
     def forget(self) -> None:
         """Forgets what was read up to the event that `advance` stopped after, or of its partition only."""
 
+    @property
+    def sheds(self) -> bool:
+        """Whether there are partitions that `shed` can forget."""
+
+    def shed(self, oldest: int) -> int:
+        """Forgets what is open in some of the partitions, the oldest ones; of how many, 0 for none."""
+
     def idle(self, oldest: int) -> bool:
         """Whether no run is open and nothing else has to be remembered."""
 
@@ -244,6 +251,15 @@ class Recognizer(Generic[R_co]):
         if self.runs.decides_later:
             self.runs.decide(self._seen if ended else self._stamps.oldest)
             yield from self._advanced(0)
+
+    @property
+    def can_shed(self) -> bool:
+        """Whether `shed` would forget something."""
+        return self.runs.sheds and not self.idle
+
+    def shed(self) -> int:
+        """Forgets the oldest ones of the partitions in which something is open; how many, 0 for none."""
+        return self.runs.shed(self._stamps.oldest)
 
     def snapshot(self) -> Snapshot:
         """What is needed to go on, without what has left the window; nothing changes by that."""

@@ -44,7 +44,10 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A batch of the journal, another set of `rules`, the time that has `passed`, or what was `delivered`."""
+    """A batch of the journal, another set of `rules`, the time that has `passed`, or what was `delivered`.
+
+    Behind the batch something was `shed`, to that limit.
+    """
 
     number: int = -1
     after: Offsets | None = None
@@ -52,6 +55,7 @@ class Noted:
     rules: dict[str, str] | None = None
     delivered: list[int] | None = None
     passed: int | None = None
+    shed: int | str | None = None
 
 
 class Checkpoint:
@@ -140,6 +144,10 @@ class Checkpoint:
     def note_passed(self, number: int, ticks: int) -> None:
         """Notes that no event before a time comes behind a batch; what that decides has this number."""
         self._note({"number": number, "passed": ticks})
+
+    def note_shed(self, number: int, limit: int | str) -> None:
+        """Notes that partitions are shed behind a batch, until the state takes no more than that."""
+        self._note({"number": number, "shed": limit})
 
     def note_delivered(self, delivered: list[int]) -> None:
         """Notes up to which batch the sinks have all answers and all dead letters."""

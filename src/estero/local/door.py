@@ -19,6 +19,7 @@ from estero.local.stream import LiveStream, Settings
 from estero.queries.query import Query
 from estero.queries.rules.rule_directory import RuleFiles, directory_of
 from estero.queries.rules.rule_set import RuleSet
+from estero.recognize.memory_limit import MemoryPolicy, bytes_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +46,8 @@ def live(  # noqa: PLR0913 (what users may have to say)
     checkpoint_every: float = 10.0,
     batch: int = 20_000,
     idle_after: float | None = None,
+    memory_limit: int | str | None = None,
+    memory_policy: MemoryPolicy = "error",
     params: Mapping[str, object] | None = None,
 ) -> LiveStream:
     """A stream from an address to another one, recognized in this process, without Spark.
@@ -62,7 +65,8 @@ def live(  # noqa: PLR0913 (what users may have to say)
     have the digest of the rules. `batch` are the most events that are taken at once, and `params` values for
     the parameters of rules in a directory. Once no event has come for `idle_after` seconds, the stream's
     time follows the clock, so many seconds behind it: absences and windows are decided without an event, and
-    events that are earlier are late from then on. `type`, `time`, `order`, `time_unit` and `lateness` are as in
+    events that are earlier are late from then on. `memory_limit` and `memory_policy` are as in
+    `Query.recognizer`: a stream whose state takes more fails, or sheds the oldest partitions. `type`, `time`, `order`, `time_unit` and `lateness` are as in
     `Query.recognizer`.
 
     Raises `DataError` for what is no address and for a checkpoint of another stream, ValueError for a number
@@ -70,6 +74,8 @@ def live(  # noqa: PLR0913 (what users may have to say)
     """
     _check(checkpoint_every, batch, backfill, time)
     _check_idle(idle_after, time)
+    if memory_limit is not None:
+        bytes_of(memory_limit)
     from_, to = local_source(source), local_sink(sink)
     letters = None if dead_letters is None else local_sink(dead_letters)
     asked: Query | RuleSet | RuleFiles
@@ -88,6 +94,8 @@ def live(  # noqa: PLR0913 (what users may have to say)
         most=batch,
         idle_after=None if idle_after is None else float(idle_after),
         time_unit=time_unit,
+        memory_limit=memory_limit,
+        memory_policy=memory_policy,
     )
     place = None if checkpoint is None else _directory(checkpoint)
     if place is not None:

@@ -16,6 +16,7 @@ from estero.queries.query import Query
 from estero.queries.rules.rule_directory import RuleFiles, texts_of, version_of
 from estero.queries.rules.rule_set import RuleSet
 from estero.queries.texts import restore
+from estero.recognize.memory_limit import MemoryPolicy
 from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 from estero.recognize.stream_recognizer import StreamRecognizer
 
@@ -98,6 +99,19 @@ class Recognition:
     def closed(self) -> Iterator[pa.RecordBatch]:
         """The answers that the end of the stream brings."""
         return _batches(self._recognizer.close())
+
+    @property
+    def over_limit(self) -> bool:
+        """Whether the state takes more than it may, and something is to be shed."""
+        return self._recognizer.over_limit
+
+    def limit_memory(self, limit: int | str, policy: MemoryPolicy) -> None:
+        """Has the state take no more than that; see `ContinuousRecognizer.limit_memory`."""
+        self._recognizer.limit_memory(limit, policy)
+
+    def shed(self, limit: int | str) -> int:
+        """Drops the oldest partitions until the state takes no more than that; how many."""
+        return self._recognizer.shed(limit)
 
     def snapshot(self) -> bytes:
         """The state of the recognizer."""

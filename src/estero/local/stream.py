@@ -28,6 +28,7 @@ from estero.local.sinks.sink import Sink
 from estero.local.sources.source import Source
 from estero.local.stopping import Stopping
 from estero.queries.rules.rule_directory import RuleFiles
+from estero.recognize.memory_limit import MemoryPolicy
 
 _log: Final = logging.getLogger("estero.live")
 _WAIT: Final = 0.1
@@ -50,6 +51,8 @@ class Settings:
     look_every: float = 1.0
     idle_after: float | None = None
     time_unit: str | None = None
+    memory_limit: int | str | None = None
+    memory_policy: MemoryPolicy = "error"
     most: int = 20_000
 
 
@@ -157,7 +160,7 @@ class LiveStream:
         """What was counted since the stream began; `seconds` by stage, since this process began.
 
         ``events``, ``dead`` (letters), ``skipped`` (of the stream, since the past has them), ``late``,
-        ``held_back``, ``answers`` and ``answers_by_rule``, ``batches``, ``rules``, ``checkpoints`` and
+        ``shed`` (partitions), ``held_back``, ``answers`` and ``answers_by_rule``, ``batches``, ``rules``, ``checkpoints`` and
         ``state_bytes``, ``version`` of the rules, ``failed``.
         """
         recognition = self._recognition
@@ -197,6 +200,7 @@ class LiveStream:
             self._checkpoint.note_batch(self._number, raw.after, texts)
         self._tell("batch noted")
         self._process(raw)
+        self._shed()
         if monotonic() >= self._checkpoint_due:
             self.save()
         return True
@@ -277,6 +281,27 @@ class LiveStream:
         self._note_delivered()
 
     # ---------------------------------------------------------------------------- parts of a batch
+
+    def _shed(self) -> None:
+        """Sheds what is too much: noted before, for after a failure it is to be the same again."""
+        limit, recognition = self._settings.memory_limit, self._recognition
+        if limit is None or recognition is None or not recognition.over_limit:
+            return
+        if self._checkpoint is not None:
+            self._checkpoint.note_shed(self._number, limit)
+        self._tell("shedding noted")
+        partitions = recognition.shed(limit)
+        self._counters.add(shed=partitions)
+        _log.warning(
+            "the state took more than %s: %s partitions were shed",
+            limit,
+            f"{partitions:,}",
+            extra={"partitions": partitions},
+        )
+
+    def _limit_memory(self, recognition: Recognition) -> None:
+        if self._settings.memory_limit is not None:
+            recognition.limit_memory(self._settings.memory_limit, self._settings.memory_policy)
 
     def _decoded(self, raw: Raw) -> Decoded:
         if self._schema is not None:
@@ -399,6 +424,7 @@ class LiveStream:
         if self._recognition is None and self._schema is not None:
             self._begin(self._schema)
         if self._recognition is not None:
+            self._limit_memory(self._recognition)
             self._hear(self._recognition)
         self._checkpoint_due = monotonic() + self._settings.checkpoint_every
 
@@ -410,6 +436,8 @@ class LiveStream:
         """Does again what a line of the journal says."""
         if note.rules is not None and self._recognition is not None:
             self._recognition.change(note.rules)
+        elif note.shed is not None and self._recognition is not None:
+            self._counters.add(shed=self._recognition.shed(note.shed))
         elif note.passed is not None and self._recognition is not None:
             answers = self._recognition.advance(note.passed)
             if note.number > self._number:
@@ -433,6 +461,8 @@ class LiveStream:
     def _begin(self, schema: pa.Schema) -> Recognition:
         """Begins to recognize, and writes a first state, behind which rules are what they are now."""
         recognition = self._recognition = self._asked.begun(schema)
+        if self._resumed:
+            self._limit_memory(recognition)
         self._open(_ANSWERS, self._rows(recognition).schema)
         if self._checkpoint is not None:
             self._checkpoint.write(self._state(recognition, self._first))

@@ -27,6 +27,7 @@ from estero.queries.statement import Statement, raise_first
 from estero.system.cores import threads_to_use
 
 if TYPE_CHECKING:
+    from estero.recognize.memory_limit import MemoryPolicy
     from estero.answers.answer import Answer
     from estero.events.sources import Source
     from estero.events.streams.stream_layout import Lateness, StreamLayout
@@ -272,6 +273,7 @@ class Query:
         distinct: Distinct | None = ...,
         threads: int | None = ...,
         memory_limit: int | str | None = ...,
+        memory_policy: MemoryPolicy = ...,
         partials: Literal[False] = ...,
     ) -> ContinuousRecognizer: ...
 
@@ -289,6 +291,7 @@ class Query:
         distinct: Distinct | None = ...,
         threads: int | None = ...,
         memory_limit: int | str | None = ...,
+        memory_policy: MemoryPolicy = ...,
         partials: Literal[True],
     ) -> PartialsRecognizer: ...
 
@@ -306,6 +309,7 @@ class Query:
         distinct: Distinct | None = ...,
         threads: int | None = ...,
         memory_limit: int | str | None = ...,
+        memory_policy: MemoryPolicy = ...,
         partials: bool,
     ) -> StreamRecognizer: ...
 
@@ -323,6 +327,7 @@ class Query:
         partials: bool = False,
         threads: int | None = None,
         memory_limit: int | str | None = None,
+        memory_policy: MemoryPolicy = "error",
     ) -> StreamRecognizer:
         """A recognizer of this query for events that are pushed, batch after batch, without an end.
 
@@ -334,7 +339,8 @@ class Query:
         `PartialsRecognizer`. Where the query has a window that can be cut (`explain` says so) and events are
         pushed by the hundred thousand, `threads` of this process recognize a push, as in `run`; partial
         matches are recognized by one. With a `memory_limit`, in bytes or as "500 MB", a push behind which the
-        state takes more raises `LimitExceeded` (`ContinuousRecognizer.limit_memory`).
+        state takes more raises `LimitExceeded` (`ContinuousRecognizer.limit_memory`); with the
+        `memory_policy` "shed" the oldest partitions are dropped instead (`ContinuousRecognizer.shed`).
 
         Raises `QueryError` where the query does not fit the columns, and for partial matches of a query
         without a window or of a pattern that is no sequence; ValueError for what is no lateness.
@@ -351,7 +357,7 @@ class Query:
         else:
             recognizer = asked.recognizer_of(laid_out, threads=workers)
         if memory_limit is not None:
-            recognizer.limit_memory(memory_limit)
+            recognizer.limit_memory(memory_limit, memory_policy)
         return recognizer
 
     def partials_recognizer_of(self, layout: StreamLayout, state: State | None = None) -> PartialsRecognizer:

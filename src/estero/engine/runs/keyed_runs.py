@@ -149,6 +149,13 @@ class KeyedRuns(ABC):
         self._forgotten = with_free_slot(self._forgotten, oldest, self.capacity)
         forget(self._forgotten, self._events.partition, place, next_event, oldest)
 
+    sheds = False
+
+    def shed(self, oldest: int) -> int:
+        """See `Runs`: there is no partition that could go by itself."""
+        del oldest
+        return 0
+
     def snapshot(self, oldest: int) -> Snapshot:
         """See `Runs`."""
         oldest = max(oldest, self.forgotten)

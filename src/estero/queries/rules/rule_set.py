@@ -22,6 +22,7 @@ from estero.queries.statement import raise_first
 from estero.system.collection import without_collection
 
 if TYPE_CHECKING:
+    from estero.recognize.memory_limit import MemoryPolicy
     from estero.answers.rule_answers import RuleAnswers
     from estero.events.sources import Source
     from estero.events.streams.stream_layout import Lateness, StreamLayout
@@ -245,6 +246,7 @@ class RuleSet:
         types: Sequence[str] = (),
         lateness: Lateness | None = None,
         memory_limit: int | str | None = None,
+        memory_policy: MemoryPolicy = "error",
     ) -> RuleSetRecognizer:
         """A recognizer of all rules for events that are pushed; its rules can be changed between two pushes.
 
@@ -256,7 +258,7 @@ class RuleSet:
         scan = Scan.of(schema, type, time, order, time_unit, types, only_type=self.only_type)
         recognizer = self.recognizer_of(layout_of(scan, lateness))
         if memory_limit is not None:
-            recognizer.limit_memory(memory_limit)
+            recognizer.limit_memory(memory_limit, memory_policy)
         return recognizer
 
     def recognizer_of(self, layout: StreamLayout, state: State | None = None) -> RuleSetRecognizer:

@@ -107,6 +107,13 @@ class StageRuns(ABC):
     def resume(self, snapshot: Snapshot) -> None:
         """See `Runs`."""
 
+    sheds = False
+
+    def shed(self, oldest: int) -> int:
+        """See `Runs`: there is no partition that could go by itself."""
+        del oldest
+        return 0
+
     def decide(self, until: int) -> None:
         """See `Runs`: nothing is decided later."""
         del until

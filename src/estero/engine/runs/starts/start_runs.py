@@ -368,6 +368,13 @@ class StartRuns(NumberedEvents):
         state, end = self._open(max(int(self._cursor.decided), oldest - int(self._cursor.origin)))
         return not ((state != NONE) | (end != NONE)).any()
 
+    sheds = False
+
+    def shed(self, oldest: int) -> int:
+        """See `Runs`: there is no partition that could go by itself."""
+        del oldest
+        return 0
+
     def snapshot(self, oldest: int) -> Snapshot:
         """See `Runs`: the events that can still be given, by their bits, and the runs that begin there."""
         del oldest  # what has left the window is decided
