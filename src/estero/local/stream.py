@@ -160,7 +160,7 @@ class LiveStream:
         """What was counted since the stream began; `seconds` by stage, since this process began.
 
         ``events``, ``dead`` (letters), ``skipped`` (of the stream, since the past has them), ``late``,
-        ``shed`` (partitions), ``held_back``, ``answers`` and ``answers_by_rule``, ``batches``, ``rules``, ``checkpoints`` and
+        ``shed_partitions``, ``held_back``, ``answers`` and ``answers_by_rule``, ``batches``, ``rules``, ``checkpoints`` and
         ``state_bytes``, ``version`` of the rules, ``failed``.
         """
         recognition = self._recognition
@@ -291,7 +291,7 @@ class LiveStream:
             self._checkpoint.note_shed(self._number, limit)
         self._tell("shedding noted")
         partitions = recognition.shed(limit)
-        self._counters.add(shed=partitions)
+        self._counters.add(shed_partitions=partitions)
         _log.warning(
             "the state took more than %s: %s partitions were shed",
             limit,
@@ -437,7 +437,7 @@ class LiveStream:
         if note.rules is not None and self._recognition is not None:
             self._recognition.change(note.rules)
         elif note.shed is not None and self._recognition is not None:
-            self._counters.add(shed=self._recognition.shed(note.shed))
+            self._counters.add(shed_partitions=self._recognition.shed(note.shed))
         elif note.passed is not None and self._recognition is not None:
             answers = self._recognition.advance(note.passed)
             if note.number > self._number:

@@ -113,6 +113,8 @@ class StreamRecognizer(ABC):
         size = bytes_of(limit)
         with self._by_one_thread():
             self._turn.check_sound()
+            if self._guard is not None:
+                self._guard.over = False  # to be shed now, and not once more
             return self._in_turn(lambda: self._shed_to(size))[1]
 
     def progress(self) -> RecognizerProgress:
