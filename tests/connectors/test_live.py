@@ -16,6 +16,7 @@ import pytest
 
 import estero
 from connectors.servers import PASSWORD, kafka, postgresql, run_sql, spark_jars
+from connectors.topics import make_topic, receive
 from estero import DataError, LiveStream
 from local.streams import BROKEN, LAYOUT, QUERY, RULES, events, expected, lines, run_with_kills, told
 from repository import REPOSITORY
@@ -73,15 +74,6 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "estero.live")
 
 
-def make_topic(broker: str, topic: str, partitions: int) -> None:
-    from confluent_kafka.admin import AdminClient
-    from confluent_kafka.cimpl import NewTopic
-
-    client = AdminClient({"bootstrap.servers": broker})
-    made = client.create_topics([NewTopic(topic, partitions, 1, config={"retention.ms": "-1"})])
-    made[topic].result(30)
-
-
 def send(broker: str, topic: str, texts: Sequence[tuple[int, str | None]]) -> None:
     """Puts texts into partitions, a second after one another."""
     from confluent_kafka import Producer
@@ -90,36 +82,6 @@ def send(broker: str, topic: str, texts: Sequence[tuple[int, str | None]]) -> No
     for second, (partition, text) in enumerate(texts, 1):
         producer.produce(topic, text, partition=partition, timestamp=second * 1000)
     assert producer.flush(30) == 0
-
-
-def receive(broker: str, topic: str) -> list[dict[str, Any]]:
-    """The values of all messages of a topic, once no transaction is open in it."""
-    from confluent_kafka import Consumer, KafkaError, TopicPartition
-
-    settings = {"bootstrap.servers": broker, "group.id": "test", "enable.partition.eof": True}
-    whole = Consumer(settings | {"isolation.level": "read_uncommitted"})
-    partitions = [
-        TopicPartition(topic, number, 0) for number in whole.list_topics(topic, 30).topics[topic].partitions
-    ]
-    left = {partition.partition: whole.get_watermark_offsets(partition, 30)[1] for partition in partitions}
-    whole.close()
-    consumer = Consumer(settings | {"isolation.level": "read_committed"})
-    consumer.assign(partitions)
-    rows = []
-    while left:
-        message: Any = consumer.poll(1)
-        if message is None:
-            continue
-        if message.error() is None:
-            rows.append(json.loads(message.value()))
-            continue
-        assert message.error().code() == KafkaError._PARTITION_EOF
-        if message.offset() >= left[message.partition()]:
-            del left[message.partition()]
-        else:  # the markers of a transaction are still to come
-            consumer.seek(TopicPartition(topic, message.partition(), message.offset()))
-    consumer.close()
-    return rows
 
 
 def _user(text: str) -> int:

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import estero
-from local.streams import LAYOUT, KilledError, abandon, events, expected, killed_at, read_lines, told
-from local.test_live import put
+from local.streams import LAYOUT, KilledError, abandon, events, expected, killed_at, put, read_lines, told
 
 QUERY = "SELECT * WHERE A ; B ; C PARTITION BY [user]"
 EVENTS = [row | {"user": place // 12} for place, row in enumerate(events(400))]

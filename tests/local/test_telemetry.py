@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import estero
-from local.streams import LAYOUT, QUERY, RULES, events, frame
-from local.test_live import put
+from local.streams import LAYOUT, QUERY, RULES, events, frame, put
 
 pytest.importorskip("opentelemetry.sdk.metrics", reason="opentelemetry-sdk is not installed")
 EVENTS = events(60)

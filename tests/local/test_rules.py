@@ -1,0 +1,153 @@
+"""Rules in files that change while a stream runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import estero
+from estero import DataError
+from local.streams import RULES, abandon, events, expected, of_rule, often, put, read_lines, stream, told
+
+EVENTS = events(60)
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    directory = tmp_path / "rules"
+    directory.mkdir()
+    for name, text in RULES.items():
+        (directory / f"{name}.ceql").write_text(text)
+    return directory
+
+
+def test_rules_that_are_added_removed_and_replaced_count_from_then_on(
+    tmp_path: Path, rules: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(tmp_path / "in", 0, EVENTS[:20])
+    with stream(tmp_path, rules, version=True) as running:
+        running._settings = often(running._settings)
+        assert running.step()
+        first = running.metrics()["version"]
+        (rules / "small.ceql").unlink()
+        (rules / "large.ceql").write_text("SELECT * WHERE C AS y FILTER y[v > 50]")
+        (rules / "new.ceql").write_text("SELECT * WHERE B")
+        (rules / "broken.ceql").write_text("SELECT * WHERE")
+        put(tmp_path / "in", 1, EVENTS[20:])
+        for _ in range(3):
+            running.step()
+        second = running.metrics()["version"]
+    assert "the rule broken is refused" in caplog.text
+    rows = read_lines(tmp_path / "out")
+    assert {row["version"] for row in rows} == {first, second}
+    assert first != second
+    assert told([row for row in rows if row["rule"] == "pairs"]) == of_rule("pairs", RULES, EVENTS)
+    early = [row for row in rows if row["version"] == first]
+    assert told(early) == expected(estero.rules(RULES), EVENTS[:20])
+    late = {row["rule"]: row for row in rows if row["version"] == second}
+    assert set(late) == {"pairs", "large", "new"}
+    assert sum(row["rule"] == "new" for row in rows) == sum(event["kind"] == "B" for event in EVENTS[20:])
+
+
+def test_a_stream_goes_on_with_the_rules_that_it_had_and_then_with_those_of_the_directory(
+    tmp_path: Path, rules: Path
+) -> None:
+    put(tmp_path / "in", 0, EVENTS[:20])
+    with stream(tmp_path, rules) as running:
+        running.step()
+    (rules / "small.ceql").unlink()
+    put(tmp_path / "in", 1, EVENTS[20:])
+    with stream(tmp_path, rules) as running:
+        running.run(until_caught_up=True)
+        assert running.metrics()["rules"] == 2
+    rows = read_lines(tmp_path / "out")
+    assert told([row for row in rows if row["rule"] == "pairs"]) == of_rule("pairs", RULES, EVENTS)
+    assert {row["rule"] for row in rows if row["end"] >= 20} <= {"pairs", "large"}
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 4])
+def test_rules_that_changed_before_a_failure_are_repeated_as_they_changed(tmp_path: Path, steps: int) -> None:
+    def rows(directory: Path, *, killed: bool) -> list[str]:
+        directory.mkdir()
+        put(directory / "in", 0, EVENTS)
+        (directory / "rules").mkdir()
+        for name, text in RULES.items():
+            (directory / "rules" / f"{name}.ceql").write_text(text)
+
+        def opened() -> estero.LiveStream:
+            running = stream(directory, directory / "rules", batch=9, checkpoint_every=3600)
+            running._settings = often(running._settings)
+            return running
+
+        running = opened()
+        for step in range(1, 5):
+            running.step()
+            if step == 1:
+                (directory / "rules" / "small.ceql").unlink()
+                (directory / "rules" / "large.ceql").write_text("SELECT * WHERE C AS y FILTER y[v > 50]")
+            if step == 2:
+                (directory / "rules" / "new.ceql").write_text("SELECT * WHERE B")
+            if killed and step == steps:
+                abandon(running)
+                running = opened()
+        (directory / "rules" / "large.ceql").unlink()
+        running.run(until_caught_up=True)
+        running.close()
+        return told(read_lines(directory / "out"))
+
+    whole = rows(tmp_path / "whole", killed=False)
+    assert rows(tmp_path / "killed", killed=True) == whole
+    assert whole != expected(estero.rules(RULES), EVENTS)
+
+
+def test_a_rule_that_becomes_broken_counts_as_it_was(tmp_path: Path, rules: Path) -> None:
+    put(tmp_path / "in", 0, EVENTS[:20])
+    with stream(tmp_path, rules) as running:
+        running._settings = often(running._settings)
+        running.step()
+        (rules / "pairs.ceql").write_text("SELECT * WHERE A ;")
+        put(tmp_path / "in", 1, EVENTS[20:])
+        running.run(until_caught_up=True)
+    assert told(read_lines(tmp_path / "out")) == expected(estero.rules(RULES), EVENTS)
+
+
+def test_rules_in_other_languages_go_on_from_a_checkpoint(tmp_path: Path, rules: Path) -> None:
+    (rules / "elastic.eql").write_text("B where v > 5")
+    (rules / "sigma.yml").write_text(
+        "{title: t, name: named, logsource: {category: c}, detection: {s: {kind: b}, condition: s}}"
+    )
+    put(tmp_path / "in", 0, EVENTS[:20])
+    with stream(tmp_path, rules) as running:
+        running.step()
+        assert running.metrics()["rules"] == len(RULES) + 1
+    put(tmp_path / "in", 1, EVENTS[20:])
+    with stream(tmp_path, rules) as running:
+        running.run(until_caught_up=True)
+    ends = [row["end"] for row in read_lines(tmp_path / "out") if row["rule"] == "elastic"]
+    assert ends == [
+        place for place, event in enumerate(EVENTS) if event["kind"] == "B" and int(str(event["v"])) > 5
+    ]
+
+
+def test_a_rule_that_became_broken_meanwhile_goes_on_as_the_checkpoint_has_it(
+    tmp_path: Path, rules: Path
+) -> None:
+    put(tmp_path / "in", 0, EVENTS[:20])
+    with stream(tmp_path, rules) as running:
+        running.step()
+    (rules / "pairs.ceql").write_text("SELECT * WHERE A ;")
+    put(tmp_path / "in", 1, EVENTS[20:])
+    with stream(tmp_path, rules) as running:
+        running.run(until_caught_up=True)
+    assert told(read_lines(tmp_path / "out")) == expected(estero.rules(RULES), EVENTS)
+
+
+def test_a_directory_without_a_rule_that_can_be_used_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "rules").mkdir()
+    put(tmp_path / "in", 0, EVENTS)
+    with (
+        pytest.raises(DataError, match="there is no rule that can be used"),
+        stream(tmp_path, tmp_path / "rules") as one,
+    ):
+        one.step()
