@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -197,3 +198,40 @@ def test_a_stream_that_is_really_killed_goes_on(tmp_path: Path, broker: str, rea
     done = run(-1)
     assert done.returncode == 0, done.stderr
     assert told(receive(broker, "killed")) == expected(estero.query(QUERY), EVENTS)
+
+
+def test_a_broker_that_is_away_for_a_while_is_waited_for(tmp_path: Path) -> None:
+    """It is stopped and goes on: no time passes on the stream meanwhile, and no event is lost."""
+    spark_jars()
+    (tmp_path / "kafka").mkdir()
+    query = estero.query(QUERY)
+    with kafka(tmp_path / "kafka") as broker:
+        (process,) = _children("kafka.Kafka")
+        make_topic(broker, "away", 1)
+        make_topic(broker, "away-answers", 1)
+        send(broker, "away", [(0, json.dumps(event)) for event in EVENTS[:30]])
+        source, sink = f"kafka://{broker}/away", f"kafka://{broker}/away-answers"
+        with opened(tmp_path, query, source, sink, lateness=None) as running:
+            running.run(until_caught_up=True)
+            assert running._source.is_silent()
+            os.kill(process, signal.SIGSTOP)
+            try:
+                assert not running.step(0.1)
+                assert not running._source.is_silent()
+            finally:
+                os.kill(process, signal.SIGCONT)
+            send(broker, "away", [(0, json.dumps(event)) for event in EVENTS[30:]])
+            while running.metrics()["events"] < len(EVENTS):
+                running.step(1)
+        assert told(receive(broker, "away-answers")) == expected(query, EVENTS)
+
+
+def _children(word: str) -> list[int]:
+    """The processes that this one has started with that word in their commands."""
+    numbers = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            is_child = int(file.read_text().rpartition(")")[2].split()[1]) == os.getpid()
+            if is_child and word in (file.parent / "cmdline").read_text():
+                numbers.append(int(file.parent.name))
+    return numbers

@@ -217,7 +217,8 @@ def main() -> None:
         with ExitStack() as things:
             directory = Path(things.enter_context(tempfile.TemporaryDirectory()))
             kills, streams = kill_streams(given.kills, given.seed, kind, directory)
-            print(f"{kind}: {kills} kills of {streams} streams, and each answer came once", flush=True)
+            sys.stdout.write(f"{kind}: {kills} kills of {streams} streams, and each answer came once\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ LOCAL_OPTIONS = (
     _about_local(
         "--idle-after",
         metavar="DURATION",
-        help="Once no event has come for so long, such as '5 seconds', the stream's time follows the clock, so "
-        "long behind it. Default: only events move it.",
+        help="Once no event has come for so long, such as '5 seconds', the stream's time follows the "
+        "clock, so long behind it. Default: only events move it.",
     ),
     _about_local(
         "--memory-limit",

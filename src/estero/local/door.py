@@ -63,11 +63,13 @@ def live(  # noqa: PLR0913 (what users may have to say)
     which without it is logged and counted. `backfill` are files with the past, which are read first: of
     the stream, events count that are behind the last of these by `time` and `order`. With `version` answers
     have the digest of the rules. `batch` are the most events that are taken at once, and `params` values for
-    the parameters of rules in a directory. Once no event has come for `idle_after` seconds, the stream's
-    time follows the clock, so many seconds behind it: absences and windows are decided without an event, and
-    events that are earlier are late from then on. `memory_limit` and `memory_policy` are as in
-    `Query.recognizer`: a stream whose state takes more fails, or sheds the oldest partitions. `type`, `time`, `order`, `time_unit` and `lateness` are as in
-    `Query.recognizer`.
+    the parameters of rules in a directory.
+
+    Once no event has come for `idle_after` seconds, the stream's time follows the clock, so many seconds
+    behind it: absences and windows are decided without an event, and events that are earlier are late from
+    then on. `memory_limit` and `memory_policy` are as in `Query.recognizer`: a stream whose state takes more
+    fails, or sheds the oldest partitions. `type`, `time`, `order`, `time_unit` and `lateness` are as there,
+    too.
 
     Raises `DataError` for what is no address and for a checkpoint of another stream, ValueError for a number
     that is out of range, and `MissingPackage` without the package that a source or sink needs.

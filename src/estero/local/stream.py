@@ -160,8 +160,8 @@ class LiveStream:
         """What was counted since the stream began; `seconds` by stage, since this process began.
 
         ``events``, ``dead`` (letters), ``skipped`` (of the stream, since the past has them), ``late``,
-        ``shed_partitions``, ``held_back``, ``answers`` and ``answers_by_rule``, ``batches``, ``rules``, ``checkpoints`` and
-        ``state_bytes``, ``version`` of the rules, ``failed``.
+        ``shed_partitions``, ``held_back``, ``answers`` and ``answers_by_rule``, ``batches``, ``rules``,
+        ``checkpoints`` and ``state_bytes``, ``version`` of the rules, ``failed``.
         """
         recognition = self._recognition
         version = None if recognition is None else recognition.version

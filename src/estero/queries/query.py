@@ -27,13 +27,13 @@ from estero.queries.statement import Statement, raise_first
 from estero.system.cores import threads_to_use
 
 if TYPE_CHECKING:
-    from estero.recognize.memory_limit import MemoryPolicy
     from estero.answers.answer import Answer
     from estero.events.sources import Source
     from estero.events.streams.stream_layout import Lateness, StreamLayout
     from estero.queries.automaton_value import Automaton
     from estero.queries.explanation import Explanation
     from estero.recognize.continuous import ContinuousRecognizer
+    from estero.recognize.memory_limit import MemoryPolicy
     from estero.recognize.partials_recognizer import PartialsRecognizer
     from estero.recognize.state_bytes import State
     from estero.recognize.stream_recognizer import StreamRecognizer

@@ -22,13 +22,13 @@ from estero.queries.statement import raise_first
 from estero.system.collection import without_collection
 
 if TYPE_CHECKING:
-    from estero.recognize.memory_limit import MemoryPolicy
     from estero.answers.rule_answers import RuleAnswers
     from estero.events.sources import Source
     from estero.events.streams.stream_layout import Lateness, StreamLayout
     from estero.language.tree.schema import EventLayout
     from estero.plan.plan import Layout, Plan
     from estero.queries.rules.explanation import RulesExplanation
+    from estero.recognize.memory_limit import MemoryPolicy
     from estero.recognize.rules.set_recognizer import RuleSetRecognizer
     from estero.recognize.state_bytes import State
     from estero.recognize.until import Until
@@ -235,7 +235,7 @@ class RuleSet:
             shown = some([f"{name}: {', '.join(said)}" for name, said in notes.items()], most=3, word="and")
             warn(f"{len(notes)} rule{'s' * (len(notes) > 1)} cannot hold in full: {shown}")
 
-    def recognizer(
+    def recognizer(  # noqa: PLR0913 (what users may have to say)
         self,
         schema: object,
         *,
