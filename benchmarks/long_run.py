@@ -1,4 +1,4 @@
-"""``python -m benchmarks.long_run``: a stream without an end, in small; the memory that it takes stays the same.
+"""``python -m benchmarks.long_run``: a stream without an end, in small; its memory stays the same.
 
 A set of rules with windows is pushed events whose partitions come and go: each key is in use for a while and
 never again, so that after 10^7 events there were 10^6 of them. A rule is replaced now and then, and the
