@@ -206,7 +206,7 @@ def test_a_broker_that_is_away_for_a_while_is_waited_for(tmp_path: Path) -> None
     (tmp_path / "kafka").mkdir()
     query = estero.query(QUERY)
     with kafka(tmp_path / "kafka") as broker:
-        (process,) = _children("kafka.Kafka")
+        (process,) = _children(str(tmp_path))
         make_topic(broker, "away", 1)
         make_topic(broker, "away-answers", 1)
         send(broker, "away", [(0, json.dumps(event)) for event in EVENTS[:30]])
