@@ -15,7 +15,7 @@ STUDIO := src/estero/studio/static/.built
 PROSE  := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs src kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help setup front kernels studio wheels connectors run test delta check lint types imports interpreted extras platforms docs examples pictures grammar pages site sdist lock clean
+.PHONY: help setup front kernels studio wheels connectors run test delta check lint types imports interpreted faults extras platforms docs examples pictures grammar pages site sdist lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 22
@@ -104,6 +104,9 @@ extras: setup    ## a built wheel in empty environments, without extras and with
 platforms: setup ## before a release: wheels for all platforms, what is in them, and ARM's emulated (eight minutes of CPU)
 	$(BIN)/python tests/packaging/platforms.py
 	$(BIN)/python tests/packaging/emulated.py
+
+faults: setup connectors ## streams of the local engine killed 300 times, to files, Kafka and PostgreSQL
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m local.faults --kills 100 --to json --to kafka --to postgresql
 
 examples: setup  ## the examples on real data, on both engines (skipped where ../shared/data is absent)
 	$(BIN)/python examples/run.py

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from estero.language.builder.queries import absent, event
     from estero.local.door import live
     from estero.local.stream import LiveStream
+    from estero.local.telemetry import observe
     from estero.queries.automaton_query import automaton
     from estero.queries.equivalence import difference, equivalent, includes, missing
     from estero.queries.match_recognize_query import from_match_recognize
@@ -94,6 +95,7 @@ __all__ = [
     "increasing",
     "live",
     "missing",
+    "observe",
     "outside",
     "param",
     "predicate",
@@ -142,6 +144,7 @@ _HOMES = {
     "increasing": "estero.language.builder.functions",
     "live": "estero.local.door",
     "missing": "estero.queries.equivalence",
+    "observe": "estero.local.telemetry",
     "outside": "estero.language.builder.functions",
     "param": "estero.language.builder.conditions",
     "prev": "estero.language.builder.functions",

@@ -129,7 +129,9 @@ class MissingPackage(EnvironmentProblem, ImportError):
     """A package is not installed that comes with one of Estero's extras; says which."""
 
 
-Extra = Literal["spark", "plot", "studio", "sigma", "testing", "kafka", "postgresql", "webhook", "metrics"]
+Extra = Literal[
+    "spark", "plot", "studio", "sigma", "testing", "kafka", "postgresql", "webhook", "metrics", "telemetry"
+]
 _PACKAGES: Final[dict[Extra, tuple[str, ...]]] = {
     "spark": ("pyspark", "pandas"),
     "plot": ("matplotlib",),
@@ -140,9 +142,10 @@ _PACKAGES: Final[dict[Extra, tuple[str, ...]]] = {
     "postgresql": ("psycopg",),
     "webhook": ("urllib3", "tenacity"),
     "metrics": ("prometheus_client",),
+    "telemetry": ("opentelemetry-api",),
 }
 """The packages of each extra (pyproject.toml) that are looked for before they are used."""
-_MODULES: Final = {"pySigma": "sigma.collection"}
+_MODULES: Final = {"pySigma": "sigma.collection", "opentelemetry-api": "opentelemetry.metrics"}
 """What packages are imported as, where that is another name; that of pySigma is a part of a namespace."""
 
 

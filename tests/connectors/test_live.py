@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 import estero
 from connectors.servers import PASSWORD, kafka, postgresql, run_sql, spark_jars
+from connectors.topics import make_topic, receive
 from estero import DataError, LiveStream
 from local.streams import BROKEN, LAYOUT, QUERY, RULES, events, expected, lines, run_with_kills, told
 from repository import REPOSITORY
@@ -73,15 +75,6 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "estero.live")
 
 
-def make_topic(broker: str, topic: str, partitions: int) -> None:
-    from confluent_kafka.admin import AdminClient
-    from confluent_kafka.cimpl import NewTopic
-
-    client = AdminClient({"bootstrap.servers": broker})
-    made = client.create_topics([NewTopic(topic, partitions, 1, config={"retention.ms": "-1"})])
-    made[topic].result(30)
-
-
 def send(broker: str, topic: str, texts: Sequence[tuple[int, str | None]]) -> None:
     """Puts texts into partitions, a second after one another."""
     from confluent_kafka import Producer
@@ -90,36 +83,6 @@ def send(broker: str, topic: str, texts: Sequence[tuple[int, str | None]]) -> No
     for second, (partition, text) in enumerate(texts, 1):
         producer.produce(topic, text, partition=partition, timestamp=second * 1000)
     assert producer.flush(30) == 0
-
-
-def receive(broker: str, topic: str) -> list[dict[str, Any]]:
-    """The values of all messages of a topic, once no transaction is open in it."""
-    from confluent_kafka import Consumer, KafkaError, TopicPartition
-
-    settings = {"bootstrap.servers": broker, "group.id": "test", "enable.partition.eof": True}
-    whole = Consumer(settings | {"isolation.level": "read_uncommitted"})
-    partitions = [
-        TopicPartition(topic, number, 0) for number in whole.list_topics(topic, 30).topics[topic].partitions
-    ]
-    left = {partition.partition: whole.get_watermark_offsets(partition, 30)[1] for partition in partitions}
-    whole.close()
-    consumer = Consumer(settings | {"isolation.level": "read_committed"})
-    consumer.assign(partitions)
-    rows = []
-    while left:
-        message: Any = consumer.poll(1)
-        if message is None:
-            continue
-        if message.error() is None:
-            rows.append(json.loads(message.value()))
-            continue
-        assert message.error().code() == KafkaError._PARTITION_EOF
-        if message.offset() >= left[message.partition()]:
-            del left[message.partition()]
-        else:  # the markers of a transaction are still to come
-            consumer.seek(TopicPartition(topic, message.partition(), message.offset()))
-    consumer.close()
-    return rows
 
 
 def _user(text: str) -> int:
@@ -235,3 +198,40 @@ def test_a_stream_that_is_really_killed_goes_on(tmp_path: Path, broker: str, rea
     done = run(-1)
     assert done.returncode == 0, done.stderr
     assert told(receive(broker, "killed")) == expected(estero.query(QUERY), EVENTS)
+
+
+def test_a_broker_that_is_away_for_a_while_is_waited_for(tmp_path: Path) -> None:
+    """It is stopped and goes on: no time passes on the stream meanwhile, and no event is lost."""
+    spark_jars()
+    (tmp_path / "kafka").mkdir()
+    query = estero.query(QUERY)
+    with kafka(tmp_path / "kafka") as broker:
+        (process,) = _children(str(tmp_path))
+        make_topic(broker, "away", 1)
+        make_topic(broker, "away-answers", 1)
+        send(broker, "away", [(0, json.dumps(event)) for event in EVENTS[:30]])
+        source, sink = f"kafka://{broker}/away", f"kafka://{broker}/away-answers"
+        with opened(tmp_path, query, source, sink, lateness=None) as running:
+            running.run(until_caught_up=True)
+            assert running._source.is_silent()
+            os.kill(process, signal.SIGSTOP)
+            try:
+                assert not running.step(0.1)
+                assert not running._source.is_silent()
+            finally:
+                os.kill(process, signal.SIGCONT)
+            send(broker, "away", [(0, json.dumps(event)) for event in EVENTS[30:]])
+            while running.metrics()["events"] < len(EVENTS):
+                running.step(1)
+        assert told(receive(broker, "away-answers")) == expected(query, EVENTS)
+
+
+def _children(word: str) -> list[int]:
+    """The processes that this one has started with that word in their commands."""
+    numbers = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            is_child = int(file.read_text().rpartition(")")[2].split()[1]) == os.getpid()
+            if is_child and word in (file.parent / "cmdline").read_text():
+                numbers.append(int(file.parent.name))
+    return numbers

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +138,33 @@ def run_with_kills(opened: Callable[[], LiveStream], kills: Iterable[int]) -> li
         stream._reached = killed_at(-1, steps)
         stream.run(until_caught_up=True)
     return steps
+
+
+def put(directory: Path, number: int, rows: Sequence[dict[str, Any]]) -> None:
+    """Has a file with events appear."""
+    put_lines(directory, number, list(map(json.dumps, rows)))
+
+
+def put_lines(directory: Path, number: int, texts: Sequence[str]) -> None:
+    """Has a file with lines appear, behind those of smaller numbers."""
+    directory.mkdir(exist_ok=True)
+    new = directory / f".{number}.new"
+    new.write_text("".join(text + "\n" for text in texts))
+    os.utime(new, ns=(number, number))
+    new.rename(directory / f"{number}.jsonl")
+
+
+def stream(directory: Path, asked: Any, **options: Any) -> LiveStream:
+    """A stream from files to files, with a checkpoint behind each batch."""
+    given = {"checkpoint": directory / "state", "checkpoint_every": 0, **LAYOUT, **options}
+    return estero.live(asked, f"json:{directory}/in", f"json:{directory}/out", **given)
+
+
+def often(settings: Any) -> Any:
+    """Settings with which rules are looked at before each batch."""
+    return replace(settings, look_every=0.0)
+
+
+def of_rule(name: str, rules: dict[str, str], rows: Sequence[dict[str, Any]]) -> list[str]:
+    """The answers of one rule."""
+    return [text for text in expected(estero.rules(rules), rows) if f'"rule": "{name}"' in text]

@@ -41,6 +41,20 @@ LOCAL_OPTIONS = (
         help="How often the checkpoint is written, such as '5 seconds'. Default: 10 seconds.",
     ),
     _about_local(
+        "--idle-after",
+        metavar="DURATION",
+        help="Once no event has come for so long, such as '5 seconds', the stream's time follows the "
+        "clock, so long behind it. Default: only events move it.",
+    ),
+    _about_local(
+        "--memory-limit",
+        metavar="SIZE",
+        help="How much memory the state may take, such as '2 GB'; more is an error, unless --shed is given.",
+    ),
+    _about_local(
+        "--shed", is_flag=True, help="At the memory limit the oldest partitions are dropped, and counted."
+    ),
+    _about_local(
         "--serve",
         metavar="HOST:PORT",
         help="Serves /metrics for Prometheus, and /health; :PORT is on this machine alone.",
@@ -67,6 +81,9 @@ def stream_locally(
     backfill: Path | None,
     version: bool,
     interval: str | None,
+    idle_after: str | None,
+    memory_limit: str | None,
+    shed: bool,
     serve: str | None,
     metadata: Sequence[str],
 ) -> None:
@@ -83,7 +100,8 @@ def stream_locally(
     if source == "stdin" and str(query) == "-":
         raise click.BadParameter("the query is read from standard input already", param_hint="--from")
     once = _is_once(trigger)
-    every = 10.0 if interval is None else _seconds(interval)
+    every = 10.0 if interval is None else _seconds(interval, "--checkpoint-interval")
+    idle = None if idle_after is None else _seconds(idle_after, "--idle-after")
     served = None if serve is None else _server(serve)
     check_usage(sink, checkpoint, layout["time"])
     rules, params = (query, values_in(param)) if is_rules(query) else (query_in(query, param), None)
@@ -99,6 +117,9 @@ def stream_locally(
             backfill=backfill,
             version=version,
             checkpoint_every=every,
+            idle_after=idle,
+            memory_limit=memory_limit,
+            memory_policy="shed" if shed else "error",
             params=params,
             metadata=tuple(metadata),
         )
@@ -134,12 +155,10 @@ def _is_once(trigger: str | None) -> bool:
     return True
 
 
-def _seconds(text: str) -> float:
+def _seconds(text: str, asked: str) -> float:
     match = _INTERVAL.fullmatch(text.lower())
     if match is None:
-        raise click.BadParameter(
-            f"{text!r} is not a duration such as 5 seconds", param_hint="--checkpoint-interval"
-        )
+        raise click.BadParameter(f"{text!r} is not a duration such as 5 seconds", param_hint=asked)
     unit = match[2] or "s"
     return float(match[1]) * (1.0 if unit == "s" else _SECONDS["ms" if unit == "milliseconds" else unit[:2]])
 

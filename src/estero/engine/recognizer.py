@@ -149,6 +149,15 @@ class Recognizer(Generic[R_co]):
             self.runs.decide(self._seen if ended else self._stamps.oldest)
             yield from self._advanced(0)
 
+    @property
+    def can_shed(self) -> bool:
+        """Whether `shed` would forget something."""
+        return self.runs.sheds and not self.idle
+
+    def shed(self) -> int:
+        """Forgets the oldest ones of the partitions in which something is open; how many, 0 for none."""
+        return self.runs.shed(self._stamps.oldest)
+
     def snapshot(self) -> Snapshot:
         """What is needed to go on, without what has left the window; nothing changes by that."""
         snapshot = self.runs.snapshot(self._stamps.oldest)

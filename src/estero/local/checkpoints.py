@@ -12,6 +12,7 @@ import json
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -44,13 +45,18 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A batch of the journal, or another set of `rules`, or the number of what was `delivered`."""
+    """A batch of the journal, another set of `rules`, the time that has `passed`, or what was `delivered`.
+
+    Behind the batch something was `shed`, to that limit.
+    """
 
     number: int = -1
     after: Offsets | None = None
     texts: tuple[bytes, ...] | None = None
     rules: dict[str, str] | None = None
     delivered: list[int] | None = None
+    passed: int | None = None
+    shed: int | str | None = None
 
 
 class Checkpoint:
@@ -61,9 +67,10 @@ class Checkpoint:
     """
 
     def __init__(self, directory: Path) -> None:
-        make_folder(directory.absolute())
         self._directory = directory
-        self._lock = _locked(directory)
+        with _as_data_errors(directory):
+            make_folder(directory.absolute())
+            self._lock = _locked(directory)
         self._journal: int | None = None
 
     def state(self) -> State | None:
@@ -88,12 +95,13 @@ class Checkpoint:
         del about["recognizer"]
         body = json.dumps(about).encode() + b"\n" + state.recognizer
         new = self._directory / f"{_STATE}.new"
-        with new.open("wb") as file:
+        with _as_data_errors(self._directory), new.open("wb") as file:
             file.write(hashlib.blake2b(body).hexdigest().encode() + b"\n" + body)
             file.flush()
             os.fsync(file.fileno())
-        new.replace(self._directory / _STATE)
-        _sync(self._directory)
+        with _as_data_errors(self._directory):
+            new.replace(self._directory / _STATE)
+            _sync(self._directory)
 
     def noted(self, number: int) -> Iterator[Noted]:
         """What the journal has behind the state `number`; a last line that is not whole does not count.
@@ -136,6 +144,14 @@ class Checkpoint:
         """Notes the rules from the batch behind `number` on."""
         self._note({"number": number, "rules": rules})
 
+    def note_passed(self, number: int, ticks: int) -> None:
+        """Notes that no event before a time comes behind a batch; what that decides has this number."""
+        self._note({"number": number, "passed": ticks})
+
+    def note_shed(self, number: int, limit: int | str) -> None:
+        """Notes that partitions are shed behind a batch, until the state takes no more than that."""
+        self._note({"number": number, "shed": limit})
+
     def note_delivered(self, delivered: list[int]) -> None:
         """Notes up to which batch the sinks have all answers and all dead letters."""
         self._note({"delivered": delivered})
@@ -156,11 +172,25 @@ class Checkpoint:
             raise ValueError("the journal is not open")
         line = json.dumps(what).encode() + b"\n"
         written = 0
-        while written < len(line):
-            written += os.write(self._journal, line[written:])
+        with _as_data_errors(self._directory):
+            while written < len(line):
+                written += os.write(self._journal, line[written:])
 
     def _path(self, number: int) -> Path:
         return self._directory / f"journal-{number}"
+
+
+@contextmanager
+def _as_data_errors(directory: Path) -> Iterator[None]:
+    """What the system says where nothing can be written, as an error that names the directory."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"the checkpoint cannot be written: {error.strerror or error}",
+            file=str(directory),
+            hint="see to its disk and its permissions, and start the stream again: it goes on from there",
+        ) from error
 
 
 def _locked(directory: Path) -> int:

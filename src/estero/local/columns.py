@@ -36,17 +36,21 @@ def texts_as(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     """
     if not pa.types.is_timestamp(kind):
         return texts.cast(kind)
-    try:
-        return texts.cast(pa.timestamp(kind.unit)).cast(kind)
-    except pa.ArrowInvalid:  # one has a zone
-        pass
-    try:
-        return texts.cast(pa.timestamp(kind.unit, _UTC)).cast(kind)
-    except pa.ArrowInvalid:  # one has none, or is no time
-        if len(texts) < 2:
-            raise
+    for zone in (_UTC, None) if _has_zone(texts) else (None, _UTC):
+        try:
+            return texts.cast(pa.timestamp(kind.unit, zone)).cast(kind)
+        except pa.ArrowInvalid as error:  # one has a zone, or has none, or is no time
+            reason = error
+    if len(texts) < 2:
+        raise reason
     half = len(texts) // 2
     return pa.concat_arrays([texts_as(texts[:half], kind), texts_as(texts[half:], kind)])
+
+
+def _has_zone(texts: pa.Array) -> bool:
+    """Whether the first text seems to be a time with a zone: a cast that fails takes a microsecond a text."""
+    first = next((text.as_py() for text in texts[:8] if text.is_valid), "")
+    return first.endswith("Z") or "+" in first[-6:] or "-" in first[-6:]
 
 
 def wrong_values(values: Sequence[Any], kind: pa.DataType) -> dict[int, str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 STAGES = ("poll", "decode", "recognize", "write", "checkpoint")
 """The parts of a batch whose seconds are counted."""
-_KEPT = ("events", "dead", "skipped", "batches", "answers")
+_KEPT = ("events", "dead", "skipped", "batches", "answers", "shed_partitions")
 
 
 class Counters:

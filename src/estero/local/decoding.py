@@ -7,16 +7,21 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from estero.errors import DataError
 from estero.local.columns import texts_as, values_as, wrong_texts, wrong_values
+from estero.local.json_blocks import read_block
 from estero.local.raw import DeadLetter, Raw
 
 _read_json = json.JSONDecoder().decode
 _BETWEEN = f'"{token_hex(16)}"'
+_MANY: Final = 200
+"""Texts that are read together by Arrow; fewer are read sooner by Python."""
+_BLOCK: Final = 4_000
+"""Texts that are read together at most: where one is broken, all of these are looked at one by one."""
 
 
 class Decoded(NamedTuple):
@@ -45,8 +50,29 @@ class Decoder:
         return Decoded(wanted, [*raw.dead, *dead], table.num_rows - wanted.num_rows)
 
     def _of_texts(self, raw: Raw) -> tuple[pa.Table, list[DeadLetter]]:
-        rows, texts, places, reasons = objects(raw.texts)
-        dead = [DeadLetter(raw.place(place), reason, raw.texts[place]) for place, reason in reasons.items()]
+        dead: list[DeadLetter] = []
+        blocks = []
+        for first in range(0, len(raw.texts), _BLOCK):
+            texts = raw.texts[first : first + _BLOCK]
+            columns = read_block(texts, self.schema) if len(texts) >= _MANY else None
+            if columns is None or self._lacks_time(columns):
+                columns, letters = self._one_by_one(texts, first, raw.place)
+                dead += letters
+            blocks.append(pa.RecordBatch.from_arrays(columns, schema=self.schema))
+        return pa.Table.from_batches(blocks, self.schema), dead
+
+    def _lacks_time(self, columns: Sequence[pa.Array]) -> bool:
+        return any(
+            name == self.time and column.null_count
+            for name, column in zip(self.schema.names, columns, strict=True)
+        )
+
+    def _one_by_one(
+        self, given: Sequence[bytes], first: int, place_of: Callable[[int], str]
+    ) -> tuple[list[pa.Array], list[DeadLetter]]:
+        """The columns of texts, the first of which has this number, and which of them are dead letters."""
+        rows, texts, places, reasons = objects(given)
+        dead = [DeadLetter(place_of(first + place), why, given[place]) for place, why in reasons.items()]
         try:
             columns = [self._values(rows, field) for field in self.schema]
         except (pa.ArrowException, ValueError, TypeError, OverflowError):
@@ -58,11 +84,12 @@ class Decoder:
                 if field.name == self.time:
                     _add(wrong, field.name, _without(values))
             dead += [
-                DeadLetter(raw.place(places[row]), why, texts[row]) for row, why in sorted(wrong.items())
+                DeadLetter(place_of(first + places[row]), why, texts[row])
+                for row, why in sorted(wrong.items())
             ]
             rows = [row for number, row in enumerate(rows) if number not in wrong]
             columns = [self._values(rows, field) for field in self.schema]
-        return pa.Table.from_arrays(columns, schema=self.schema), dead
+        return columns, dead
 
     def _values(self, rows: Sequence[dict[str, Any]], field: pa.Field) -> pa.Array:
         name = field.name

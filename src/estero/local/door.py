@@ -19,6 +19,7 @@ from estero.local.stream import LiveStream, Settings
 from estero.queries.query import Query
 from estero.queries.rules.rule_directory import RuleFiles, directory_of
 from estero.queries.rules.rule_set import RuleSet
+from estero.recognize.memory_limit import MemoryPolicy, bytes_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,6 +45,9 @@ def live(  # noqa: PLR0913 (what users may have to say)
     version: bool = False,
     checkpoint_every: float = 10.0,
     batch: int = 20_000,
+    idle_after: float | None = None,
+    memory_limit: int | str | None = None,
+    memory_policy: MemoryPolicy = "error",
     params: Mapping[str, object] | None = None,
     metadata: str | Sequence[str] = (),
 ) -> LiveStream:
@@ -61,13 +65,21 @@ def live(  # noqa: PLR0913 (what users may have to say)
     the stream, events count that are behind the last of these by `time` and `order`. With `version` answers
     have the digest of the rules. `batch` are the most events that are taken at once, and `params` values for
     the parameters of rules in a directory. `metadata` are words that files say of their rules, columns behind
-    ``rule``, as for `RuleSet.run`. `type`, `time`, `order`, `time_unit` and `lateness` are as in
-    `Query.recognizer`.
+    ``rule``, as for `RuleSet.run`.
+
+    Once no event has come for `idle_after` seconds, the stream's time follows the clock, so many seconds
+    behind it: absences and windows are decided without an event, and events that are earlier are late from
+    then on. `memory_limit` and `memory_policy` are as in `Query.recognizer`: a stream whose state takes more
+    fails, or sheds the oldest partitions. `type`, `time`, `order`, `time_unit` and `lateness` are as there,
+    too.
 
     Raises `DataError` for what is no address and for a checkpoint of another stream, ValueError for a number
     that is out of range, and `MissingPackage` without the package that a source or sink needs.
     """
     _check(checkpoint_every, batch, backfill, time)
+    _check_idle(idle_after, time)
+    if memory_limit is not None:
+        bytes_of(memory_limit)
     from_, to = local_source(source), local_sink(sink)
     letters = None if dead_letters is None else local_sink(dead_letters)
     asked: Query | RuleSet | RuleFiles
@@ -79,7 +91,18 @@ def live(  # noqa: PLR0913 (what users may have to say)
         raise ValueError("metadata is for a set of rules: leave it out for one query")
     columns = None if schema is None else schema_of(schema)
     layout = {"type": type, "time": time, "order": order, "time_unit": time_unit, "lateness": lateness}
-    settings = Settings(str(from_), columns, time, version, float(checkpoint_every), most=batch)
+    settings = Settings(
+        str(from_),
+        columns,
+        time,
+        version,
+        float(checkpoint_every),
+        most=batch,
+        idle_after=None if idle_after is None else float(idle_after),
+        time_unit=time_unit,
+        memory_limit=memory_limit,
+        memory_policy=memory_policy,
+    )
     place = None if checkpoint is None else _directory(checkpoint)
     if place is not None:
         check_note(place, _note(asked, from_, to))
@@ -117,6 +140,15 @@ def _check(checkpoint_every: float, batch: int, backfill: object, time: str | No
         raise ValueError(
             "a backfill needs a time column, by which past and stream are told apart: give time="
         )
+
+
+def _check_idle(idle_after: float | None, time: str | None) -> None:
+    if idle_after is None:
+        return
+    if not 0 < idle_after <= 86_400:
+        raise ValueError(f"idle_after is more than 0 and at most 86,400 seconds, not {idle_after}")
+    if time is None:
+        raise ValueError("without a time column no time passes on a stream: give time= with idle_after=")
 
 
 def _note(asked: Query | RuleSet | RuleFiles, source: Address, sink: Address) -> dict[str, str]:

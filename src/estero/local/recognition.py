@@ -17,6 +17,7 @@ from estero.queries.query import Query
 from estero.queries.rules.rule_directory import RuleFiles, texts_of, version_of
 from estero.queries.rules.rule_set import RuleSet
 from estero.queries.texts import restore
+from estero.recognize.memory_limit import MemoryPolicy
 from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 from estero.recognize.stream_recognizer import StreamRecognizer
 
@@ -118,6 +119,17 @@ class Recognition:
         """The answers that events bring, batch by batch."""
         return self._batches(self._recognizer.push(events))
 
+    @property
+    def time_type(self) -> pa.DataType | None:
+        """The type of times; None where events have none."""
+        return self.schema.field("start_time").type if "start_time" in self.schema.names else None
+
+    def advance(self, ticks: int) -> Iterator[pa.RecordBatch]:
+        """The answers that are decided as no event before a time, in ticks, comes any more."""
+        kind = self.time_type
+        is_timestamp = kind is not None and pa.types.is_timestamp(kind)
+        return _batches(self._recognizer.advance(pa.scalar(ticks, kind) if is_timestamp else ticks))
+
     def closed(self) -> Iterator[pa.RecordBatch]:
         """The answers that the end of the stream brings."""
         return self._batches(self._recognizer.close())
@@ -125,6 +137,19 @@ class Recognition:
     def _batches(self, answers: Answer | RuleAnswers) -> Iterator[pa.RecordBatch]:
         said = self._columns()
         return (said.added(batch) for batch in answers.batches() if batch.num_rows)
+
+    @property
+    def over_limit(self) -> bool:
+        """Whether the state takes more than it may, and something is to be shed."""
+        return self._recognizer.over_limit
+
+    def limit_memory(self, limit: int | str, policy: MemoryPolicy) -> None:
+        """Has the state take no more than that; see `ContinuousRecognizer.limit_memory`."""
+        self._recognizer.limit_memory(limit, policy)
+
+    def shed(self, limit: int | str) -> int:
+        """Drops the oldest partitions until the state takes no more than that; how many."""
+        return self._recognizer.shed(limit)
 
     def snapshot(self) -> bytes:
         """The state of the recognizer."""

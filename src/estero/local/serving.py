@@ -21,6 +21,7 @@ COUNTERS: Final = {
     "events": ("events", "Events that were read, or could not be."),
     "late_events": ("late", "Events that came too late, and were left out."),
     "dead_letters": ("dead", "What came and could not be read as an event."),
+    "shed_partitions": ("shed_partitions", "Partitions that were given up, since the state took too much."),
     "skipped_events": ("skipped", "Events of the stream that the past has already."),
     "batches": ("batches", "Batches of events."),
     "checkpoints": ("checkpoints", "States that were written by this process."),

@@ -7,6 +7,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Self
@@ -22,10 +23,12 @@ from estero.local.raw import DeadLetter, Raw
 from estero.local.recognition import Asked, Recognition
 from estero.local.rows import Rows
 from estero.local.schemas import inferred
+from estero.local.silence import Silence, ticks_a_second
 from estero.local.sinks.sink import Sink
 from estero.local.sources.source import Source
 from estero.local.stopping import Stopping
 from estero.queries.rules.rule_directory import RuleFiles
+from estero.recognize.memory_limit import MemoryPolicy
 
 _log: Final = logging.getLogger("estero.live")
 _WAIT: Final = 0.1
@@ -46,6 +49,10 @@ class Settings:
     versioned: bool = False
     checkpoint_every: float = 10.0
     look_every: float = 1.0
+    idle_after: float | None = None
+    time_unit: str | None = None
+    memory_limit: int | str | None = None
+    memory_policy: MemoryPolicy = "error"
     most: int = 20_000
 
 
@@ -81,6 +88,9 @@ class LiveStream:
         self._noted: list[int] = []
         self._resumed = self._failed = self._closed = False
         self._checkpoint_due = self._look_due = 0.0
+        self._clock: Callable[[], float] = monotonic
+        self._silence: Silence | None = None
+        self._passed: int | None = None
         self._reached: Callable[[str], None] = _nothing
         for sink in self._sinks:
             sink.stopping = self._stopping
@@ -124,6 +134,7 @@ class LiveStream:
                 return
             state = self._state(self._recognition)
             self._checkpoint.write(state)
+            self._passed = None  # the state has it
             self._tell("state written")
             self._checkpoint.begin(self._number)
             self._tell("journal begun")
@@ -149,8 +160,8 @@ class LiveStream:
         """What was counted since the stream began; `seconds` by stage, since this process began.
 
         ``events``, ``dead`` (letters), ``skipped`` (of the stream, since the past has them), ``late``,
-        ``held_back``, ``answers`` and ``answers_by_rule``, ``batches``, ``rules``, ``checkpoints`` and
-        ``state_bytes``, ``version`` of the rules, ``failed``.
+        ``shed_partitions``, ``held_back``, ``answers`` and ``answers_by_rule``, ``batches``, ``rules``,
+        ``checkpoints`` and ``state_bytes``, ``version`` of the rules, ``failed``.
         """
         recognition = self._recognition
         version = None if recognition is None else recognition.version
@@ -177,15 +188,19 @@ class LiveStream:
         if raw is None:
             if self._source.ended and self._checkpoint is None and self._recognition is not None:
                 self._end(self._recognition)
+            elif self._time_passes():
+                return True
             elif self._number > self._saved and monotonic() >= self._checkpoint_due:
                 self.save()
             return False
+        self._note_passed()
         self._number += 1
         if self._checkpoint is not None:
             texts = raw.texts if self._source.keeps(raw.after) else None
             self._checkpoint.note_batch(self._number, raw.after, texts)
         self._tell("batch noted")
         self._process(raw)
+        self._shed()
         if monotonic() >= self._checkpoint_due:
             self.save()
         return True
@@ -211,7 +226,82 @@ class LiveStream:
             self._counters.put(
                 late=counts["late"], held_back=counts["held_back"], rules=len(recognition.texts)
             )
+            self._hear(recognition)
         self._note_delivered()
+
+    # -------------------------------------------------------------------------- without an event
+
+    def _hear(self, recognition: Recognition) -> None:
+        """An event came: from now on its silence is measured."""
+        if self._settings.idle_after is None:
+            return
+        if self._silence is None:
+            a_second = ticks_a_second(recognition.time_type, self._settings.time_unit)
+            self._silence = Silence(self._settings.idle_after, a_second, self._clock)
+        self._silence.broken(recognition.watermark)
+
+    def _time_passes(self) -> bool:
+        """Has time pass on a silent stream; whether that decides something.
+
+        What it decides is a batch. That time has passed in vain is noted only before something else happens.
+        """
+        silence, recognition = self._silence, self._recognition
+        if silence is None or recognition is None or not silence.is_due():
+            return False
+        if not self._source.is_silent():
+            silence.broken(recognition.watermark)
+            return False
+        self._passed = silence.time()
+        with self._counters.timing("recognize"):
+            answers = recognition.advance(self._passed)
+            first = next(answers, None)
+        if first is None:
+            return False
+        self._number += 1
+        self._note_passed()
+        self._decided(recognition, chain([first], answers))
+        if monotonic() >= self._checkpoint_due:
+            self.save()
+        return True
+
+    def _note_passed(self) -> None:
+        """Notes that time has passed, before anything that comes behind that."""
+        if self._passed is not None and self._checkpoint is not None:
+            self._checkpoint.note_passed(self._number, self._passed)
+            self._tell("time noted")
+        self._passed = None
+
+    def _decided(self, recognition: Recognition, answers: Iterator[pa.RecordBatch]) -> None:
+        """Delivers what time has decided."""
+        with self._counters.timing("write"):
+            self._write_dead([])
+            self._write(recognition, answers)
+            self._tell("answers written")
+        self._counters.add(batches=1)
+        self._note_delivered()
+
+    # ---------------------------------------------------------------------------- parts of a batch
+
+    def _shed(self) -> None:
+        """Sheds what is too much: noted before, for after a failure it is to be the same again."""
+        limit, recognition = self._settings.memory_limit, self._recognition
+        if limit is None or recognition is None or not recognition.over_limit:
+            return
+        if self._checkpoint is not None:
+            self._checkpoint.note_shed(self._number, limit)
+        self._tell("shedding noted")
+        partitions = recognition.shed(limit)
+        self._counters.add(shed_partitions=partitions)
+        _log.warning(
+            "the state took more than %s: %s partitions were shed",
+            limit,
+            f"{partitions:,}",
+            extra={"partitions": partitions},
+        )
+
+    def _limit_memory(self, recognition: Recognition) -> None:
+        if self._settings.memory_limit is not None:
+            recognition.limit_memory(self._settings.memory_limit, self._settings.memory_policy)
 
     def _decoded(self, raw: Raw) -> Decoded:
         if self._schema is not None:
@@ -289,6 +379,7 @@ class LiveStream:
         if texts is None:
             return
         before = recognition.texts
+        self._note_passed()
         counting = recognition.change(texts)
         if counting == before:
             return
@@ -332,6 +423,9 @@ class LiveStream:
         self._resumed = True
         if self._recognition is None and self._schema is not None:
             self._begin(self._schema)
+        if self._recognition is not None:
+            self._limit_memory(self._recognition)
+            self._hear(self._recognition)
         self._checkpoint_due = monotonic() + self._settings.checkpoint_every
 
     def _journal(self, number: int) -> Iterator[Noted]:
@@ -342,6 +436,13 @@ class LiveStream:
         """Does again what a line of the journal says."""
         if note.rules is not None and self._recognition is not None:
             self._recognition.change(note.rules)
+        elif note.shed is not None and self._recognition is not None:
+            self._counters.add(shed_partitions=self._recognition.shed(note.shed))
+        elif note.passed is not None and self._recognition is not None:
+            answers = self._recognition.advance(note.passed)
+            if note.number > self._number:
+                self._number = note.number
+                self._decided(self._recognition, answers)
         elif note.after is not None:
             self._number = note.number
             if note.texts is None:
@@ -360,6 +461,8 @@ class LiveStream:
     def _begin(self, schema: pa.Schema) -> Recognition:
         """Begins to recognize, and writes a first state, behind which rules are what they are now."""
         recognition = self._recognition = self._asked.begun(schema)
+        if self._resumed:
+            self._limit_memory(recognition)
         self._open(_ANSWERS, self._rows(recognition).schema)
         if self._checkpoint is not None:
             self._checkpoint.write(self._state(recognition, self._first))

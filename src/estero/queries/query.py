@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from estero.queries.automaton_value import Automaton
     from estero.queries.explanation import Explanation
     from estero.recognize.continuous import ContinuousRecognizer
+    from estero.recognize.memory_limit import MemoryPolicy
     from estero.recognize.partials_recognizer import PartialsRecognizer
     from estero.recognize.state_bytes import State
     from estero.recognize.stream_recognizer import StreamRecognizer
@@ -258,6 +259,7 @@ class Query:
         distinct: Distinct | None = ...,
         threads: int | None = ...,
         memory_limit: int | str | None = ...,
+        memory_policy: MemoryPolicy = ...,
         partials: Literal[False] = ...,
     ) -> ContinuousRecognizer: ...
 
@@ -275,6 +277,7 @@ class Query:
         distinct: Distinct | None = ...,
         threads: int | None = ...,
         memory_limit: int | str | None = ...,
+        memory_policy: MemoryPolicy = ...,
         partials: Literal[True],
     ) -> PartialsRecognizer: ...
 
@@ -292,6 +295,7 @@ class Query:
         distinct: Distinct | None = ...,
         threads: int | None = ...,
         memory_limit: int | str | None = ...,
+        memory_policy: MemoryPolicy = ...,
         partials: bool,
     ) -> StreamRecognizer: ...
 
@@ -309,6 +313,7 @@ class Query:
         partials: bool = False,
         threads: int | None = None,
         memory_limit: int | str | None = None,
+        memory_policy: MemoryPolicy = "error",
     ) -> StreamRecognizer:
         """A recognizer of this query for events that are pushed, batch after batch, without an end.
 
@@ -320,7 +325,8 @@ class Query:
         `PartialsRecognizer`. Where the query has a window that can be cut (`explain` says so) and events are
         pushed by the hundred thousand, `threads` of this process recognize a push, as in `run`; partial
         matches are recognized by one. With a `memory_limit`, in bytes or as "500 MB", a push behind which the
-        state takes more raises `LimitExceeded` (`ContinuousRecognizer.limit_memory`).
+        state takes more raises `LimitExceeded` (`ContinuousRecognizer.limit_memory`); with the
+        `memory_policy` "shed" the oldest partitions are dropped instead (`ContinuousRecognizer.shed`).
 
         Raises `QueryError` where the query does not fit the columns, and for partial matches of a query
         without a window or of a pattern that is no sequence; ValueError for what is no lateness.
@@ -337,7 +343,7 @@ class Query:
         else:
             recognizer = asked.recognizer_of(laid_out, threads=workers)
         if memory_limit is not None:
-            recognizer.limit_memory(memory_limit)
+            recognizer.limit_memory(memory_limit, memory_policy)
         return recognizer
 
     def partials_recognizer_of(self, layout: StreamLayout, state: State | None = None) -> PartialsRecognizer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 from estero.answers.answer import Answer
 from estero.answers.rule_answers import RuleAnswers
@@ -38,31 +38,67 @@ def bytes_of(limit: int | str) -> int:
     return limit
 
 
+MemoryPolicy = Literal["error", "shed"]
+"""What happens at the limit: an error, or the oldest partitions are shed."""
+
+
+class Shed(NamedTuple):
+    """How many partitions were shed, and how many events that only they needed."""
+
+    partitions: int = 0
+    events: int = 0
+
+
 class MemoryGuard:
-    """Watches over the state of a recognizer, which may take `limit` bytes.
+    """Watches over the state of a recognizer, which may take `limit` bytes; `policy` is what happens there.
 
     To measure it takes as long as a snapshot, so that waits until a part of the state can be new: what it
     costs is in proportion to the events that come.
     """
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self, limit: int, policy: MemoryPolicy = "error") -> None:
+        self.limit = limit
+        self.over = False
+        """Whether the state takes more, and some of it is to be shed before the next events."""
+        self._sheds = policy == "shed"
         self._next = 0
 
     def check(
-        self, events: int, size: int, measured: Callable[[], Extent], answer: Answer | RuleAnswers
+        self,
+        events: int,
+        size: int,
+        measured: Callable[[], Extent],
+        answer: Answer | RuleAnswers,
+        *,
+        can_shed: bool,
     ) -> None:
         """Raises `LimitExceeded`, with the answer, where the state behind so many events takes too much.
 
-        `size` is how much is held, in items of any kind.
+        `size` is how much is held, in items of any kind. Where something is to be and can be shed, it is
+        `over` instead.
         """
         if events < self._next:
             return
         extent = measured()
         self._next = 0
-        if extent.bytes > self._limit:
-            raise LimitExceeded(_words(extent, self._limit), answer=answer)
-        self._next = events + size // _SELDOM
+        self.over = extent.bytes > self.limit
+        if not self.over:
+            self._next = events + size // _SELDOM
+        elif not (self._sheds and can_shed):
+            raise LimitExceeded(_words(extent, self.limit), answer=answer)
+
+
+def shed_to(limit: int, measured: Callable[[], Extent], shed: Callable[[], int]) -> Shed:
+    """Sheds until the state takes no more than that, or nothing can be shed."""
+    first = extent = measured()
+    partitions = 0
+    while extent.bytes > limit:
+        some = shed()
+        if not some:
+            break
+        partitions += some
+        extent = measured()
+    return Shed(partitions, first.events - extent.events)
 
 
 def _words(extent: Extent, limit: int) -> str:
@@ -72,5 +108,5 @@ def _words(extent: Extent, limit: int) -> str:
         f"{extent.partitions:,} partitions in which something is open, beside what is held back. The events "
         "of this push are recognized, and its answer is error.answer. Hold less with a (shorter) WITHIN, "
         "PARTITION BY with fewer keys at a time, or a lower lateness; or go on from a snapshot with a higher "
-        "memory_limit"
+        'memory_limit; memory_policy="shed" drops the oldest partitions instead'
     )

@@ -39,6 +39,7 @@ class Meter:
     def __init__(self) -> None:
         self.relevant = 0
         self.answers = 0
+        self.shed_partitions = self.shed_events = 0
         self.by_rule: Counter[str] = Counter()
         self._classify = self._recognize = 0.0
         self._since = 0.0
@@ -67,6 +68,11 @@ class Meter:
         before, self._since = self._since, perf_counter()
         return self._since - before
 
+    def shed(self, partitions: int, events: int) -> None:
+        """So many partitions were given up, and so many events that only they needed."""
+        self.shed_partitions += partitions
+        self.shed_events += events
+
     def shown(self, known: Mapping[str, int], extent: Extent) -> dict[str, Any]:
         """All numbers, with those that are `known` of events in front."""
         return {
@@ -79,6 +85,8 @@ class Meter:
             "states": extent.states,
             "compactions": extent.compactions,
             "state_bytes": extent.bytes,
+            "shed_partitions": self.shed_partitions,
+            "shed_events": self.shed_events,
             "seconds": {"classify": self._classify, "recognize": self._recognize},
         }
 

@@ -117,6 +117,12 @@ class PartialsRecognition:
         for part in self._parts:
             part.recognition.advance(time)
 
+    can_shed = False
+
+    def shed(self) -> int:
+        """See `Recognition.shed`: what of a partial match went in vain would not be known."""
+        return 0
+
     def let_go(self) -> None:
         """Frees what is out of reach, if it is much; see `Recognition.let_go`."""
         for part in self._parts:

@@ -214,6 +214,19 @@ class Recognition:
         self._trim()
         self._holding.compact()
 
+    @property
+    def can_shed(self) -> bool:
+        """Whether something is open in partitions that can be forgotten one by one."""
+        return self.recognizer.can_shed
+
+    def shed(self) -> int:
+        """Forgets the oldest ones of the partitions in which something is open; how many, 0 for none.
+
+        What was recognized before must have been read.
+        """
+        self.recognizer.release()
+        return self._holding.shed()
+
     def _trim(self) -> None:
         if self.plan.window is None:
             return

@@ -72,12 +72,23 @@ class Holding:
             return
         self._kept = size
         if 2 * self._recognizer.needed < size:
-            snapshot = self._recognizer.snapshot()
-            events = self._store.take(snapshot.events)
-            self._recognizer.resume(snapshot)
-            self._store.restart(events)
-            self._kept = self._size()
-            self._compactions += 1
+            self._renew()
+
+    def shed(self) -> int:
+        """Lets go of what is open in the oldest partitions; of how many, 0 for none."""
+        shed = self._recognizer.shed()
+        if shed:
+            self._renew()
+        return shed
+
+    def _renew(self) -> None:
+        """Keeps what is needed to go on, and nothing else."""
+        snapshot = self._recognizer.snapshot()
+        events = self._store.take(snapshot.events)
+        self._recognizer.resume(snapshot)
+        self._store.restart(events)
+        self._kept = self._size()
+        self._compactions += 1
 
     @property
     def size(self) -> int:

@@ -21,7 +21,7 @@ from estero.errors import EsteroError, legible
 from estero.plan.plan import Plan
 from estero.recognize.increment import Turn
 from estero.recognize.intake import Intake
-from estero.recognize.memory_limit import MemoryGuard, bytes_of
+from estero.recognize.memory_limit import MemoryGuard, MemoryPolicy, bytes_of, shed_to
 from estero.recognize.metrics import Extent, Meter
 from estero.recognize.partials_recognition import PartialsRecognition
 from estero.recognize.progress import RecognizerProgress
@@ -86,14 +86,36 @@ class StreamRecognizer(ABC):
         """Why single events go the way of batches, through DuckDB; None where they do not."""
         return self._intake.why_slow
 
-    def limit_memory(self, limit: int | str) -> None:
+    def limit_memory(self, limit: int | str, policy: MemoryPolicy = "error") -> None:
         """Has pushes raise `LimitExceeded` from now on where the state behind them takes more.
 
         `limit` is in bytes, or a text such as "500 MB". The events of such a push are recognized, and the
         answer is in the error. The state is measured as a snapshot has it, again and again as events come, so
-        that this takes a part of the time only. Raises ValueError for what is no size.
+        that this takes a part of the time only. With the policy "shed" the next push first sheds, as `shed`
+        does, and the error comes only where there is nothing to shed. Raises ValueError for what is no size
+        or policy.
         """
-        self._guard = MemoryGuard(bytes_of(limit))
+        self._guard = MemoryGuard(bytes_of(limit), policy)
+
+    @property
+    def over_limit(self) -> bool:
+        """Whether the state takes more than it may, so that the next push sheds some of it."""
+        return self._guard is not None and self._guard.over
+
+    def shed(self, limit: int | str) -> int:
+        """Drops what is open in the oldest partitions until the state takes no more than that; how many.
+
+        These are the partitions in which nothing has begun for longest, a quarter of them at a time. They
+        begin anew with their next events; all others have the answers that they would have anyway. `limit`
+        is as for `limit_memory`. Queries without PARTITION BY, and those that choose by start, join by keys,
+        or give partial matches have nothing to shed. Answers from before cannot be asked any more.
+        """
+        size = bytes_of(limit)
+        with self._by_one_thread():
+            self._turn.check_sound()
+            if self._guard is not None:
+                self._guard.over = False  # to be shed now, and not once more
+            return self._in_turn(lambda: self._shed_to(size))[1]
 
     def progress(self) -> RecognizerProgress:
         """What was read, and which partial matches are open; it takes as long as a snapshot."""
@@ -112,6 +134,7 @@ class StreamRecognizer(ABC):
         are rows). To go on, ``open_events`` are kept, with ``nodes`` of compact sets, for ``partitions`` in
         which something is open; they take ``state_bytes`` in memory, with what is held back. The automaton
         has ``states`` that were worked out so far, and unneeded memory was given back ``compactions`` times.
+        So many partitions were shed, ``shed_partitions``, with ``shed_events`` that only they needed.
         ``seconds`` has the time that went to classify events, and to recognize them.
         """
         with self._by_one_thread():
@@ -305,6 +328,8 @@ class StreamRecognizer(ABC):
         try:
             with self._turn.lock:  # what another thread reads is read to the end of a batch
                 self._recognition.let_go()
+                if self._guard is not None and self._guard.over:
+                    self._shed_to(self._guard.limit)
                 return number, recognize()
         except BaseException:
             self._turn.fail(
@@ -317,10 +342,19 @@ class StreamRecognizer(ABC):
         """Closes windows before which no event comes any more."""
         self._recognition.expire(position=self._intake.position, time=self._intake.passed)
 
+    def _shed_to(self, limit: int) -> int:
+        shed = shed_to(limit, self._extent, self._recognition.shed)
+        self._meter.shed(*shed)
+        if self._guard is not None:
+            self._guard.over = False
+        return shed.partitions
+
     def _within_limit(self, answer: Answer) -> Answer:
         if self._guard is not None:
             size = self._recognition.size + self._intake.held_back
-            self._guard.check(self._intake.position + self._intake.held_back, size, self._extent, answer)
+            read = self._intake.position + self._intake.held_back
+            can_shed = self._recognition.can_shed
+            self._guard.check(read, size, self._extent, answer, can_shed=can_shed)
         return answer
 
     def _extent(self) -> Extent:

@@ -37,6 +37,7 @@ CAPACITY = 256
 """Rows of a new pool."""
 
 _SMALLEST_ARENA = 1 << 16
+_PART_SHED = 4
 _FEW_KEYS, _MANY_KEYS = 1 << 10, 1 << 15
 """Up to so few keys are kept even if nothing is open there; beyond so many it is seen to which these are.
 
@@ -253,6 +254,38 @@ class CeaRuns(NumberedEvents):
         self._keep_partitions(kept, used)  # those to come need as many places as those that are gone
         self._keys = table_of(self._keys.words[kept], used)
         return True
+
+    @property
+    def sheds(self) -> bool:
+        """See `Runs`."""
+        return self.settings.keyed
+
+    def shed(self, oldest: int) -> int:
+        """Forgets the runs of a quarter of the partitions, but of one at least; of how many.
+
+        They are those in which nothing has begun for longest. Without keys there is nothing to choose.
+        """
+        if not self.sheds:
+            return 0
+        arrays = self._opened(oldest)
+        opened = np.flatnonzero(arrays["opened"])
+        begun = self._last_begun(arrays)
+        shed = opened[np.argsort(begun, kind="stable")][: -(-opened.size // _PART_SHED)]
+        for partition in shed.tolist():
+            self._drop(partition)
+        return int(shed.size)
+
+    def _last_begun(self, arrays: Arrays) -> NDArray[np.int64]:
+        """The last event with which a run has begun, for each partition where one is open."""
+        sizes = arrays["opened"][arrays["opened"] > 0]
+        begun = np.full(sizes.size, -1, np.int64)
+        listed = np.repeat(np.arange(sizes.size), sizes)
+        for name in self.references("arena"):
+            inner = arrays.get(f"{name.partition('.')[0]}.count")  # how many of them each of a list has
+            places = listed if inner is None or inner.size != listed.size else np.repeat(listed, inner)
+            if places.size == arrays[name].size:  # else they are beside the lists
+                np.maximum.at(begun, places, self.arena.start[arrays[name]])
+        return begun
 
     # ------------------------------------------------------------------------- stopping and going on
 

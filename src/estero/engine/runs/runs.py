@@ -92,6 +92,16 @@ class Runs(ABC):
         """Forgets what was read up to the event that `advance` stopped after, or of its partition only."""
         return
 
+    @property
+    def sheds(self) -> bool:
+        """Whether there are partitions that `shed` can forget."""
+        return False
+
+    def shed(self, oldest: int) -> int:
+        """Forgets what is open in some of the partitions, the oldest ones; of how many, 0 for none."""
+        del oldest
+        return 0
+
     @abstractmethod
     def idle(self, oldest: int) -> bool:
         """Whether no run is open and nothing else has to be remembered."""

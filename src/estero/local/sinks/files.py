@@ -11,6 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from estero.addresses import Address
+from estero.errors import DataError
 from estero.local.rows import json_lines
 from estero.local.sinks.sink import Sink
 from estero.system.private_folders import make_folder
@@ -58,9 +59,15 @@ class Files(Sink):
         if self._waiting:
             name = f"part-{self._stream}-{number:012}{_SUFFIXES[self._form]}"
             new = self._directory / f".{name}.new"
-            self._fill(new)
-            self.reached("file written")
-            new.replace(self._directory / name)
+            try:
+                self._fill(new)
+                self.reached("file written")
+                new.replace(self._directory / name)
+            except OSError as error:
+                raise DataError(
+                    f"this file cannot be written: {error.strerror or error}",
+                    file=str(self._directory / name),
+                ) from error
             self.reached("file named")
             self._waiting, self._rows = [], 0
         self.delivered = max(self.delivered, number)

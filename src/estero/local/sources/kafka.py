@@ -23,6 +23,8 @@ _SETTINGS: Final = {
 }
 _TIMEOUT: Final = 30.0
 """Seconds in which a broker answers."""
+_SHORT: Final = 1.0
+"""Seconds in which a broker that is there answers."""
 _CROWD: Final = 50_000
 """Messages of a partition that wait for other partitions at most; it is not read on until they come."""
 _LOOK: Final = 30.0
@@ -108,6 +110,17 @@ class KafkaTopics(Source):
         self._assign()  # what was read ahead comes again
         return Raw(after, raw.texts, place=raw.place)
 
+    def is_silent(self) -> bool:
+        """Whether all is read that the broker has, as it says now; False where it does not answer."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        try:
+            for partition in self._next:
+                self._consumer.get_watermark_offsets(TopicPartition(*partition), timeout=_SHORT)
+        except KafkaException:
+            return False
+        return self.caught_up
+
     def close(self) -> None:
         """Closes the connection."""
         self._consumer.close()
@@ -133,13 +146,17 @@ class KafkaTopics(Source):
             messages.sort(key=_order)
         for message in messages if len(self._next) > 1 else messages[-1:]:
             self._next[_place(message)] = message.offset() + 1
-        valued = [message for message in messages if message.value() is not None]
+        values = [message.value() for message in messages]
+        valued = messages
+        if None in values:
+            valued = [message for message in messages if message.value() is not None]
+            values = [value for value in values if value is not None]
 
         def place(row: int) -> str:
             message = valued[row]
             return f"{message.topic()}/{message.partition()}@{message.offset()}"
 
-        return Raw(self.place(), [message.value() for message in valued], place=place)
+        return Raw(self.place(), values, place=place)
 
     def _ends(self) -> set[tuple[str, int]]:
         """The partitions that are read to their ends, as far as is known here."""

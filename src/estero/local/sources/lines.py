@@ -61,6 +61,10 @@ class LineSource(Source):
         """True: what has been sent is gone."""
         return True
 
+    def is_silent(self) -> bool:
+        """True: whoever writes or sends is there."""
+        return True
+
     def passed(self, after: Offsets) -> None:
         """Counts lines that came from the journal, and has what was read behind them."""
         self._lines, self._rest = int(after["line"]), b64decode(after["rest"])

@@ -86,6 +86,10 @@ class PastThenStream(Source):
         """Whether the journal has to keep a batch: the past can be read again."""
         return bool(after["over"]) and self._stream.keeps(after["stream"])
 
+    def is_silent(self) -> bool:
+        """Whether nothing comes from the stream."""
+        return self._over and self._stream.is_silent()
+
     def close(self) -> None:
         """Closes both."""
         self._stream.close()

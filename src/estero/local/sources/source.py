@@ -45,6 +45,10 @@ class Source(ABC):
     def passed(self, after: Offsets) -> None:  # noqa: B027 (most can read again)
         """Takes note that events up to a place, which cannot be read again, came from the journal."""
 
+    def is_silent(self) -> bool:
+        """Whether nothing comes since nothing is there, and not since nobody can look."""
+        return self.caught_up
+
     def schema(self) -> pa.Schema | None:
         """The columns of the events, where the source says them."""
         return None

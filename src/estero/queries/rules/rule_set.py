@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from estero.language.tree.schema import EventLayout, Schema
     from estero.plan.plan import Layout, Plan
     from estero.queries.rules.explanation import RulesExplanation
+    from estero.recognize.memory_limit import MemoryPolicy
     from estero.recognize.rules.set_recognizer import RuleSetRecognizer
     from estero.recognize.state_bytes import State
     from estero.recognize.until import Until
@@ -252,7 +253,7 @@ class RuleSet:
             shown = some([f"{name}: {', '.join(said)}" for name, said in notes.items()], most=3, word="and")
             warn(f"{len(notes)} rule{'s' * (len(notes) > 1)} cannot hold in full: {shown}")
 
-    def recognizer(
+    def recognizer(  # noqa: PLR0913 (what users may have to say)
         self,
         schema: object,
         *,
@@ -263,6 +264,7 @@ class RuleSet:
         types: Sequence[str] = (),
         lateness: Lateness | None = None,
         memory_limit: int | str | None = None,
+        memory_policy: MemoryPolicy = "error",
         metadata: str | Sequence[str] = (),
     ) -> RuleSetRecognizer:
         """A recognizer of all rules for events that are pushed; its rules can be changed between two pushes.
@@ -277,7 +279,7 @@ class RuleSet:
         scan = Scan.of(schema, type, time, order, time_unit, types, only_type=self.only_type)
         recognizer = self.recognizer_of(layout_of(scan, lateness), metadata=metadata)
         if memory_limit is not None:
-            recognizer.limit_memory(memory_limit)
+            recognizer.limit_memory(memory_limit, memory_policy)
         return recognizer
 
     def recognizer_of(

@@ -295,6 +295,15 @@ class RuleReading:
         self.intake.close()
         return sets
 
+    @property
+    def can_shed(self) -> bool:
+        """Whether there is a partition that can be forgotten."""
+        return any(group.recognition.can_shed for group in self.groups)
+
+    def shed(self) -> int:
+        """Forgets the oldest partitions of each group; how many, 0 for none."""
+        return sum(group.recognition.shed() for group in self.groups)
+
     def let_go(self) -> None:
         """Frees what is out of reach; what was recognized before must have been read."""
         for group in self.groups:

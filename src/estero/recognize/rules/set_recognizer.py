@@ -20,7 +20,7 @@ from estero.events.streams.stream_layout import StreamLayout
 from estero.plan.plan import Plan
 from estero.recognize.increment import Turn
 from estero.recognize.intake import Intake
-from estero.recognize.memory_limit import MemoryGuard, bytes_of
+from estero.recognize.memory_limit import MemoryGuard, MemoryPolicy, bytes_of, shed_to
 from estero.recognize.metrics import Extent, Meter
 from estero.recognize.rules.pushed_rules import PushedRules
 from estero.recognize.rules.rule_reading import GroupSets, RuleReading, reading_of
@@ -105,12 +105,30 @@ class RuleSetRecognizer:
         """The time before which no event is expected any more, in ticks; None where none is known."""
         return self._intake.watermark
 
-    def limit_memory(self, limit: int | str) -> None:
-        """Has pushes raise `LimitExceeded` where the state of all rules takes more.
+    def limit_memory(self, limit: int | str, policy: MemoryPolicy = "error") -> None:
+        """Has pushes raise `LimitExceeded` where the state of all rules takes more, or shed.
 
         See `ContinuousRecognizer.limit_memory`.
         """
-        self._guard = MemoryGuard(bytes_of(limit))
+        self._guard = MemoryGuard(bytes_of(limit), policy)
+
+    @property
+    def over_limit(self) -> bool:
+        """Whether the state takes more than it may, so that the next push sheds some of it."""
+        return self._guard is not None and self._guard.over
+
+    def shed(self, limit: int | str) -> int:
+        """Drops what is open in the oldest partitions until the state takes no more than that; how many.
+
+        See `ContinuousRecognizer.shed`: a partition is one of one rule here.
+        """
+        size = bytes_of(limit)
+        with self._changing():
+            self._turn.next()
+            with self._turn.lock:
+                for reading in self._readings:
+                    reading.let_go()
+                return self._shed_to(size)
 
     def metrics(self) -> dict[str, Any]:
         """Numbers for a monitor, by name; it takes as long as a snapshot.
@@ -180,7 +198,8 @@ class RuleSetRecognizer:
             if self._guard is not None:
                 size = sum(reading.size for reading in self._readings)
                 read = self._intake.position + self._intake.held_back
-                self._guard.check(read, size, self._extent, answers)
+                can_shed = any(reading.can_shed for reading in self._readings)
+                self._guard.check(read, size, self._extent, answers, can_shed=can_shed)
             return answers
 
     def flush(self) -> RuleAnswers:
@@ -252,6 +271,13 @@ class RuleSetRecognizer:
         """How much is needed to go on, of all readings."""
         return Extent.of_all(reading.extent() for reading in self._readings)
 
+    def _shed_to(self, limit: int) -> int:
+        shed = shed_to(limit, self._extent, lambda: sum(reading.shed() for reading in self._readings))
+        self._meter.shed(*shed)
+        if self._guard is not None:
+            self._guard.over = False
+        return shed.partitions
+
     def _counted(self, sets: GroupSets) -> GroupSets:
         """Counts at how many events these compact sets end, by rule; returns them."""
         ends: Counter[str] = Counter()
@@ -281,6 +307,8 @@ class RuleSetRecognizer:
             with self._turn.lock:
                 for reading in self._readings:
                     reading.let_go()
+                if self._guard is not None and self._guard.over:
+                    self._shed_to(self._guard.limit)
                 sets: GroupSets = []
                 for reading in self._readings:
                     sets += self._counted(decided(reading))
