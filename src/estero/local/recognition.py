@@ -128,7 +128,7 @@ class Recognition:
         """The answers that are decided as no event before a time, in ticks, comes any more."""
         kind = self.time_type
         is_timestamp = kind is not None and pa.types.is_timestamp(kind)
-        return _batches(self._recognizer.advance(pa.scalar(ticks, kind) if is_timestamp else ticks))
+        return self._batches(self._recognizer.advance(pa.scalar(ticks, kind) if is_timestamp else ticks))
 
     def closed(self) -> Iterator[pa.RecordBatch]:
         """The answers that the end of the stream brings."""
