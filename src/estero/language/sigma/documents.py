@@ -22,7 +22,7 @@ _MOST_DOCUMENTS: Final = 1000
 _Loader: Final[type[Any]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _StrictLoader(_Loader):  # type: ignore[misc] (which of the two is known when it runs)
+class _StrictLoader(_Loader):  # type: ignore[misc]  # known when it runs
     """A loader that takes no key twice: YAML does not allow it, and PyYAML takes the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
