@@ -136,12 +136,13 @@ def test_a_test_of_a_list_holds_of_one_element() -> None:
         ),
         logsource=False,
     )
-    kinds = [["user", "app"], ["group"], None, []]
-    events = [
-        {"tag": ["B", "x", "a"], "target": kinds and [{"type": kind} for kind in kinds or ()], "gone": []}
-        for kinds in kinds
+    users = [{"type": "user"}, {"type": "app"}]
+    events: list[dict[str, Any]] = [
+        {"tag": ["B", "x", "a"], "target": users, "gone": []},
+        {"tag": ["B", "a"], "target": [{"type": "group"}], "gone": None},
+        {"tag": ["a", None], "target": [], "gone": None},
+        {"tag": ["b", "a"], "target": None, "gone": ["x"]},
     ]
-    events[2]["tag"], events[3]["gone"] = ["a", None], ["x"]
     assert starts(query, events) == [0]
     assert starts(estero.sigma(rule("{k: [APP], condition: k}"), logsource=False), events) == [0]
 
