@@ -73,6 +73,12 @@ WRONG = {
     "a condition that is a number": ("  s:\n    a: x\n  condition: 7\n", 6, "a condition is a text"),
     "an older count": ("  s:\n    a: x\n  condition: s | count() > 5\n", 6, "pipe"),
     "too deep": ("  s:\n    a: x\n  condition: " + "not " * 4000 + "s\n", 6, "nested too deeply"),
+    "a name twice": ("  s: {a: x}\n  s: {b: x}\n  condition: s\n", 5, "the key s stands here twice"),
+    "a field twice": ("  s: {a: x, a: y}\n  condition: s\n", 4, "the key a stands here twice"),
+    "an empty condition": ("  s: {a: x}\n  condition: ''\n", 5, "a condition is a text"),
+    "a date": ("  s: {a: 2026-01-01}\n  condition: s\n", 4, "Unsupported type"),
+    "an infinite number": ("  s: {a: .inf}\n  condition: s\n", 4, "Invalid number"),
+    "tabs": ("\ts: {a: x}\n  condition: s\n", 4, "this is no YAML"),
     "nothing but null": ("  s:\n    - null\n  condition: s\n", 3, "asked of a field"),
 }
 
@@ -100,6 +106,11 @@ def test_what_is_wrong_is_said_with_its_line(detection: str, line: int, said: st
             "too many values",
         ),
         ("x" * (1 << 21), "at most a megabyte"),
+        ("---\n".join(["a: 1\n"] * 1001), "at most 1000 rules"),
+        ("---\n# nothing\n---\n", "there is no Sigma rule in this text"),
+        ("a: &a {a: *a}\n", "too many values, or too many inside of one another"),
+        ("a: " + "[" * 5000, "this is no YAML"),
+        (f"{HEAD}id: 7\ndetection: {{s: {{a: x}}, condition: s}}", "an id is a text"),
     ],
 )
 def test_texts_that_are_no_rules_are_refused(text: str, said: str) -> None:

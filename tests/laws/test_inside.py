@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -77,7 +78,7 @@ def test_contains_looks_at_the_elements_of_a_list(pattern: str, events: list[Eve
     assert by_end(Answer(nested_run(tree, nested)).batches()) == evaluate_query(tree, nested, tick=TICK)
 
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"s": [{"x": "a", "n": [1, None]}, {"x": None, "n": None}]},
     {"s": [{"x": "b", "n": []}, {"x": "a", "n": [2]}]},
     {"s": []},

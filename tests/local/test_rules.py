@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -203,12 +204,12 @@ def test_several_rules_of_a_file_in_sigma_go_on_from_a_checkpoint(tmp_path: Path
         {"at": f"2026-01-01T00:00:{second:02}Z", "Channel": "System", "k": letter}
         for second, letter in enumerate("abcda")
     ]
-    options = {"checkpoint": tmp_path / "state", "checkpoint_every": 0, "time": "at"}
+    options: dict[str, Any] = {"checkpoint": tmp_path / "state", "checkpoint_every": 0, "time": "at"}
     for number, rows in enumerate((events[:1], events[1:])):
         put(tmp_path / "in", number, rows)
         with estero.live(
             tmp_path / "rules", f"json:{tmp_path}/in", f"json:{tmp_path}/out", **options
         ) as running:
             running.run(until_caught_up=True)
-    rows = {(row["rule"], row["start"], row["end"]) for row in read_lines(tmp_path / "out")}
-    assert rows == {("named", 1, 1), ("file", 2, 2), ("file-2", 3, 3)}  # many is open
+    alerts = {(row["rule"], row["start"], row["end"]) for row in read_lines(tmp_path / "out")}
+    assert alerts == {("named", 1, 1), ("file", 2, 2), ("file-2", 3, 3)}  # many is open

@@ -136,12 +136,13 @@ def test_a_test_of_a_list_holds_of_one_element() -> None:
         ),
         logsource=False,
     )
-    kinds = [["user", "app"], ["group"], None, []]
-    events = [
-        {"tag": ["B", "x", "a"], "target": kinds and [{"type": kind} for kind in kinds or ()], "gone": []}
-        for kinds in kinds
+    users = [{"type": "user"}, {"type": "app"}]
+    events: list[dict[str, Any]] = [
+        {"tag": ["B", "x", "a"], "target": users, "gone": []},
+        {"tag": ["B", "a"], "target": [{"type": "group"}], "gone": None},
+        {"tag": ["a", None], "target": [], "gone": None},
+        {"tag": ["b", "a"], "target": None, "gone": ["x"]},
     ]
-    events[2]["tag"], events[3]["gone"] = ["a", None], ["x"]
     assert starts(query, events) == [0]
     assert starts(estero.sigma(rule("{k: [APP], condition: k}"), logsource=False), events) == [0]
 
@@ -246,6 +247,7 @@ WRONG = {
         "condition: {lt: 1}": "a window has one event at least",
         "condition: {eq: 0}": "a window has one event at least",
         "condition: {gte: 1.5}": "a number of events is a whole number",
+        "condition: {gte: 3, field: [v, 7]}": "the name of a field is a text, not 7",
         "condition: {gte: 2, lt: 5}": "exactly one condition item",
         "condition: {gte: 0}": "a window has one event at least",
         "condition: failed and failed": "Extended conditions",
@@ -255,11 +257,21 @@ WRONG = {
         "type: value_sum": "reference",
         "type: value_count": "without field reference",
         "type: value_percentile": "reference",
+        "type: 7": "a type is a text, not 7",
         "type: other": "no valid Sigma correlation type",
         "type: temporal": "there are 1 rules, not 3",
     },
     "rules: failed": {"rules: lost": "there is no rule lost", "rules: []": "a correlation has rules"},
-    "timespan: 1m": {"timespan: soon": "Timespan 'soon' is invalid", "": "without timespan"},
+    "timespan: 1m": {
+        "timespan: soon": "Timespan 'soon' is invalid",
+        "timespan: 60": "Timespan '60' is invalid",
+        "timespan: 99999999999999d": "a timespan is at most 292 years long",
+        "": "without timespan",
+    },
+    "group-by: [user]": {
+        "group-by: [{a: b}]": "the name of a field is a text",
+        "group-by: 7": "is a text, not 7",
+    },
 }
 
 

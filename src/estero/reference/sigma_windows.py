@@ -98,10 +98,12 @@ def _result(kind: str, window: Sequence[int], values: Sequence[Any], met: Sequen
             return len(set(values))
         case "temporal":
             return len(set().union(*(met[place] for place in window)))
-    function: Callable[[list[float]], float] = {"value_sum": sum, "value_avg": fmean, "value_median": median}[
-        kind
-    ]
-    return function([float(value) for value in values]) if values else None
+    numbers = [float(value) for value in values]
+    if not numbers:
+        return None
+    if kind == "value_sum":
+        return sum(numbers)
+    return fmean(numbers) if kind == "value_avg" else median(numbers)
 
 
 _SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = {

@@ -15,6 +15,8 @@ from estero.language.sigma.read import FAILURES, about
 _TYPES: Final = get_args(s.CorrelationType)
 _NUMBERS: Final = ("value_sum", "value_avg", "value_median")
 """The types that compute with values."""
+_LONGEST: Final = (1 << 63) // 10**9
+"""The longest timespan, in seconds: windows are counted in nanoseconds of 64 bits."""
 _SIGNS: Final = {"LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "EQ": "=", "NEQ": "!="}
 
 
@@ -31,12 +33,26 @@ def correlation_of(document: Document, rules: Sequence[s.Detection]) -> s.Correl
         raise document.error(
             "a correlation is a mapping", "correlation", expected="type, rules, timespan, condition"
         )
+    _refuse_names(document)
     try:
         read = SigmaCorrelationRule.from_dict(dict(document.content))
     except FAILURES as error:
         message = str(error) if isinstance(error, SigmaError) else f"this is no valid correlation: {error}"
         raise document.error(message, "correlation", *_place(message)) from error
     return correlation_of_rule(read, references_of(document), rules, document.error)
+
+
+def _refuse_names(document: Document) -> None:
+    """Raises `QueryError` for a type and for names of fields that are no text: pySigma takes any."""
+    section = document.content["correlation"]
+    condition = section.get("condition")
+    counted = condition.get("field") if isinstance(condition, dict) else None
+    named = (("type", section.get("type")), ("group-by", section.get("group-by")), ("condition", counted))
+    for key, names in named:
+        for name in names if isinstance(names, list) else [names]:
+            if name is not None and not isinstance(name, str):
+                what = "a type" if key == "type" else "the name of a field"
+                raise document.error(f"{what} is a text, not {name!r}", "correlation", key)
 
 
 def correlation_of_rule(
@@ -64,6 +80,8 @@ def correlation_of_rule(
         )
     if not references:
         raise error("a correlation has rules", "correlation", hint="rules: [name of a rule]")
+    if read.timespan.seconds > _LONGEST:
+        raise error("a timespan is at most 292 years long", "correlation", "timespan")
     _refuse_operators(read, kind, len(references), error)
     if kind not in _NUMBERS and read.condition.count != int(read.condition.count):
         raise error("a number of events is a whole number", "correlation", "condition", hint="gte: 3")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 import yaml
@@ -16,8 +17,25 @@ MOST: Final = 1 << 20
 _MOST_VALUES: Final = 1 << 18
 """The most values of a document, those that its aliases repeat counted as often as they are repeated."""
 _DEEPEST: Final = 40
+_MOST_DOCUMENTS: Final = 1000
 
-_LOADER: Final[type[Any]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Loader: Final[type[Any]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _StrictLoader(_Loader):  # type: ignore[misc]  # known when it runs
+    """A loader that takes no key twice: YAML does not allow it, and PyYAML takes the last one."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        known: set[tuple[str, str]] = set()
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in known:
+                    raise yaml.constructor.ConstructorError(
+                        problem=f"the key {key.value} stands here twice", problem_mark=key.start_mark
+                    )
+                known.add((key.tag, key.value))
+        made: dict[Any, Any] = super().construct_mapping(node, deep)
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +58,7 @@ class Document:
             line = re.search(rf"^{re.escape(str(path[0]))}(?=\s*:)", self.text, re.MULTILINE)
             if line is not None:
                 return Span(line.start(), line.end())
-        nodes = list(yaml.compose_all(self.text, yaml.SafeLoader))  # in Python: this one knows characters
-        here: Any = nodes[self.number]
+        here: Any = _nodes(self.text)[self.number]
         place = _first_line(here, self.text)
         for step in path:
             at, here = _inside(here, step)
@@ -49,6 +66,12 @@ class Document:
                 break
             place = Span(at.start_mark.index, at.end_mark.index)
         return place
+
+
+@lru_cache(maxsize=2)
+def _nodes(text: str) -> list[Any]:
+    """The nodes of the documents of a text; the loader in Python knows their places in characters."""
+    return list(yaml.compose_all(text, yaml.SafeLoader))
 
 
 def _first_line(node: Any, text: str) -> Span:
@@ -75,7 +98,7 @@ def documents_of(text: str) -> list[Document]:
             "a text with Sigma rules has at most a megabyte", hint="put the rules into files of their own"
         )
     try:
-        contents = list(yaml.load_all(text, _LOADER))
+        contents = list(yaml.load_all(text, _StrictLoader))
     except yaml.YAMLError as error:
         raise _no_yaml(error, text) from error
     except (
@@ -86,6 +109,10 @@ def documents_of(text: str) -> list[Document]:
         KeyError,
     ) as error:  # a date of month 13, a key that is a list
         raise QueryError(f"this is no YAML of a rule: {error}", text=text, span=_beginning(text)) from error
+    if len(contents) > _MOST_DOCUMENTS:
+        raise QueryError(
+            f"a text has at most {_MOST_DOCUMENTS} rules", hint="put the rules into files of their own"
+        )
     read = [_checked(content, text, number) for number, content in enumerate(contents) if content is not None]
     if not read:
         raise QueryError(

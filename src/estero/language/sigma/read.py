@@ -113,6 +113,8 @@ def condition_of(node: object, placeholders: Placeholders) -> s.Condition:
 def _refuse_shapes(document: Document) -> None:
     """Raises `QueryError` for shapes that pySigma does not look at."""
     content = document.content
+    if not isinstance(content.get("id") or "", str):
+        raise document.error("an id is a text", "id", expected="a UUID")
     if "action" in content:
         raise document.error(
             "action: is of an older Sigma", "action", hint="write the rules out, or correlate them"
@@ -136,9 +138,9 @@ def _refuse_shapes(document: Document) -> None:
         raise document.error(
             "timeframe is of an older Sigma", "detection", "timeframe", hint="correlation: has a timespan"
         )
-    conditions = detection.get("condition", "")
+    conditions = detection.get("condition", [])
     for one in conditions if isinstance(conditions, list) else [conditions]:
-        if not isinstance(one, str) or len(one) > _MOST_CONDITION:
+        if not isinstance(one, str) or not one.strip() or len(one) > _MOST_CONDITION:
             raise document.error(
                 "a condition is a text", "detection", "condition", expected="names with and, or, not, 1 of"
             )
