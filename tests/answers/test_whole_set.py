@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import estero
+from estero.engine.walk import blocks
 from estero.recognize.set_reader import SetReader
 
 STREAM = pa.table(
@@ -152,6 +153,51 @@ def test_sets_of_2_to_the_80_are_asked_as_a_whole() -> None:
     assert {(one.start, one.end) for one in every.top(5, by="duration")} == {(0, 79)}
 
 
+@pytest.mark.usefixtures("unlisted")
+def test_each_question_is_asked_of_every_partition() -> None:
+    keyed = STREAM.append_column("k", pa.array([2, None, 2, 1, 1]))
+    by_key = answer("SELECT a, b WHERE A AS a ; B AS b PARTITION BY [k]", keyed)
+    values = by_key.aggregate(
+        by_partition=True, n="count(*)", v="sum(a.v)", price="max(a.price)", long="max(duration)"
+    )
+    assert values.to_dicts() == [
+        {"k": 1, "n": 1, "v": 5, "price": Decimal("2.00"), "long": 4},
+        {"k": 2, "n": 1, "v": 10, "price": Decimal("0.10"), "long": 3},
+    ]
+    rows = by_key.participation(by_partition=True)
+    assert rows.to_arrow().column_names[:3] == ["k", "label", "position"]
+    found = [(row["k"], row["position"], row["count"]) for row in rows.to_dicts()]
+    assert found == [(1, 3, 1), (1, 4, 1), (2, 0, 1), (2, 2, 1)]
+    best = by_key.top(1, by="duration", by_partition=True)
+    assert [(one.partition["k"], one.start) for one in best] == [(1, 3), (2, 0)]
+    assert answer().aggregate(by_partition=True, n="count(*)").to_dicts() == [{"n": 5}]
+
+
+@pytest.mark.usefixtures("unlisted")
+def test_sets_of_2_to_the_69_are_asked_of_every_partition() -> None:
+    keyed = LONG.append_column("k", pa.array([0] * 70 + [1] * 10))
+    every = answer("SELECT A WHERE A+ PARTITION BY [k]", keyed)
+    values = every.aggregate(by_partition=True, n="count(*)", sum="sum(A.v)")
+    assert values.to_arrow().schema.field("n").type == pa.decimal128(38, 0)
+    assert values.to_dicts() == [
+        {"k": 0, "n": 2**70 - 1, "sum": 2**69 * sum(range(70))},
+        {"k": 1, "n": 2**10 - 1, "sum": 2**9 * sum(range(70, 80))},
+    ]
+
+
+@pytest.mark.usefixtures("unlisted")
+def test_all_are_ranked_and_reading_may_stop_anywhere() -> None:
+    ranked = answer().ranked(by="duration")
+    assert [(one.start, one.end) for one in ranked] == [(0, 4), (1, 4), (3, 4), (0, 2), (1, 2)]
+    assert ranked.count() == 5
+    assert ranked[3].start == 0
+    assert ranked.limit(0).to_arrow().num_rows == 0
+    every = iter(answer("SELECT A WHERE A+", LONG).ranked(by="sum(A.v)"))
+    sums = [sum(next(every).positions["A"]) for _ in range(40)]
+    assert sums == sorted(sums, reverse=True)
+    assert sums[:3] == [sum(range(80))] * 2 + [sum(range(80)) - 1]
+
+
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("by", ["a", "b", "c"])
 def test_ties_in_joins_are_in_the_order_of_the_answer(seed: int, by: str) -> None:
@@ -185,6 +231,30 @@ def test_what_a_window_cuts_is_counted_inside_of_it() -> None:
     assert counts == counts[::-1]  # a window looks alike from both ends
     assert sum(counts) == within.aggregate(n="count(A)")["n"]
     assert len(within.top(1, by="count(A)")[0].positions["A"]) == 71
+
+
+@pytest.mark.usefixtures("unlisted")
+def test_long_windows_are_asked_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def spied(*arguments: Any) -> blocks.Block | None:
+        made.append(block := _block(*arguments))
+        return block
+
+    _block = blocks._block
+    monkeypatch.setattr(blocks, "_LONG", 4)
+    monkeypatch.setattr(blocks, "_block", spied)
+    stream = pa.table({"type": list("AAB") * 60, "time": range(180), "v": [*range(9)] * 20})
+    text = "SELECT a, b WHERE A AS a ; B AS b WITHIN 40 EVENTS"
+    found = answer(text, stream)
+    asked = {"n": "count(*)", "v": "sum(a.v)", "most": "max(sum(b.v))", "long": "sum(duration)"}
+    inside = found.aggregate(by_partition=False, **asked), found.participation().to_arrow()
+    best = found.top(5, by="sum(a.v)").to_arrow()
+    assert made
+    assert None not in made
+    monkeypatch.setattr(blocks, "_LONG", 1 << 40)
+    assert inside == (found.aggregate(by_partition=False, **asked), found.participation().to_arrow())
+    assert best == found.top(5, by="sum(a.v)").to_arrow()
 
 
 def test_what_was_pushed_is_asked_until_more_is() -> None:

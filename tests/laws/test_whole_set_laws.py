@@ -134,7 +134,8 @@ def check_aggregates(answer: Answer, rows: list[Row], schema: pa.Schema) -> None
                 expected |= of_numbers(f"{label}.{name}", values)
             if name == "x":
                 expected[f"sum({label}.x)"] = exact_sum([value for one in values for value in one])
-    found = answer.aggregate(**{f"n{place}": text for place, text in enumerate(expected)})
+    texts = {f"n{place}": text for place, text in enumerate(expected)}
+    found: dict[str, Any] = answer.aggregate(by_partition=False, **texts)
     for (text, wanted), value in zip(expected.items(), found.values(), strict=True):
         assert value == wanted or (repr(value), repr(wanted)) == ("nan", "nan"), text
 

@@ -27,8 +27,8 @@ from estero.engine.walk.ranking import (
     Integers,
     Queue,
     Ways,
-    draw_by_floats,
-    draw_by_integers,
+    draw_floats,
+    draw_ints,
     heaps_of_floats,
     heaps_of_integers,
 )
@@ -89,7 +89,7 @@ class BestFirst:
         size = self._circuit.event.size
         state = np.array([0, size])
         nodes = [np.full(size, NONE, np.int32) for _ in range(2)]
-        heaps = Alternatives(
+        columns: list[Any] = [
             np.arange(size, dtype=np.int32),
             *nodes,
             np.ones(size, np.int32),
@@ -99,13 +99,16 @@ class BestFirst:
             np.zeros(size, np.int32),
             np.zeros(MELDED, np.int32),
             self._zeros(MELDED),
-        )
+        ]
+        heaps = Alternatives(*columns)
         run = heaps_of_integers if self._kind != np.float64 else heaps_of_floats
         given = self._circuit, self._exact, self._values, self._best
         most = int(np.diff(self._circuit.first).max(initial=1)) + 1
         while self._run(run, *given, heaps, state) == GROW:
             more = 2 * heaps.gate.size + MELDED * most
-            heaps = Alternatives(*(_longer(column, more) for column in heaps[:5]), *heaps[5:])
+            columns = [_longer(column, more) for column in heaps[:5]]
+            columns += heaps[5:]
+            heaps = Alternatives(*columns)
         return heaps
 
     def _wait_for(self, roots: NDArray[np.int32], added: NDArray[Any]) -> None:
@@ -119,17 +122,17 @@ class BestFirst:
         numbers = np.arange(size, dtype=np.int32)
         self._queue = Queue(order, numbers, place, gates, self._zeros(size), self._zeros(size), *nothing)
         self._sums: Any = (worth, added.copy(), np.zeros(1, self._kind))
-        ends = [np.full(1, NONE, np.int32), np.zeros(1, np.int32)]
-        ways, items = self._zeros(1), [np.zeros(1, np.int32) for _ in range(3)]
-        ways[0] += 1
-        self._ways = Ways(*items, *ends, ways, self._zeros(1), np.zeros(1, np.int32))
+        columns: list[Any] = [np.zeros(1, np.int32) for _ in range(3)]
+        columns += [np.full(1, NONE, np.int32), np.zeros(1, np.int32)]
+        columns += [np.ones(1, self._words), self._zeros(1), np.zeros(1, np.int32)]
+        self._ways = Ways(*columns)
 
     def draw(self, most: int) -> Best:
         """The next complex events, `most` of them; fewer where there are no more."""
         drawn = Drawn(np.zeros(most, np.int64), np.zeros(most + 1, np.int64), np.zeros(_FEW, np.int32))
         shown = np.zeros(most, self._kind)
         self._state[[DRAWN, GATES]] = 0
-        run = draw_by_integers if self._kind != np.float64 else draw_by_floats
+        run = draw_ints if self._kind != np.float64 else draw_floats
         while most:
             sums = (Integers if self._kind != np.float64 else Floats)(*self._sums)
             given = self._circuit, self._exact, self._values, self._best, self._heaps, self._queue, self._ways

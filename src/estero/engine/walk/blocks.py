@@ -72,7 +72,7 @@ def _bounds(compact: Any, roots: Roots) -> list[int] | None:
     oldest = roots.oldest
     if not isinstance(compact, Arena) or oldest.size < _LONG or (np.diff(oldest) < 0).any():
         return None
-    if oldest[0] == oldest[-1] or (compact.kind <= PREFER).any():
+    if oldest[0] == oldest[-1] or (compact.kind[: compact.size[0]] <= PREFER).any():
         return None
     bounds = [0]
     while bounds[-1] < oldest.size:

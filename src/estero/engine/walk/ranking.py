@@ -444,9 +444,7 @@ def draw(circuit, exact, value, best, heaps, queue, ways, sums, of, left, least,
     INT64S,
     INT64S,
 )
-def draw_by_integers(
-    circuit, exact, value, best, heaps, queue, ways, sums, of, left, least, drawn, shown, state
-):  # type: ignore[no-untyped-def]
+def draw_ints(circuit, exact, value, best, heaps, queue, ways, sums, of, left, least, drawn, shown, state):  # type: ignore[no-untyped-def]
     """See `draw`."""
     return draw(circuit, exact, value, best, heaps, queue, ways, sums, of, left, least, drawn, shown, state)
 
@@ -467,8 +465,6 @@ def draw_by_integers(
     FLOATS,
     INT64S,
 )
-def draw_by_floats(
-    circuit, exact, value, best, heaps, queue, ways, sums, of, left, least, drawn, shown, state
-):  # type: ignore[no-untyped-def]
+def draw_floats(circuit, exact, value, best, heaps, queue, ways, sums, of, left, least, drawn, shown, state):  # type: ignore[no-untyped-def]
     """See `draw`."""
     return draw(circuit, exact, value, best, heaps, queue, ways, sums, of, left, least, drawn, shown, state)

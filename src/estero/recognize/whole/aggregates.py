@@ -136,7 +136,7 @@ class _Number(_Aggregate):
         self.numbers = added(self.numbers, more)
 
     def values(self, size: int) -> list[int]:
-        return added(self.numbers, np.zeros(size, np.int64)).tolist()
+        return list(added(self.numbers, np.zeros(size, np.int64)))
 
 
 class _OfEvents(_Aggregate):

@@ -67,7 +67,7 @@ def ranked_tables(
     sets: ReadableSets, by: Asked, *, ascending: bool, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """All rows of an answer, best first, equal ones as in the answer; each is found when it is asked for."""
-    rankings = []
+    rankings: list[_Drawing] = []
     for part in _parts(sets, by, Partitions(schema, apart=False), ascending=ascending):
         rankings.append(_Drawing(_Ranking(_kept(part), by, ascending=ascending), len(rankings)))
     waiting = [(*drawing.first, drawing) for drawing in rankings if drawing.rows is not None]
