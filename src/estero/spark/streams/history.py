@@ -161,10 +161,8 @@ def with_state(
         closed = LEAST if last is None else saturated(newest - (duty.lateness or 0))
         rows += [_row(group, Held(duty.header, closed=closed)) for group in groups]
     union = type(df).union
-    with (
-        _clear_of(f"the state cannot be written to {place}", "name a directory that is not there yet"),
-        jobs(),
-    ):
+    said = f"the state cannot be written to {place}"
+    with jobs(), _clear_of(said, "name a directory that is not there yet"):
         others = df.sparkSession.createDataFrame(rows, packed)
         reduce(union, states, others).write.parquet(located(place))
     return reduce(union, answers)
