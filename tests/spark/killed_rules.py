@@ -31,6 +31,7 @@ import pyarrow.parquet
 
 import estero
 from estero.queries.rules.rule_directory import version_of
+from repository import REPOSITORY
 from spark.cluster import link_home
 from spark.frames import in_any_order, with_events
 from waiting import FAR_OFF
@@ -47,6 +48,8 @@ KINDS = {
 """The victims, and words of their command lines; the source is that of rules, and its end is the driver's."""
 LOT = 40
 """Events of a file."""
+_MOST_STARTS = 8
+"""Starts of a driver that nobody has killed: on a busy machine Spark gives up a worker that starts slowly."""
 
 
 def drawn_rule(draw: random.Random) -> str:
@@ -111,6 +114,14 @@ class Soak:
 
     def run(self, kills: Mapping[str, int], lots: int) -> None:
         """Kills so many of each kind while at least so many files come, and waits for the end."""
+        try:
+            self._run(kills, lots)
+        finally:
+            if self._driver is not None and self._driver.poll() is None:
+                os.killpg(self._driver.pid, signal.SIGKILL)
+                self._driver.wait(FAR_OFF)
+
+    def _run(self, kills: Mapping[str, int], lots: int) -> None:
         (self.place / "events").mkdir(parents=True)
         (self.place / "rules").mkdir()
         self._change()
@@ -125,21 +136,24 @@ class Soak:
             self._kill(kind)
         self._arrive()
         (self.place / "done").touch()
-        self._running().wait(FAR_OFF)
-        while self._running_or_ended() != 0:
-            self._running().wait(FAR_OFF)
+        while self._running().wait(FAR_OFF) != 0:
+            pass
 
     def _running(self) -> subprocess.Popen[bytes]:
         """The driver, started again where it has died."""
         if self._driver is None or self._driver.poll() not in (None, 0):
             self.starts += 1
-            command = [sys.executable, "-m", "spark.killed_rules", str(self.place), "--driver", self.master]
-            log = (self.place / f"driver{self.starts}.log").open("wb")
-            self._driver = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            if self.starts > _MOST_STARTS + 2 * sum(self.killed.values()):
+                raise RuntimeError(f"the driver ends by itself: see {self.place}/driver{self.starts - 1}.log")
+            place = str(self.place.absolute())
+            command = [sys.executable, "-m", "spark.killed_rules", place, "--driver", self.master]
+            tests = os.pathsep.join([str(REPOSITORY / "tests"), os.environ.get("PYTHONPATH", "")])
+            environment = {**os.environ, "PYTHONPATH": tests.strip(os.pathsep)}
+            with (self.place / f"driver{self.starts}.log").open("wb") as log:
+                self._driver = subprocess.Popen(
+                    command, stdout=log, stderr=log, start_new_session=True, env=environment
+                )
         return self._driver
-
-    def _running_or_ended(self) -> int | None:
-        return None if self._driver is None else self._driver.returncode
 
     def _arrive(self) -> None:
         """One more file of events."""

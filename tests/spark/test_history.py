@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import estero
+from estero.errors import DataError
 from estero.spark import recognize
 from spark.frames import in_any_order, with_events, without_positions
 from spark.streams import files
@@ -38,6 +39,8 @@ def test_a_stream_goes_on_where_the_past_ends(spark: SparkSession, tmp_path: Pat
     files(live, tmp_path / "live", [20])
     history = spark.read.schema(SCHEMA).parquet(str(tmp_path / "past"))
     stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "live"))
+    with pytest.raises(DataError, match=r"^there is no state at .*state"):
+        recognize(stream, query, **LAYOUT, **how, state=tmp_path / "state")
     before = recognize(history, query, **LAYOUT, **how, state=tmp_path / "state").toArrow()
     after = run(recognize(stream, query, **LAYOUT, **how, state=tmp_path / "state"), tmp_path / "checkpoint")
     everything = pa.concat_tables([table, end])
@@ -50,3 +53,5 @@ def test_a_stream_goes_on_where_the_past_ends(spark: SparkSession, tmp_path: Pat
     assert after.num_rows
     found = pa.concat_tables([before, after]).to_pylist()
     assert in_any_order(found) == in_any_order(expected)
+    with pytest.raises(DataError, match=r"^the state cannot be written to .*state"):
+        recognize(history, query, **LAYOUT, **how, state=tmp_path / "state")

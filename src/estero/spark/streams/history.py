@@ -8,6 +8,7 @@ with a packed row for each bucket, which a stream reads in its first micro-batch
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -20,7 +21,9 @@ from estero.classify.classify import Clauses
 from estero.classify.column_names import ARRIVAL, KEYS
 from estero.classify.spark_dialect import SPARK
 from estero.engine.int64 import LEAST, saturated
+from estero.errors import DataError
 from estero.plan.plan import Classification
+from estero.spark.connectors.address import located
 from estero.spark.failures import jobs
 from estero.spark.frames import positional, positional_columns
 from estero.spark.streams.bucket import Duty, Held, Turn, held_blob
@@ -158,10 +161,30 @@ def with_state(
         closed = LEAST if last is None else saturated(newest - (duty.lateness or 0))
         rows += [_row(group, Held(duty.header, closed=closed)) for group in groups]
     union = type(df).union
-    with jobs():
+    said = f"the state cannot be written to {place}"
+    with jobs(), _clear_of(said, "name a directory that is not there yet"):
         others = df.sparkSession.createDataFrame(rows, packed)
-        reduce(union, states, others).write.parquet(place)
+        reduce(union, states, others).write.parquet(located(place))
     return reduce(union, answers)
+
+
+def begun_from(df: DataFrame, place: str | None) -> DataFrame | None:
+    """Packed rows with the state with which a stream begins, of its first micro-batch; None without one."""
+    if place is None:
+        return None
+    with _clear_of(f"there is no state at {place}", "recognize a batch with this state first"):
+        return df.sparkSession.readStream.schema(spark_schema(PACKED)).parquet(located(place))
+
+
+@contextmanager
+def _clear_of(said: str, hint: str) -> Iterator[None]:
+    """Says where a state is not, or cannot be, instead of what Spark says of a path."""
+    from pyspark.errors import AnalysisException, IllegalArgumentException
+
+    try:
+        yield
+    except (AnalysisException, IllegalArgumentException):
+        raise DataError(said, hint=hint) from None
 
 
 def _row(group: int, held: Held) -> Row:

@@ -25,15 +25,14 @@ from estero.plan.together import reading_of
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.rules.passes import Pass, dispatched_passes
 from estero.spark.batch.rules import event_columns, keyed_rules, shown_of_rules, widest_window
-from estero.spark.connectors.address import located
 from estero.spark.failures import jobs
 from estero.spark.frames import classified_schema, streamed
 from estero.spark.streams.bucket import FORMAT
-from estero.spark.streams.history import with_state
+from estero.spark.streams.history import begun_from, with_state
 from estero.spark.streams.kept import KEPT
 from estero.spark.streams.packing import batch_of, blob_of
 from estero.spark.streams.stages import Stages
-from estero.spark.streams.streaming import BUCKETS, begun_from, connected, duty_of, packed_events
+from estero.spark.streams.streaming import BUCKETS, connected, duty_of, packed_events
 from estero.spark.streams.watermark import clock_of
 from estero.spark.work import shown_time
 
@@ -225,7 +224,7 @@ def recognize_rules_on_stream(
         stages = Stages(duties[0], flush, tuple(duties[1:]))
         if df.isStreaming:
             return connected(frames, stages, beside=begun_from(df, state))
-        return with_state(df, frames, stages, works[0].reading.classification, located(state or ""))
+        return with_state(df, frames, stages, works[0].reading.classification, state or "")
 
 
 def readings_of(plans: Mapping[str, Plan], *, positions: bool) -> Iterator[tuple[dict[str, Plan], Division]]:

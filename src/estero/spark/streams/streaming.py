@@ -23,13 +23,12 @@ from estero.events.streams.stream_layout import Lateness
 from estero.plan.levels import PartialsPlan
 from estero.plan.plan import Plan
 from estero.spark.batch.batch import keyed
-from estero.spark.connectors.address import located
 from estero.spark.failures import jobs
 from estero.spark.frames import arrow_type, streamed
 from estero.spark.rows import rows_of
 from estero.spark.streams.bucket import HELD, Duty, header_of
 from estero.spark.streams.bucket_work import BucketWork
-from estero.spark.streams.history import with_state
+from estero.spark.streams.history import begun_from, with_state
 from estero.spark.streams.packing import PACKED
 from estero.spark.streams.stages import (
     COUNTS,
@@ -108,17 +107,10 @@ def recognize_stream(  # noqa: PLR0913 (as `recognize`)
         if df.isStreaming:
             matches = connected([rows], stages, events, beside=begun_from(df, state))
         else:
-            matches = with_state(df, [rows], stages, work.plan.classification, located(state or ""))
+            matches = with_state(df, [rows], stages, work.plan.classification, state or "")
         if not event_rows:
             return matches
         return rows_of(matches, work.answer, late=None if events is None else LATE)
-
-
-def begun_from(df: DataFrame, state: str | None) -> DataFrame | None:
-    """Packed rows with the state with which a stream begins, of its first micro-batch; None without one."""
-    if state is None:
-        return None
-    return df.sparkSession.readStream.schema(spark_schema(PACKED)).parquet(located(state))
 
 
 def connected(
