@@ -53,7 +53,7 @@ class Bucket:
         self.asked = reading.classification
         events = source.classified_schema(self.asked)
         division = Division(by_key=False, positions=True)
-        self.work = RulesWork(reading, division, events, time, rule_schema(time), "a header")
+        self.work = RulesWork(reading, division, events, time, rule_schema(time), header="a header")
         self.held: Held | None = None
         self.watermark: int | None = None
 

@@ -114,7 +114,9 @@ def _loaded(file: Path) -> dict[str, Any]:
 
 def _head(body: bytes) -> bytes:
     """The first line: who has written the others, and their digest."""
-    return json.dumps({"reader": _reader(), "digest": hashlib.blake2b(body, digest_size=16).hexdigest()}).encode()
+    return json.dumps(
+        {"reader": _reader(), "digest": hashlib.blake2b(body, digest_size=16).hexdigest()}
+    ).encode()
 
 
 def _reader() -> str:

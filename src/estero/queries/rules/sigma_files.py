@@ -30,9 +30,7 @@ def is_sigma(file: Path) -> bool:
     return file.suffix in SUFFIXES
 
 
-def sigma_in_files(
-    files: Iterable[Path], options: Mapping[str, Any] | None, cache: RuleCache
-) -> SigmaFiles:
+def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cache: RuleCache) -> SigmaFiles:
     """The rules of some files, in order of these; a file may have several documents.
 
     `options` are arguments of `estero.sigma`; a rule whose log source nothing tells is refused unless they
