@@ -20,7 +20,9 @@ from queries.test_eql_files import SHELL
 from queries.test_sigma_files import EVENTS, rule
 from strategies.eql_conditions import queries
 
-SEQUENCE = "sequence by User with maxspan=5s [any where EventID == 4625] ![any where t > 9] [any where true] | head 2"
+SEQUENCE = (
+    "sequence by User with maxspan=5s [any where EventID == 4625] ![any where t > 9] [any where true]"
+)
 CORRELATION = (
     "---\ntitle: Two\nname: twice\ncorrelation: {type: event_count, rules: [failed], group-by: [User], "
     "timespan: 5s, condition: {gte: 2}}\n"
@@ -36,7 +38,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / "rules"
     place.mkdir()
     (place / "shell.toml").write_text(SHELL)
-    (place / "sequence.eql").write_text(SEQUENCE.partition(" |")[0])
+    (place / "sequence.eql").write_text(SEQUENCE)
     (place / "cleared.yml").write_text(rule(1102, "level: high\ntags: [attack.t1070.001]"))
     (place / "failed.yml").write_text(rule(4625, "name: failed"))
     (place / "twice.yml").write_text(CORRELATION.removeprefix("---\n"))
