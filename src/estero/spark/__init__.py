@@ -176,10 +176,10 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     ``start_time`` and ``end_time`` where there is a time, ``keys``, a map of texts, and ``positions``, a map
     of arrays. `metadata` are words that files say of their rules, columns behind ``rule``, as for
     `RuleSet.run`. In a batch it is one job: rules that partition by the same keys, and those whose windows
-    are cut in the same way, share the moving of events, and the others are a union of such passes. Positions are
-    there always. Of the arguments beside the columns, `partitions` and `until` are for sets; keys stay whole,
-    and no enumeration is shared. On a stream `lateness` is for sets, and one task numbers all events. A path
-    is a directory of rules; on a stream its files may change: the driver looks at them in front of each
+    are cut in the same way, share the moving of events, and the others are a union of such passes. Positions
+    are there always. Of the arguments beside the columns, `partitions` and `until` are for sets; keys stay
+    whole, and no enumeration is shared. On a stream `lateness` is for sets, and one task numbers all events.
+    A path is a directory of rules; on a stream its files may change: the driver looks at them in front of each
     micro-batch, rules that have not changed keep what is open, new ones see events from then on, and wrong
     ones are refused in the log. There ``version`` is a further column, a digest of the rules that count.
 
