@@ -179,9 +179,10 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     are cut in the same way, share the moving of events, and the others are a union of such passes. Positions
     are there always. Of the arguments beside the columns, `partitions` and `until` are for sets; keys stay
     whole, and no enumeration is shared. On a stream `lateness` is for sets, and one task numbers all events.
-    A path is a directory of rules; on a stream its files may change: the driver looks at them in front of each
-    micro-batch, rules that have not changed keep what is open, new ones see events from then on, and wrong
-    ones are refused in the log. There ``version`` is a further column, a digest of the rules that count.
+    A path is a directory of rules; on a stream its files may change: the driver looks at them in front of
+    each micro-batch, rules that have not changed keep what is open, new ones see events from then on, and
+    wrong ones are refused in the log. There ``version`` is a further column, a digest of the rules that
+    count.
 
     The result is lazy, except that deciding what to cut or to share reads the events once where no footers
     tell, and for positions their times twice. Spark keeps what it has read while this DataFrame is held.
