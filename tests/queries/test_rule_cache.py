@@ -14,6 +14,7 @@ import estero
 from estero.language.eql import parser
 from estero.language.eql.tree import EqlTree, EventQuery
 from estero.language.sigma import read
+from estero.queries.eql_statement import eql_statement
 from estero.queries.rules import eql_files, rule_cache
 from estero.queries.rules.rule_cache import TREES, VARIABLE
 from queries.test_eql_files import SHELL
@@ -51,7 +52,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is read of texts, and not of a cache."""
     known: list[str] = []
-    of_eql, of_sigma = eql_files.eql_statement.__wrapped__, read.detection_of_rule
+    of_eql, of_sigma = eql_statement.__wrapped__, read.detection_of_rule
 
     def eql(text: str) -> object:
         known.append("eql")
