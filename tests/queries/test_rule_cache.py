@@ -21,9 +21,7 @@ from queries.test_eql_files import SHELL
 from queries.test_sigma_files import EVENTS, rule
 from strategies.eql_conditions import queries
 
-SEQUENCE = (
-    "sequence by User with maxspan=5s [any where EventID == 4625] ![any where t > 9] [any where true]"
-)
+SEQUENCE = "sequence by User with maxspan=5s [any where EventID == 4625] ![any where t > 9] [any where true]"
 CORRELATION = (
     "---\ntitle: Two\nname: twice\ncorrelation: {type: event_count, rules: [failed], group-by: [User], "
     "timespan: 5s, condition: {gte: 2}}\n"
