@@ -43,7 +43,7 @@ def check(tree: QueryTree, events: list[Event], batches: Iterable[pa.RecordBatch
 
 
 FORMS = st.sampled_from(["plain", "nested", "alike", "bound"])
-"""As they are; of attributes inside of structs and lists; of names that differ in case only; with parameters."""
+"""As they are; inside of structs and lists; of names that differ in case only; with parameters."""
 
 
 def asked(tree: QueryTree, events: list[Event], form: str) -> tuple[QueryTree, list[Event], InProcessRun]:

@@ -127,7 +127,7 @@ def test_an_unknown_word_is_named_with_those_there_are(rules: estero.RuleSet) ->
     with pytest.raises(ValueError, match="no rule has the metadata 'title': nothing is said of these rules"):
         estero.rules({"a": "SELECT * WHERE Event"}).run(EVENTS, metadata=["title"])
     with pytest.raises(ValueError, match="metadata is for a set of rules: leave it out for one query"):
-        estero.restore(estero.query("SELECT * WHERE Event"), b"", metadata=["title"])
+        estero.restore(estero.query("SELECT * WHERE Event"), b"", metadata=["title"])  # type: ignore[call-overload]
 
 
 def test_a_recognizer_leaves_the_rules_out_that_a_run_leaves_out(rules: estero.RuleSet) -> None:

@@ -65,7 +65,7 @@ class Buckets:
     def __init__(self, reading: Pass, division: Division, source: Source, answer: pa.Schema) -> None:
         self.asked = reading.classification
         events = source.classified_schema(self.asked)
-        self.work = RulesWork(reading, division, events, pa.int64(), answer, "a header")
+        self.work = RulesWork(reading, division, events, pa.int64(), answer, header="a header")
         self.held: dict[int, Held | None] = {}
         self.watermark: int | None = None
 

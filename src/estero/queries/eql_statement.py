@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from estero.errors import QueryError
 from estero.language.check.kinds import KindChecker
@@ -26,6 +26,8 @@ from estero.queries.statement import Statement, raise_first
 if TYPE_CHECKING:
     from estero.answers.answer import Answer
 
+_READY: Final = "_ready"
+"""Where a statement keeps what its check has lowered, until it is planned for the same schema."""
 EVENT = "Event"
 """The type of all events: what their category is, is a condition."""
 
@@ -40,6 +42,9 @@ class EqlStatement(Statement):
 
     made_by = "eql"
     eql: EqlTree
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != _READY}
 
     @classmethod
     def of(cls, text: str) -> EqlStatement:
@@ -95,11 +100,16 @@ class EqlStatement(Statement):
             except QueryError as error:
                 error.text = self.eql.text
                 errors.append(error)
-        return errors or problems.in_order()
+        found = errors or problems.in_order()
+        if not found:
+            self.__dict__[_READY] = schema, type_column, lowering
+        return found
 
     def _plan(self, layout: Layout) -> Plan:
         schema = _with_type(layout.schema, layout.type_column)
-        lowering = Lowering(schema, layout.type_column)
+        checked, of_type, lowering = self.__dict__.pop(_READY, (None, None, None))
+        if lowering is None or checked is not layout.schema or of_type != layout.type_column:
+            lowering = Lowering(schema, layout.type_column)
         event = layout.only_type if layout.type_column is None else EVENT
         flat = replace(layout, schema=_of_one_type(schema, event), type_column=None, only_type=event)
         try:

@@ -184,7 +184,8 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     enumeration is shared. On a stream `lateness` is for sets, and for positions one task numbers all events.
     A path is a directory of rules; on a stream its files may change: the driver looks at them in front of
     each micro-batch, rules that have not changed keep what is open, new ones see events from then on, and
-    wrong ones are refused in the log. There ``version`` is a further column, a digest of the rules that are.
+    wrong ones are refused in the log. There ``version`` is a further column, a digest of the rules that
+    count.
 
     With ORDER BY … LIMIT the best complex events of a batch come in their order; a stream has none.
 

@@ -43,13 +43,22 @@ class Lowering:
             self.category = type_column or reduce(field_of, CATEGORY.split("."))
         elif type_column is None:
             self.category = attribute_of(CATEGORY, schema)
+        self._known: dict[int, tuple[object, e.Node | None]] = {}
         self._comparing = Comparing()
         self._functions = FunctionLowering(self.value, self._comparing)
 
     # ------------------------------------------------------------------------------------ events and keys
 
     def where(self, query: q.EventQuery | q.Item) -> e.Node | None:
-        """The condition that ``category where condition`` is; None if every event satisfies it."""
+        """The condition that ``category where condition`` is; None if every event satisfies it.
+
+        It is remembered, as a rule is checked and then planned.
+        """
+        if id(query) not in self._known:
+            self._known[id(query)] = query, self._where(query)
+        return self._known[id(query)][1]
+
+    def _where(self, query: q.EventQuery | q.Item) -> e.Node | None:
         tests = [] if query.category is None else [self._of_category(query.category, query.span)]
         if query.condition != q.ALWAYS:
             tests.append(self.condition(query.condition))

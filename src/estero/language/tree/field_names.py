@@ -17,8 +17,17 @@ def attribute_of(field: str, schema: Schema, containers: Iterable[str] = ()) -> 
     """The attribute that has the values of a field, a column or a path into one; None where there is none.
 
     It is looked for at the top, then inside of the `containers`, which are names of fields, too; the first
-    place counts. Of several ways through names with dots, that with the longest name of a column counts.
+    place counts. Of several ways through names with dots, that with the longest name of a column counts. The
+    schema remembers those without containers: thousands of rules ask for the same fields.
     """
+    if containers:
+        return _looked_up(field, schema, containers)
+    if field not in schema.names:
+        schema.names[field] = _looked_up(field, schema, ())
+    return schema.names[field]
+
+
+def _looked_up(field: str, schema: Schema, containers: Iterable[str]) -> str | None:
     kinds = schema.column_kinds
     for name in (field, *(f"{container}.{field}" for container in containers)):
         for written, steps in _divisions(name):

@@ -168,6 +168,10 @@ class Schema:
     nested: Mapping[str, Nested] = field(default_factory=dict, compare=False, repr=False)
     _kinds: dict[str, Kind] = field(default_factory=dict, init=False, compare=False, repr=False)
     """The kinds of columns, once they are asked for: rules ask for each field."""
+    _ends: dict[str, Nested | None] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What paths lead to, as far as somebody has asked."""
+    names: dict[str, str | None] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """The attributes of fields by their names in other languages (field_names.py), as far as known."""
     _exact: list[Mapping[str, str]] = field(default_factory=list, init=False, compare=False, repr=False)
     """What `exact` is, once it is asked for."""
 
@@ -194,6 +198,11 @@ class Schema:
 
     def inside(self, path: str) -> Nested | None:
         """The end of a path, None if there is none."""
+        if path not in self._ends:
+            self._ends[path] = self._end_of(path)
+        return self._ends[path]
+
+    def _end_of(self, path: str) -> Nested | None:
         column = column_of(path)
         nested = self.nested.get(column) or Nested(self.column_kinds.get(column, Kind.OPAQUE))
         for step in steps_of(path):

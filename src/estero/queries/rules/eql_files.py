@@ -39,8 +39,8 @@ def eql_in_files(files: Iterable[Path], cache: RuleCache) -> EqlFiles:
 
     A file ending in ``.eql`` is the text of a query. One in ``.toml`` has it in ``[rule] query``, and beside
     it what is said of the rule: its ``name`` is the title, its ``severity`` the level, its ``tags`` and the
-    techniques of its ``threat`` the tags. What is no query in EQL, and a query with pipes, is refused. What is
-    in the `cache` is not read again.
+    techniques of its ``threat`` the tags. What is no query in EQL, and a query with pipes, is refused. What
+    is in the `cache` is not read again.
     """
     read = EqlFiles()
     for file in files:

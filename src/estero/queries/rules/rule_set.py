@@ -188,10 +188,13 @@ class RuleSet:
 
         The arguments are those of `Query.run`; where events are many, the rules are shared out to `threads`.
         `metadata` are words that files say of their rules (`metadata` of the set has them), each a column of
-        the answer behind ``rule``: ``["title", "level"]`` makes ``rule_title`` and ``rule_level``. Of a
-        DataFrame of Spark the answer is a DataFrame with the columns of the common table, that of
-        `estero.spark.recognize`. Raises ValueError for a word that is said of no rule, `QueryError`, which
-        names the rule, for the first that does not fit the events, and `DataError` if they cannot be read.
+        the answer behind ``rule``: ``["title", "level"]`` makes ``rule_title`` and ``rule_level``. ValueError
+        for a word that is said of no rule.
+
+        Of a DataFrame of Spark the answer is a DataFrame with the columns of the common table, that of
+        `estero.spark.recognize`. Rules of Elastic's files that do not fit the events are left out, with an
+        `EsteroWarning`. Raises `QueryError`, which names the rule, for the first other one that does not, and
+        `DataError` if they cannot be read.
         """
         from estero.events.sources import open_source
         from estero.recognize.rules.set_run import RuleSetRun

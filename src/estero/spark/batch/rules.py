@@ -45,9 +45,9 @@ MANY: Final = 256
 class RulesWork:
     """The work of a task for all rules of a pass; it travels to workers by pickle.
 
-    `events` is the schema of what is classified for the `reading`, `answer` the common columns, to which those
-    of what is `said` of rules come, and `known` the time up to which events are known, for rules that wait for
-    a deadline.
+    `events` is the schema of what is classified for the `reading`, `answer` the common columns, to which
+    those of what is `said` of rules come, and `known` the time up to which events are known, for rules that
+    wait for a deadline.
     """
 
     reading: Pass

@@ -52,8 +52,8 @@ _STATES: Final = pa.schema([("recognition", pa.binary())])
 class RulesWork:
     """The work of a bucket for all rules of a reading; it travels to workers by pickle.
 
-    `events` is the schema of what is classified for the `reading`, `common` the common columns, to which those
-    of what is `said` of rules come, and `header` that of states.
+    `events` is the schema of what is classified for the `reading`, `common` the common columns, to which
+    those of what is `said` of rules come, and `header` that of states.
     """
 
     reading: Pass

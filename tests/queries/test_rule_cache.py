@@ -1,0 +1,185 @@
+"""Rules that were read before: the same rules, whatever became of the files and of the cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+import estero
+from estero.language.eql import parser
+from estero.language.eql.tree import EqlTree, EventQuery
+from estero.language.sigma import read
+from estero.queries.eql_statement import eql_statement
+from estero.queries.rules import eql_files, rule_cache
+from estero.queries.rules.rule_cache import TREES, VARIABLE
+from queries.test_eql_files import SHELL
+from queries.test_sigma_files import EVENTS, rule
+from strategies.eql_conditions import queries
+
+SEQUENCE = "sequence by User with maxspan=5s [any where EventID == 4625] ![any where t > 9] [any where true]"
+CORRELATION = (
+    "---\ntitle: Two\nname: twice\ncorrelation: {type: event_count, rules: [failed], group-by: [User], "
+    "timespan: 5s, condition: {gte: 2}}\n"
+)
+
+
+AGAIN = ["sigma"] * 3
+"""Read each time: the rules of a file with two of them, and the one that a correlation is about."""
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "rules"
+    place.mkdir()
+    (place / "shell.toml").write_text(SHELL)
+    (place / "sequence.eql").write_text(SEQUENCE)
+    (place / "cleared.yml").write_text(rule(1102, "level: high\ntags: [attack.t1070.001]"))
+    (place / "failed.yml").write_text(rule(4625, "name: failed"))
+    (place / "twice.yml").write_text(CORRELATION.removeprefix("---\n"))
+    (place / "both.yml").write_text(f"{rule(1, 'name: one')}---\n{rule(2, 'name: two')}")
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
+    return place
+
+
+@pytest.fixture
+def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is read of texts, and not of a cache."""
+    known: list[str] = []
+    of_eql, of_sigma = eql_statement.__wrapped__, read.detection_of_rule
+
+    def eql(text: str) -> object:
+        known.append("eql")
+        return of_eql(text)
+
+    def sigma(*arguments: object) -> object:
+        known.append("sigma")
+        return of_sigma(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(eql_files, "eql_statement", eql)
+    monkeypatch.setattr(read, "detection_of_rule", sigma)
+    return known
+
+
+def same(one: estero.RuleSet, other: estero.RuleSet) -> None:
+    """Both sets have the same rules, texts, places in them and metadata, and find the same."""
+    assert one == other
+    assert one.names == other.names
+    assert one.metadata == other.metadata
+    assert [one.text_of(name) for name in one] == [other.text_of(name) for name in other]
+    for name in ("shell", "sequence"):
+        trees = [getattr(rules[name].statement, "eql", None) for rules in (one, other)]
+        assert repr_of(trees[0]) == repr_of(trees[1])
+    found = [rules.run(EVENTS, time="t", time_unit="s").to_dicts() for rules in (one, other)]
+    assert found[0] == found[1]
+    assert found[0]
+
+
+def repr_of(tree: object) -> object:
+    """A tree with its spans and its text, which are no part of ==."""
+    return TREES.written(tree)
+
+
+IGNORED = pytest.mark.filterwarnings(
+    "ignore:.*do not fit these events:estero.EsteroWarning", "ignore:.*does not fit"
+)
+
+
+@IGNORED
+def test_what_is_in_the_cache_is_not_read_again_and_is_the_same(directory: Path, readings: list[str]) -> None:
+    first = estero.rules(directory)
+    assert sorted(readings) == ["eql"] * 2 + ["sigma"] * 4
+    readings.clear()
+    same(first, estero.rules(directory))
+    assert readings == AGAIN
+    readings.clear()
+    (directory / "sequence.eql").write_text("any where EventID == 1102")
+    assert str(estero.rules(directory)["sequence"]) == "any where EventID == 1102"
+    assert readings.count("eql") == 1
+
+
+@IGNORED
+@pytest.mark.parametrize("damage", ["other", "cut", "bent", "empty", "number"])
+def test_a_cache_that_is_damaged_or_of_another_version_is_read_anew(
+    directory: Path, readings: list[str], damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = estero.rules(directory)
+    file = Path(os.environ[VARIABLE]) / "rules.json"
+    head, _, body = file.read_bytes().partition(b"\n")
+    if damage == "other":
+        monkeypatch.setattr(rule_cache, "_reader", lambda: "another")
+    else:
+        bent = body.replace(b"cmd.exe", b"bad.exe")
+        file.write_bytes({"cut": head, "bent": head + b"\n" + bent, "empty": b"", "number": b"1\n2"}[damage])
+    readings.clear()
+    same(first, estero.rules(directory))
+    assert len(readings) == 6
+    readings.clear()
+    estero.rules(directory)
+    assert readings == AGAIN
+
+
+@IGNORED
+def test_entries_that_are_no_trees_are_read_anew(directory: Path, readings: list[str]) -> None:
+    first = estero.rules(directory)
+    file = Path(os.environ[VARIABLE]) / "rules.json"
+    entries = json.loads(file.read_bytes().partition(b"\n")[2])
+    odd = [[{}, [99]], [{}, [0]], [{}, ["x"]], [{}, 5], 7, [{}, [-2, 1]], None]
+    body = json.dumps(dict(zip(entries, odd, strict=False))).encode()
+    file.write_bytes(rule_cache._head(body) + b"\n" + body)
+    readings.clear()
+    same(first, estero.rules(directory))
+    assert len(readings) == 6
+
+
+def test_there_is_no_cache_unless_it_is_asked_for(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE)
+    estero.rules(directory)
+    assert not (directory.parent / "cache").exists()
+    monkeypatch.setenv(VARIABLE, str(directory / "shell.toml"))
+    with pytest.raises(estero.DataError, match="ESTERO_CACHE names no directory"):
+        estero.rules(directory)
+
+
+def test_other_options_read_rules_anew(directory: Path, readings: list[str]) -> None:
+    estero.rules(directory)
+    readings.clear()
+    estero.rules(directory, sigma={"placeholders": {"x": ["y"]}})
+    assert readings == ["sigma"] * 4
+
+
+def test_the_cache_is_for_its_owner(directory: Path) -> None:
+    estero.rules(directory)
+    place = Path(os.environ[VARIABLE])
+    assert [path.name for path in place.iterdir()] == ["rules.json"]
+    if os.name == "posix":
+        assert stat.S_IMODE((place / "rules.json").stat().st_mode) == 0o600
+
+
+@given(queries)
+@settings(max_examples=100)
+def test_trees_are_what_they_were_when_they_were_data(query: EventQuery) -> None:
+    tree = parser.parse_eql(str(query))
+    data = json.loads(json.dumps(TREES.written(tree)))
+    again = TREES.read(data)
+    assert isinstance(again, EqlTree)
+    assert again == tree
+    assert TREES.written(again) == data
+    assert again.text == tree.text
+
+
+def test_every_class_of_trees_is_written() -> None:
+    from estero.language.eql import tree as eql
+    from estero.language.sigma import tree as sigma
+
+    nodes = {
+        kind for kind in vars(eql).values() if isinstance(kind, type) and kind.__module__ == eql.__name__
+    }
+    nodes |= {
+        kind for kind in vars(sigma).values() if isinstance(kind, type) and kind.__module__ == sigma.__name__
+    }
+    assert {kind.__name__ for kind in nodes - set(rule_cache._CLASSES)} == {"EqlNode", "Correlation"}
