@@ -32,7 +32,7 @@ from local.streams import BROKEN, LAYOUT, RULES, events, lines, often, put_lines
 EVENTS = 500
 BATCH = 17
 CHANGES: dict[int, dict[str, str | None]] = {
-    0: RULES,
+    0: {**RULES},
     3: {"large": None},
     5: {"new": "SELECT * WHERE B AS b FILTER b[v > 30]"},
     9: {"pairs": "SELECT * WHERE"},
