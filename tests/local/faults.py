@@ -202,6 +202,7 @@ def kill_streams(kills: int, seed: int, kind: str, directory: Path) -> tuple[int
             while not ended(begun(place, address), draw.uniform(0, longest) if done < kills else None):
                 done += 1
             check(sink.rows(streams, place), place, expected)
+            sys.stderr.write(f"{kind}: stream {streams} has each answer once; {done} kills so far\n")
     return done, streams
 
 
