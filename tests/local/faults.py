@@ -20,6 +20,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -110,6 +111,8 @@ def begun(directory: Path, sink: str) -> int:
     try:
         run_stream(directory, sink)
         status = 0
+    except Exception:  # noqa: BLE001 (whatever it is, it is shown)
+        traceback.print_exc()
     finally:
         sys.stderr.flush()
         os._exit(status)
