@@ -20,6 +20,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ from local.streams import BROKEN, LAYOUT, RULES, events, lines, often, put_lines
 EVENTS = 500
 BATCH = 17
 CHANGES: dict[int, dict[str, str | None]] = {
-    0: RULES,
+    0: {**RULES},
     3: {"large": None},
     5: {"new": "SELECT * WHERE B AS b FILTER b[v > 30]"},
     9: {"pairs": "SELECT * WHERE"},
@@ -110,6 +111,8 @@ def begun(directory: Path, sink: str) -> int:
     try:
         run_stream(directory, sink)
         status = 0
+    except Exception:  # noqa: BLE001 (whatever it is, it is shown)
+        traceback.print_exc()
     finally:
         sys.stderr.flush()
         os._exit(status)
@@ -202,6 +205,7 @@ def kill_streams(kills: int, seed: int, kind: str, directory: Path) -> tuple[int
             while not ended(begun(place, address), draw.uniform(0, longest) if done < kills else None):
                 done += 1
             check(sink.rows(streams, place), place, expected)
+            sys.stderr.write(f"{kind}: stream {streams} has each answer once; {done} kills so far\n")
     return done, streams
 
 

@@ -60,7 +60,7 @@ def test_what_is_shed_is_shed_again_after_a_failure(tmp_path: Path, kills: list[
     assert set(told(rows)) <= set(whole)
 
 
-def test_shedding_that_was_noted_is_made_up_for(tmp_path: Path) -> None:
+def test_shedding_that_was_noted_is_made_up_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path / "in", 0, EVENTS)
     opened = opener(tmp_path, memory_limit="6 KB", memory_policy="shed")
     stream = opened()
@@ -74,6 +74,6 @@ def test_shedding_that_was_noted_is_made_up_for(tmp_path: Path) -> None:
         stream.run(until_caught_up=True)
     abandon(stream)
     with opened() as stream:
-        stream._source.poll = lambda _most, _seconds: None  # type: ignore[method-assign]
+        monkeypatch.setattr(stream._source, "poll", lambda _most, _seconds: None)
         stream.step()
         assert stream.metrics()["shed_partitions"] > 0

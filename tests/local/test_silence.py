@@ -199,7 +199,7 @@ def test_a_silence_that_has_no_meaning_is_refused(given: Row, message: str) -> N
 def test_times_without_a_unit_do_not_pass_by_the_clock(tmp_path: Path) -> None:
     put(tmp_path, 0, [{"kind": "A", "time": 1}])
     query = estero.query("SELECT * WHERE A ; B WITHIN 5 [time]")
-    given = {"idle_after": 1.0, "schema": "kind STRING, time BIGINT", "type": "kind", "time": "time"}
+    given: Row = {"idle_after": 1.0, "schema": "kind STRING, time BIGINT", "type": "kind", "time": "time"}
     refused = pytest.raises(DataError, match="how long a tick is")
     with refused, estero.live(query, f"json:{tmp_path}/in", **given) as one:
         one.step()

@@ -52,6 +52,8 @@ def test_of_one_query() -> None:
         "nodes": 1,
         "states": 3,
         "compactions": 0,
+        "shed_partitions": 0,
+        "shed_events": 0,
     }
 
 

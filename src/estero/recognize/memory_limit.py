@@ -81,10 +81,11 @@ class MemoryGuard:
             return
         extent = measured()
         self._next = 0
-        self.over = extent.bytes > self.limit
-        if not self.over:
+        if extent.bytes <= self.limit:
             self._next = events + size // _SELDOM
-        elif not (self._sheds and can_shed):
+        elif self._sheds and can_shed:
+            self.over = True
+        else:
             raise LimitExceeded(_words(extent, self.limit), answer=answer)
 
 
