@@ -65,8 +65,8 @@ def _own_predicates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _own_default_connection() -> None:
-    """A module's ``duckdb.sql`` has a connection that no other module left with an unread result."""
-    duckdb.set_default_connection(duckdb.connect())
+    """A module's ``duckdb.sql`` has a cursor that no other module left with an unread result."""
+    duckdb.set_default_connection(duckdb.default_connection().cursor())
 
 
 @pytest.fixture(scope="session")

@@ -203,9 +203,10 @@ def test_a_forked_process_reads_anew_what_was_being_read(
 
 def test_ctrl_c_inside_duckdb_is_ctrl_c() -> None:
     long = "SELECT count(*) FROM range(20000) a, range(20000) b WHERE a.range * b.range % 7 = 3"
+    connection = connect()
     threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt), interruptible():
-        connect().sql(long).fetchall()
+        connection.sql(long).fetchall()
 
 
 def test_an_error_that_speaks_of_interruptions_is_an_error(tmp_path: Path) -> None:

@@ -370,10 +370,8 @@ def test_a_snapshot_of_another_query_is_refused() -> None:
 
 
 def test_a_snapshot_with_keys_of_another_duckdb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from estero.events.streams.batch_classifier import Classifier
-
     state = begun().snapshot()
-    monkeypatch.setattr(Classifier, "hashes", lambda _: pa.array([1, 2, 3], pa.uint64()).to_numpy())
+    monkeypatch.setattr("estero.recognize.intake.hashes", lambda: (1, 2, 3))
     with pytest.raises(estero.DataError) as caught:
         estero.restore(QUERY, state)
     assert str(caught.value) == (
