@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+import estero
 from estero.answers.event_store import EventStore
 from estero.answers.report import (
     Reporter,
@@ -259,3 +260,9 @@ def test_events_appended_one_by_one_are_joined_so_that_there_are_few_batches() -
     store.trim(4_999)
     assert store.first > 0
     assert positions(store, np.array([4_999])) == [4_999]
+
+
+def test_lists_of_nothing_but_null_are_shown() -> None:
+    events = [{"type": "A", "l": [None, None]}, {"type": "A", "l": []}]
+    rows = estero.query("SELECT * WHERE A").run(events, type="type").to_dicts()
+    assert [row["A"][0]["l"] for row in rows] == [[None, None], []]

@@ -158,9 +158,9 @@ class Reporter:
                 offsets, chosen = selected[same]
                 names = (*map(event_column, shown.attributes), *self._places)
                 values = [rows_taken(events, name, chosen) for name in names]
-                fields = list(self.schema.field(len(columns)).type.value_type)
-                items = pa.StructArray.from_arrays(values, fields=fields)
-                lists.append(pa.ListArray.from_arrays(array_of(offsets), items))
+                kind = self.schema.field(len(columns)).type
+                items = pa.StructArray.from_arrays(values, fields=list(kind.value_type))
+                lists.append(pa.ListArray.from_arrays(array_of(offsets), items, type=kind))
             columns.append(lists[same])
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
