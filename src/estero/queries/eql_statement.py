@@ -100,10 +100,10 @@ class EqlStatement(Statement):
             except QueryError as error:
                 error.text = self.eql.text
                 errors.append(error)
-        found = errors or problems.in_order()
-        if not found:
+        errors = errors or problems.in_order()
+        if not errors:
             self.__dict__[_READY] = schema, type_column, lowering
-        return found
+        return errors
 
     def _plan(self, layout: Layout) -> Plan:
         schema = _with_type(layout.schema, layout.type_column)

@@ -78,8 +78,8 @@ def sigma_named(name: str, text: str) -> Query:
     unnamed = [rule for rule in rules if not rule.name]
     number = name.rpartition("-")[2]  # files with several rules without a name count them from 2 on
     place = int(number) - 1 if len(unnamed) > 1 and number.isdecimal() else 0
-    found = [rule for rule in rules if rule.name == name] or unnamed[place : place + 1]
-    if not found:
+    called = [rule for rule in rules if rule.name == name] or unnamed[place : place + 1]
+    if not called:
         raise QueryError(f"there is no rule {name} in this text", text=text)
-    raise_first([rule.problem for rule in found if rule.problem is not None])
-    return Query(found[0].statement())
+    raise_first([rule.problem for rule in called if rule.problem is not None])
+    return Query(called[0].statement())

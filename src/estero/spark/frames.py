@@ -56,7 +56,7 @@ _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
 
 def check_frame(df: object) -> None:
     """Raises `DataError` for what is not a DataFrame of Spark."""
-    if not (hasattr(df, "isStreaming") and hasattr(df, "schema")):
+    if not all(hasattr(type(df), name) for name in ("isStreaming", "schema", "columns")):
         library = type(df).__module__.partition(".")[0]
         what = shown(df) + (f" of {library}" if library in ("pandas", "polars", "pyarrow") else "")
         if isinstance(df, str | os.PathLike):

@@ -267,3 +267,4 @@ class _Frame:
     """As much of a DataFrame as is looked at before the numbers are."""
 
     isStreaming = schema = None  # noqa: N815
+    columns = ()

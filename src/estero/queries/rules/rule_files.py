@@ -37,7 +37,7 @@ class RuleText:
         said = dict(self.metadata)
         if self.file is not None:
             said.setdefault("file", str(self.file))
-        techniques = ", ".join(found.upper() for found in _TECHNIQUE.findall(said.get("tags", "")))
+        techniques = ", ".join(technique.upper() for technique in _TECHNIQUE.findall(said.get("tags", "")))
         if techniques:
             said.setdefault("techniques", techniques)
         return said
