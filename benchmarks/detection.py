@@ -46,15 +46,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("rules", type=Path)
     parser.add_argument("--events", type=int, default=10_000_000)
-    parser.add_argument("--peer-events", type=int, default=100_000)
+    parser.add_argument("--peer-events", type=int, default=100_000, help="0: without peers")
     asked = parser.parse_args()
     os.environ["ESTERO_THREADS"] = "1"
     seconds, rules = timed(lambda: estero.rules(str(asked.rules)))
     print(f"{len(rules):,} rules: read in {seconds:.1f} s")
-    few = next(batches(asked.peer_events))
-    seconds, first = timed(lambda: rules.run(few, **LAYOUT).counts())
-    print(f"planned, and run over {few.num_rows:,} events, in {seconds:.1f} s")
-    _peers(asked.rules, few, first)
+    if asked.peer_events:
+        few = next(batches(asked.peer_events))
+        seconds, first = timed(lambda: rules.run(few, **LAYOUT).counts())
+        print(f"planned, and run over {few.num_rows:,} events, in {seconds:.1f} s")
+        _peers(asked.rules, few, first)
     with TemporaryDirectory() as place:
         write(Path(place), asked.events)
         seconds, counts = timed(lambda: rules.run(place, **LAYOUT).counts())
