@@ -1,4 +1,4 @@
-"""The open runs of an automaton, whatever tells them apart: what a recognizer asks of them."""
+"""The open runs of an automaton: what a recognizer asks of them."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def _tops(schema: Schema) -> Iterator[tuple[str, Nested]]:
 
 
 def _leaves(name: str, nested: Nested) -> Iterator[tuple[str, Nested]]:
-    """The attributes inside of a column that are no structs, and no lists of them."""
+    """The attributes inside a column, down to those that are neither structs nor lists of structs."""
     fields = nested.fields if nested.element is None else nested.element.fields
     if fields is None:
         yield name, nested
