@@ -155,3 +155,12 @@ def test_rows_are_the_marks_of_the_answer(tree: QueryTree, stream: list[Event]) 
     assert list(zip(*columns, strict=True)) == [
         (number, position, label) for number, position, _, label in sorted(wanted)
     ]
+
+
+def test_complex_events_without_a_shown_event_have_no_rows() -> None:
+    stream = pa.table({"type": list("AC"), "time": [1, 2]})
+    with pytest.warns(estero.EsteroWarning, match="there are no events of type B"):
+        hidden = answer("SELECT b WHERE A AS a ; (B AS b OR C AS c)", stream)
+    assert hidden.count() == 1
+    assert hidden.rows().to_arrow().num_rows == 0
+    assert hidden.participation().to_arrow().num_rows == 0

@@ -136,7 +136,8 @@ class RowsLayout:
         rows = together.take(order).combine_chunks()
         matches = pc.add(rows[MATCH], first)
         columns = [matches, *rows.columns[1:]]
-        return pa.table(columns, schema=self.schema).combine_chunks().to_batches(None)[0]
+        arrays = [column.combine_chunks() for column in pa.table(columns, schema=self.schema).columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _of_label(self, batch: pa.RecordBatch, label: str, place: int) -> pa.Table:
         """The events under one label, with all columns of the rows."""
