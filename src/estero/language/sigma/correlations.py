@@ -43,7 +43,7 @@ def correlation_of(document: Document, rules: Sequence[s.Detection]) -> s.Correl
 
 
 def _refuse_names(document: Document) -> None:
-    """Raises `QueryError` for a type and for names of fields that are no text: pySigma takes any."""
+    """Raises `QueryError` for a type or the name of a field that is not a text: pySigma takes any value."""
     section = document.content["correlation"]
     condition = section.get("condition")
     counted = condition.get("field") if isinstance(condition, dict) else None
