@@ -19,13 +19,18 @@ Row = dict[str, Any]
 
 
 def files(table: pa.Table, place: Path, sizes: Sequence[int], first: int = 0) -> None:
-    """The table in files of these sizes, the last one with the rest; Spark takes them by their times."""
+    """The table in files of these sizes, the last one with the rest; Spark takes them by their times.
+
+    A file appears whole and with its time: a running stream that saw it with the time of now would take all
+    later ones for too old.
+    """
     place.mkdir(parents=True, exist_ok=True)
     begin = 0
     for number, size in enumerate([*sizes, table.num_rows], first):
-        file = place / f"{number:03}.parquet"
-        pa.parquet.write_table(table.slice(begin, size), file)
-        os.utime(file, (1_000_000_000 + number,) * 2)
+        hidden = place / f".{number:03}.parquet"
+        pa.parquet.write_table(table.slice(begin, size), hidden)
+        os.utime(hidden, (1_000_000_000 + number,) * 2)
+        hidden.rename(place / f"{number:03}.parquet")
         begin += size
 
 
