@@ -19,21 +19,30 @@ from estero.plan.opening import length_of
 from estero.plan.plan import Opened
 
 if TYPE_CHECKING:
-    from estero.plan.samples import SamplePlan
-    from estero.plan.sequences import SequencePlan
-    from estero.plan.stages import Asked
+    from estero.plan.stages import Asked, StagedPlan
 
 
-def opened_sequence(plan: SequencePlan, words: int) -> Opened:
-    """The runs of a sequence; label set i is that of its stage i."""
+def opened_sequence(
+    plan: StagedPlan,
+    words: int,
+    *,
+    gaps: Sequence[tuple[int, Asked]],
+    leading: Sequence[Asked],
+    trailing: Sequence[Asked],
+    until: Sequence[Asked],
+) -> Opened:
+    """The runs of a sequence; label set i is that of its stage i.
+
+    What must be missing, and what drops candidates, is as in `SequencePlan`.
+    """
     tables = SequenceTables(
         *_columns(plan.stages),
         np.arange(len(plan.stages), dtype=np.int32),
-        np.array([stage for stage, _ in plan.gaps], np.int64),
-        *_columns([asked for _, asked in plan.gaps]),
-        *_columns(plan.leading),
-        *_columns(plan.trailing),
-        *_columns(plan.until),
+        np.array([stage for stage, _ in gaps], np.int64),
+        *_columns([asked for _, asked in gaps]),
+        *_columns(leading),
+        *_columns(trailing),
+        *_columns(until),
     )
     labels = [frozenset({label}) for label in plan.labels]
     runs = SequenceRuns(tables, length_of(plan))
@@ -41,7 +50,7 @@ def opened_sequence(plan: SequencePlan, words: int) -> Opened:
     return Opened(runs, labels, hidden, words, partitioned=plan.keyed, compared=False, keys=plan.columns)
 
 
-def opened_sample(plan: SamplePlan, words: int) -> Opened:
+def opened_sample(plan: StagedPlan, words: int) -> Opened:
     """The runs of a sample; label set i is that of its condition i."""
     labels = [frozenset({label}) for label in plan.labels]
     runs = SampleRuns(*_columns(plan.stages))

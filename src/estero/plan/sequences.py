@@ -40,7 +40,9 @@ class SequencePlan(StagedPlan):
         from estero.plan.opening_sequences import opened_sequence  # loads the kernels
 
         del ordinals, counting
-        return opened_sequence(self, words)
+        return opened_sequence(
+            self, words, gaps=self.gaps, leading=self.leading, trailing=self.trailing, until=self.until
+        )
 
     # ------------------------------------------------------------------------------------- in words
 
