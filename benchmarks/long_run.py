@@ -8,7 +8,7 @@ events; the run fails if the largest memory of the last half is more than a tent
 half behind its warm-up. First, answers of a small stream are compared with those of one run over it.
 
     python -m benchmarks.long_run                       # 10^7 events, some minutes
-    python -m benchmarks.long_run --events 1e9          # a day
+    python -m benchmarks.long_run --events 1e9 --batch 1e5
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ import estero
 KINDS = ("open", "fail", "close", "other")
 EVENTS_OF_KEY = 10
 KEYS_AT_ONCE = 1_000
-BATCH = 10_000
 LAYOUT: dict[str, Any] = {"type": "kind", "time": "time"}
 CHECKED = 100_000
 WARM_UP = 0.1
@@ -52,11 +51,11 @@ def rules_of(round_: int) -> dict[str, str]:
     }
 
 
-def batches(events: int) -> Iterator[pa.Table]:
-    """Events a millisecond apart, drawn; a key is one of a thousand that move on with the stream."""
-    for first in range(0, events, BATCH):
+def batches(events: int, size: int) -> Iterator[pa.Table]:
+    """Batches of events a millisecond apart, drawn; a key is one of a thousand that move on with them."""
+    for first in range(0, events, size):
         draw = np.random.default_rng(first)
-        place = np.arange(first, min(first + BATCH, events))
+        place = np.arange(first, min(first + size, events))
         keys = place // EVENTS_OF_KEY + draw.integers(0, KEYS_AT_ONCE, place.size)
         kinds = np.array(KINDS)[draw.integers(0, len(KINDS), place.size)]
         yield pa.table(
@@ -72,7 +71,7 @@ def batches(events: int) -> Iterator[pa.Table]:
 def check() -> int:
     """Compares a stream in batches, with snapshots between, with one run; how many answers there are."""
     rules = estero.rules(rules_of(0))
-    tables = list(batches(CHECKED))
+    tables = list(batches(CHECKED, 10_000))
     recognizer = rules.recognizer(tables[0].schema, **LAYOUT)
     counts = dict.fromkeys(rules, 0)
     for table in tables:
@@ -90,13 +89,13 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def run(events: int) -> list[dict[str, Any]]:
-    """Pushes the events, and gives what was measured."""
-    every = max(1, events // BATCH // 100)
+def run(events: int, size: int) -> list[dict[str, Any]]:
+    """Pushes the events in batches of this size, and gives what was measured."""
+    every = max(1, events // size // 100)
     rows: list[dict[str, Any]] = []
     recognizer: Any = None
     answers, worked = 0, time.process_time()
-    for number, table in enumerate(batches(events), 1):
+    for number, table in enumerate(batches(events, size), 1):
         if recognizer is None:
             recognizer = estero.rules(rules_of(0)).recognizer(table.schema, **LAYOUT)
         answers += recognizer.push(table).count()
@@ -109,12 +108,12 @@ def run(events: int) -> list[dict[str, Any]]:
         now = recognizer.metrics()
         rows.append(
             {
-                "events": number * BATCH,
+                "events": number * size,
                 "resident MB": round(resident() / 1e6, 1),
                 "state MB": round(now["state_bytes"] / 1e6, 2),
                 "partitions": now["partitions"],
                 "answers": answers,
-                "CPU s of a million events": round((time.process_time() - worked) / (every * BATCH) * 1e6, 2),
+                "CPU s of a million events": round((time.process_time() - worked) / (every * size) * 1e6, 2),
             }
         )
         worked = time.process_time()
@@ -137,10 +136,11 @@ def main() -> None:
     """Checks, then runs."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.long_run", description=__doc__)
     parser.add_argument("--events", type=float, default=1e7)
+    parser.add_argument("--batch", type=float, default=1e4)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     print(f"{check():,} answers are those of one run")
-    rows = run(int(given.events))
+    rows = run(int(given.events), int(given.batch))
     if given.out is not None:
         given.out.write_text(json.dumps(rows, indent=2) + "\n")
     print(f"the last half takes at most {check_memory(rows):.3f} times the memory of the first one")
