@@ -214,8 +214,8 @@ def picture(figures: dict[str, Any]) -> Picture:
             for number, curve in enumerate(curves):
                 points = _points(curve)
                 sizes, parts = (
-                    [each.size for each in points],
-                    [each.nodes / points[0].nodes for each in points],
+                    [point.size for point in points],
+                    [point.nodes / points[0].nodes for point in points],
                 )
                 colour = PALETTE[number % len(PALETTE)]
                 axes.plot(sizes, parts, "o-", color=colour, markersize=2.6, linewidth=0.8)

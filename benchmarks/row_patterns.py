@@ -66,7 +66,7 @@ def v_shapes(rows: Sequence[tuple[int, float]]) -> Iterator[tuple[int, float, in
             start += 1
 
 
-def check(table: pa.Table, found: pa.Table) -> None:
+def check(table: pa.Table, rows: pa.Table) -> None:
     """Compares the matches of the first partitions with the loop's."""
     mine = table.filter(pa.compute.less(table["symbol"], CHECKED)).sort_by(
         [("symbol", "ascending"), ("time", "ascending")]
@@ -78,7 +78,7 @@ def check(table: pa.Table, found: pa.Table) -> None:
         part = mine.slice(begin, end - begin)
         rows = list(zip(part["time"].to_pylist(), part["price"].to_pylist(), strict=True))
         wanted += [(symbol, *shape) for shape in v_shapes(rows)]
-    first = found.filter(pa.compute.less(found["symbol"], CHECKED))
+    first = rows.filter(pa.compute.less(rows["symbol"], CHECKED))
     if list(zip(*first.to_pydict().values(), strict=True)) != wanted:
         raise SystemExit("wrong: the V shapes are not those of a loop")
 
@@ -107,12 +107,12 @@ def memory(rows: int, order: str) -> None:
     estero.sql(V_SHAPES, trades=table.slice(0, PER_PARTITION)).to_arrow()
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak is what is resident now
     before, _ = resident()
-    found = estero.sql(V_SHAPES, trades=table).to_arrow()
+    rows = estero.sql(V_SHAPES, trades=table).to_arrow()
     added = resident()[1] - before
     print(
         f"{order}: {rows:,} rows, {table.nbytes / 1e6:.0f} MB as a sorted table would have; the evaluation "
         f"adds {added / 1e6:.0f} MB at its peak, {added / table.nbytes:.2f} times that "
-        f"({found.nbytes / 1e6:.0f} MB are the result)"
+        f"({rows.nbytes / 1e6:.0f} MB are the result)"
     )
 
 
@@ -130,12 +130,12 @@ def main() -> None:
         return
     for order in orders:
         table = trades(said.rows, order)
-        found = estero.sql(V_SHAPES, trades=table).to_arrow()
-        check(table, found)
+        rows = estero.sql(V_SHAPES, trades=table).to_arrow()
+        check(table, rows)
         wall, cpu = timed(V_SHAPES, trades=table)
         print(
             f"V shapes, in order of {order}: {said.rows / wall / 1e6:.1f} million rows a second "
-            f"({wall:.2f} s, {cpu:.2f} s of CPU, {found.num_rows:,} matches)"
+            f"({wall:.2f} s, {cpu:.2f} s of CPU, {rows.num_rows:,} matches)"
         )
     numbers = pa.table({"i": np.arange(said.rows // 10), "v": np.zeros(said.rows // 10, np.int64)})
     for pattern in ("a+ b", "(a+)+ b"):

@@ -123,7 +123,7 @@ def measured(rows: int, repeats: int) -> dict[str, Any]:
         works["ranges"] = partial(without_keys, spark, trades, 2)
         works["one task"] = partial(without_keys, spark, trades, 1 << 30)
         seconds = best_of(repeats, works)
-    found = {
+    shapes = {
         shape: {
             "matches": counts[shape],
             "seconds": round(seconds[shape], 2),
@@ -142,7 +142,7 @@ def measured(rows: int, repeats: int) -> dict[str, Any]:
         "rows": rows,
         "keys": KEYS,
         "sort": round(seconds["sort"], 2),
-        "shapes": found,
+        "shapes": shapes,
         "V without keys": apart,
     }
 

@@ -66,8 +66,8 @@ def on_spark(example: Example, query: estero.Query) -> pa.Table:
     from estero.spark import collect, read_events, recognize
 
     events = read_events(DATA / example.file, csv_options=example.csv_options)
-    found = collect(recognize(events, query, **example.layout, positions=True))
-    return pa.Table.from_batches(found.batches(), found.schema)
+    table = collect(recognize(events, query, **example.layout, positions=True))
+    return pa.Table.from_batches(table.batches(), table.schema)
 
 
 def rows(table: pa.Table) -> list[str]:

@@ -28,8 +28,8 @@ def main() -> None:
     asked = words.parse_args()
     spark = SparkSession.builder.appName("estero").getOrCreate()
     events = spark.read.parquet(asked.events)
-    found = recognize(events, asked.query.read_text(), type=asked.type, time=asked.time)
-    found.write.mode("overwrite").parquet(asked.out)
+    matches = recognize(events, asked.query.read_text(), type=asked.type, time=asked.time)
+    matches.write.mode("overwrite").parquet(asked.out)
     spark.stop()
 
 

@@ -63,70 +63,70 @@ def own_predicates() -> dict[str, Callable[..., bool]]:
     defined: dict[str, Any] = {}
     for code in _CODE.findall(_page()):
         if "@estero.predicate" in code:
-            exec(code, {"estero": estero, "found": answer_positions}, defined)  # noqa: S102  (our own page)
-    return {name: each for name, each in defined.items() if callable(each)}
+            exec(code, {"estero": estero, "positions": answer_positions}, defined)  # noqa: S102  (our own page)
+    return {name: value for name, value in defined.items() if callable(value)}
 
 
 def answer_positions(text: str) -> list[tuple[int, ...]]:
-    """The marked positions of each complex event, as `found` of the page says them."""
-    return [tuple(sorted(each.support)) for each in answer(text)]
+    """The marked positions of each complex event, as `positions` of the page says them."""
+    return [tuple(sorted(match.support)) for match in answer(text)]
 
 
 def answer(text: str) -> list[ComplexEvent]:
     """What a query finds on the farm stream, in order of end, start and events."""
     events = estero.query(text).run(FARM, type="type", time="time")
-    found = [
+    matches = [
         ComplexEvent(
-            each.start,
-            each.end,
-            frozenset((label, frozenset(marked)) for label, marked in each.positions.items() if marked),
+            match.start,
+            match.end,
+            frozenset((label, frozenset(marked)) for label, marked in match.positions.items() if marked),
         )
-        for each in events
+        for match in events
     ]
-    return in_order(found)
+    return in_order(matches)
 
 
 def _page() -> str:
     return PAGE.read_text(encoding="utf-8")
 
 
-def in_order(found: Iterable[ComplexEvent]) -> list[ComplexEvent]:
+def in_order(matches: Iterable[ComplexEvent]) -> list[ComplexEvent]:
     """Complex events as pictures list them."""
-    return sorted(found, key=lambda each: (each.end, each.start, sorted(each.support), str(each)))
+    return sorted(matches, key=lambda match: (match.end, match.start, sorted(match.support), str(match)))
 
 
-def caption(found: Sequence[ComplexEvent]) -> str:
+def caption(matches: Sequence[ComplexEvent]) -> str:
     """What a picture shows, for those who do not see it."""
-    rows = "; ".join(_said(each) for each in found[:_MOST])
-    more = f"; and {len(found) - _MOST} more" if len(found) > _MOST else ""
-    return f"{len(found)} complex event{'' if len(found) == 1 else 's'}: {rows}{more}"
+    rows = "; ".join(_said(match) for match in matches[:_MOST])
+    more = f"; and {len(matches) - _MOST} more" if len(matches) > _MOST else ""
+    return f"{len(matches)} complex event{'' if len(matches) == 1 else 's'}: {rows}{more}"
 
 
-def _said(each: ComplexEvent) -> str:
-    return " ".join(map(str, sorted(each.support))) or f"nothing marked, {each.start} to {each.end}"
+def _said(match: ComplexEvent) -> str:
+    return " ".join(map(str, sorted(match.support))) or f"nothing marked, {match.start} to {match.end}"
 
 
-def drawn(text: str, found: Sequence[ComplexEvent]) -> str:
+def drawn(text: str, matches: Sequence[ComplexEvent]) -> str:
     """The picture as SVG: the stream, and a row of marks for each complex event."""
     lines = [
         name for name, word in (("place", r"\bplace\b"), ("time", r"MINUTES?\b")) if re.search(word, text)
     ]
     head = _TOP + 36 + 15 * len(lines)
-    shown = found[:_MOST]
-    more = len(found) > _MOST
+    shown = matches[:_MOST]
+    more = len(matches) > _MOST
     width = 2 * _SIDE + FARM.num_rows * _COLUMN
     height = head + 8 + _ROW * (len(shown) + more) + 6
     labels = list(label_types(parse_query(text).pattern))
-    rows = [_row(each, head + 8 + _ROW * place + _ROW // 2, labels) for place, each in enumerate(shown)]
+    rows = [_row(match, head + 8 + _ROW * place + _ROW // 2, labels) for place, match in enumerate(shown)]
     if more:
         rows.append(
-            _text(_SIDE + 4, height - 13, f"and {len(found) - _MOST} more", FAINT, 11, anchor="start")
+            _text(_SIDE + 4, height - 13, f"and {len(matches) - _MOST} more", FAINT, 11, anchor="start")
         )
     size = f'width="{width}" height="{height}" font-family="DejaVu Sans, Verdana, sans-serif"'
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {size}>',
-            f"<title>{escape(caption(found))}</title>",
+            f"<title>{escape(caption(matches))}</title>",
             f'<rect width="{width}" height="{height}" fill="white"/>',
             *_stream(lines, head),
             *rows,
@@ -158,17 +158,17 @@ def _value(event: dict[str, object]) -> str:
     return f"{event['value']} °C".replace("-", "−") if event["type"] == "T" else f"{event['value']} %"
 
 
-def _row(each: ComplexEvent, height: int, labels: list[str]) -> str:
+def _row(match: ComplexEvent, height: int, labels: list[str]) -> str:
     line = (
-        f'<line x1="{_middle(each.start) - 24}" x2="{_middle(each.end) + 24}" y1="{height}" y2="{height}" '
+        f'<line x1="{_middle(match.start) - 24}" x2="{_middle(match.end) + 24}" y1="{height}" y2="{height}" '
         f'stroke="{FAINT}" stroke-width="1.5"/>'
     )
-    return line + "".join(_mark(each, place, height, labels) for place in sorted(each.support))
+    return line + "".join(_mark(match, place, height, labels) for place in sorted(match.support))
 
 
-def _mark(each: ComplexEvent, place: int, height: int, labels: list[str]) -> str:
+def _mark(match: ComplexEvent, place: int, height: int, labels: list[str]) -> str:
     """A pill with the labels of one event; the type alone is named where nothing else marks it."""
-    given = [label for label in labels if any(label == name and place in at for name, at in each.labels)]
+    given = [label for label in labels if any(label == name and place in at for name, at in match.labels)]
     own = FARM["type"][place].as_py()
     named = [label for label in given if label != own] or given
     color = PALETTE[labels.index(named[0]) % len(PALETTE)]
@@ -194,12 +194,12 @@ def main() -> None:
     """Writes every picture of the page, and the text that stands for it."""
     page = _page()
     own_predicates()
-    for each in shown_queries():
-        found = answer(each.text)
-        each.file.parent.mkdir(exist_ok=True)
-        each.file.write_text(drawn(each.text, found), encoding="utf-8")
-        target = each.file.relative_to(PAGE.parent).as_posix()
-        page = page.replace(f"![{each.caption}]({target})", f"![{caption(found)}]({target})")
+    for shown in shown_queries():
+        matches = answer(shown.text)
+        shown.file.parent.mkdir(exist_ok=True)
+        shown.file.write_text(drawn(shown.text, matches), encoding="utf-8")
+        target = shown.file.relative_to(PAGE.parent).as_posix()
+        page = page.replace(f"![{shown.caption}]({target})", f"![{caption(matches)}]({target})")
     PAGE.write_text(page, encoding="utf-8")
 
 

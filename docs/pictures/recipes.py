@@ -36,12 +36,12 @@ def recipes() -> Iterator[Recipe]:
     """The recipes of the page, in order, their code run."""
     text = PAGE.read_text(encoding="utf-8")
     first = _BEGIN.search(text)
-    for found in _RECIPE.finditer(text):
+    for parts in _RECIPE.finditer(text):
         names: dict[str, Any] = {}
         with contextlib.redirect_stdout(io.StringIO()):
             exec(first[1] if first else "", names)  # noqa: S102 (the page of this repository)
-            exec(compile(found["code"], f"recipes.md, {found['title']}", "exec"), names)  # noqa: S102
-        yield Recipe(found["title"], found["caption"], PAGE.parent / found["file"], names)
+            exec(compile(parts["code"], f"recipes.md, {parts['title']}", "exec"), names)  # noqa: S102
+        yield Recipe(parts["title"], parts["caption"], PAGE.parent / parts["file"], names)
 
 
 def main() -> None:
