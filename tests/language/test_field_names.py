@@ -43,10 +43,3 @@ def test_the_rest_of_a_name_leads_into_structs() -> None:
 def test_what_is_missing_has_no_attribute() -> None:
     for name in ("b", "a.d", "process.parent.name.x", "process.", "", ".", "x.z"):
         assert attribute_of(name, SCHEMA) is None, name
-
-
-def test_containers_are_looked_in_last() -> None:
-    image = field_of(field_of("Event", "EventData"), "Image")
-    assert attribute_of("Image", SCHEMA, ("Event.System", "Event.EventData")) == image
-    assert attribute_of("a", SCHEMA, ("Event.EventData",)) == "a"
-    assert attribute_of("Image", SCHEMA) is None

@@ -148,5 +148,8 @@ def test_without_partitions_that_can_go_it_is_an_error(query: str) -> None:
 
 
 def test_a_policy_that_there_is_not() -> None:
-    with pytest.raises(ValueError, match="takes 'error' or 'shed' as policy, not 'drop'"):
+    refused = r"^recognizer\(\) takes 'error' or 'shed' as memory_policy, not 'drop'$"
+    with pytest.raises(ValueError, match=refused):
         estero.query(QUERIES[0]).recognizer(SCHEMA, **LAYOUT, memory_limit=9, memory_policy="drop")  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match=refused):
+        estero.rules({"r": QUERIES[0]}).recognizer(SCHEMA, **LAYOUT, memory_limit=9, memory_policy="drop")  # type: ignore[arg-type]

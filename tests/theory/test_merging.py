@@ -10,8 +10,9 @@ import estero
 from estero.automata.cea import CEA
 from estero.automata.compile.compile_pattern import compile_pattern
 from estero.language.tree.pattern import Pattern, Start
-from estero.theory.inclusion import Letter, difference
+from estero.theory.inclusion import difference
 from estero.theory.merging import difference_by_classes
+from estero.theory.words import Letter
 from strategies.patterns import patterns
 
 

@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from estero.answers.answer_columns import AnswerColumns
 from estero.answers.complex_event import ComplexEvent, complex_events
+from estero.answers.frames import Batches
 from estero.answers.funnel import Funnel
-from estero.answers.in_memory import OBJECTS_TO_ARROW, check_polars, pandas_of, polars_of, within
+from estero.answers.in_memory import OBJECTS_TO_ARROW, within
 from estero.answers.rows import Rows
 from estero.answers.run import Divisible, KnownLater, Run, WholeSet, WithEvents, whole_stream
 from estero.answers.shown_values import held_by_python
@@ -24,9 +25,6 @@ from estero.engine.walk.share import Share
 from estero.errors import legible
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-
     from estero.answers.participation import Aggregates, Participation
     from estero.answers.why_not import WhyNot
     from estero.plots import Picture
@@ -56,14 +54,15 @@ class _Whole:
 
 
 @checked
-class Answer:
+class Answer(Batches):
     """The complex events of a query, in order of their end position.
 
     Nothing runs until a question is asked, and each question runs the query anew, so an answer of any
     size can be begun, limited and abandoned; `count` is remembered. There is no ``len()``, because it
     cannot hold large counts: use `count`. ``bool(answer)`` looks for one complex event.
 
-    ``answer[i]`` is a complex event, ``answer[i:j]`` an answer; both find their place by counting.
+    ``answer[i]`` is a complex event, ``answer[i:j]`` an answer; both find their place by counting. What holds
+    the whole answer in memory is refused where it would fill it; an answer with a limit is held at any size.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class Answer:
         until when each one waits. As with any answer, nothing runs before a question is asked. It equals its
         count, ``answer.undecided() == 2``. ValueError for a part of an answer.
         """
-        if self._picked is not None or self._start > 0 or self._stop is not None:
+        if not self._is_whole:
             raise ValueError("undecided() needs the whole answer, not a part of it")
         if isinstance(self._run, KnownLater):
             return Undecided(self._run.undecided())
@@ -221,9 +220,14 @@ class Answer:
         """
         return Answer(self._whole_set("ranked()").ranked(by, ascending=ascending))
 
+    @property
+    def _is_whole(self) -> bool:
+        """Whether this is the whole answer, and no part of it."""
+        return self._picked is None and self._start == 0 and self._stop is None
+
     def _whole_set(self, asked: str) -> WholeSet:
         """The run, if this is the whole answer, and it can be asked about all complex events together."""
-        if self._picked is not None or self._start > 0 or self._stop is not None:
+        if not self._is_whole:
             raise ValueError(f"{asked} needs the whole answer, not a part of it")
         if isinstance(self._run, WholeSet):
             return self._run
@@ -246,7 +250,7 @@ class Answer:
         """
         if isinstance(by, str):
             raise TypeError(f'by is a list of attributes: write by=["{by}"]')
-        if self._picked is not None or self._start > 0 or self._stop is not None:
+        if not self._is_whole:
             raise ValueError("a funnel counts all starts: ask the whole answer, not a part of it")
         run = whole_stream(self._run, "a funnel is")
         return Funnel(run.funnel(by_partition=by_partition, by=by, chosen=chosen))
@@ -280,7 +284,7 @@ class Answer:
 
         Raises ValueError for a part of an answer, and of the answer of a push.
         """
-        if self._picked is not None or self._start > 0 or self._stop is not None:
+        if not self._is_whole:
             raise ValueError("why_not() needs the whole answer, not a part of it")
         return whole_stream(self._run, "why not more is asked").why_not(sample, seconds)
 
@@ -293,7 +297,7 @@ class Answer:
         slice or a sample is a slice of it. ValueError if there is no such share.
         """
         share = Share(number, of)
-        if self._picked is None and self._start == 0 and self._stop is None:
+        if self._is_whole:
             if not isinstance(self._run, Divisible):
                 raise ValueError(f"these rows are not shared: divide {self._run.whole_answer} into shares")
             return Answer(self._run.shared(share))
@@ -320,25 +324,6 @@ class Answer:
         if complex_event is None:
             raise IndexError(f"there is no complex event {index}: the answer has {self.count()}")
         return complex_event
-
-    def to_arrow(self) -> pa.Table:
-        """The whole answer in memory, as an Arrow table.
-
-        `LimitExceeded` if it would fill the memory; an answer with a limit is held at any size.
-        """
-        return self._held("to_arrow()")
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The whole answer in memory, as a pandas data frame; lists of events are arrays of dicts."""
-        return pandas_of(self._held("to_pandas()", OBJECTS_TO_ARROW))
-
-    def to_polars(self) -> pl.DataFrame:
-        """The whole answer in memory, as a Polars data frame; EnvironmentProblem without Polars.
-
-        DataError for intervals of months and days, which Polars does not have.
-        """
-        check_polars(self.schema)
-        return polars_of(self._held("to_polars()"))
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """The whole answer in memory, as a dict for each complex event; labels hold lists of dicts.
@@ -398,10 +383,6 @@ class Answer:
         schema = self.schema
         return schema.field("start_time").type if AnswerColumns.of(schema).has_time else None
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())
-        return reader.__arrow_c_stream__(requested_schema)
-
     def __repr__(self) -> str:
         known = self._picked is not None or self._whole.total is not None
         size = f"{self.count():,} complex events" if known else "not counted yet"
@@ -417,7 +398,6 @@ class Answer:
         )
 
     def _held(self, asked: str, factor: int = 1) -> pa.Table:
-        """All batches, whose conversion takes `factor` times the memory of Arrow's own."""
         batches = self.batches()
         if self._stop is None and self._picked is None:
             batches = within(batches, self.quick_count, asked=asked, factor=factor)
@@ -486,9 +466,7 @@ def _without_first(skipped: int, batches: Iterator[pa.RecordBatch]) -> Iterator[
 
 
 def _drawn(total: int, k: int, random_numbers: random.Random) -> list[int]:
-    """`k` different numbers from 0 to total - 1, ascending; `total` may exceed any machine integer."""
-    if k >= total:
-        return list(range(total))
+    """`k` of the numbers from 0 to total - 1, ascending; `total` may exceed any machine integer."""
     if total < 1 << 62:
         return sorted(random_numbers.sample(range(total), k))
     drawn: set[int] = set()

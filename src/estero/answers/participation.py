@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-from estero.answers.in_memory import check_polars, pandas_of, polars_of
-from estero.answers.shown_values import held_by_python, shown_rows
-from estero.errors import legible
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
+from estero.answers.frames import HeldTable
+from estero.answers.shown_values import held_by_python
 
 _PREVIEWED = 20
 """The rows that are printed."""
@@ -21,25 +16,12 @@ _AT_ONCE = 10_000
 """The bits of a number that Python writes at once: 3,010 digits."""
 
 
-class _WholeTable:
+class _WholeTable(HeldTable):
     """A table of what is known of all complex events; `exact` are the columns of integers of any size."""
 
     def __init__(self, table: pa.Table, exact: Sequence[str]) -> None:
-        self._table = table
+        super().__init__(table)
         self._exact = tuple(exact)
-
-    def to_arrow(self) -> pa.Table:
-        """The table of Arrow."""
-        return self._table
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The same as a pandas data frame."""
-        return pandas_of(self._table)
-
-    def to_polars(self) -> pl.DataFrame:
-        """The same as a Polars data frame; EnvironmentProblem without Polars."""
-        check_polars(self._table.schema)
-        return polars_of(self._table)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """The same as a dict for each row, in which integers are ints of any size."""
@@ -50,18 +32,8 @@ class _WholeTable:
     def __len__(self) -> int:
         return int(self._table.num_rows)
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._table.__arrow_c_stream__(requested_schema)
-
     def __repr__(self) -> str:
-        first = self._table.slice(0, _PREVIEWED).to_batches()
-        rows = [self._table.column_names]
-        rows += [[*map(_shown, row.values())] for batch in first for row in shown_rows(batch)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        form = "  ".join(f"{{:<{width}}}" for width in widths)
-        lines = [form.format(*row).rstrip() for row in rows]
-        more = len(self) - _PREVIEWED
-        return legible("\n".join([*lines, *([f"and {more:,} more"] if more > 0 else [])]), lines=True)
+        return self._printed(_PREVIEWED)
 
 
 class Participation(_WholeTable):
@@ -115,7 +87,3 @@ def _integer(value: Any) -> int | None:
     if isinstance(value, str):
         return -number_of(value[1:]) if value.startswith("-") else number_of(value)
     return None if value is None else int(value)
-
-
-def _shown(value: object) -> str:
-    return "" if value is None else str(value)

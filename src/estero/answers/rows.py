@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from os import PathLike
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from estero.answers.in_memory import OBJECTS_TO_ARROW, check_polars, pandas_of, polars_of, within
+from estero.answers.frames import Batches
+from estero.answers.in_memory import within
 from estero.answers.report import (
     DECIDED_KEY,
     LABEL_KEY,
@@ -27,10 +28,6 @@ from estero.answers.shown_values import held_by_python
 from estero.answers.writers import write_answer
 from estero.arguments import checked
 from estero.errors import legible
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 MATCH: Final = "match"
 LABEL: Final = "label"
@@ -170,7 +167,7 @@ def _fixed_columns(names: list[str]) -> int:
 
 
 @checked
-class Rows:
+class Rows(Batches):
     """The marked events of an answer, as `RowsLayout` lays them out; they are made as they are read."""
 
     def __init__(self, answer: Tables, *, most: int | None = None) -> None:
@@ -204,26 +201,9 @@ class Rows:
             with held_by_python("a value of these rows"):
                 yield from batch.to_pylist()
 
-    def to_arrow(self) -> pa.Table:
-        """All rows in memory, as an Arrow table; `LimitExceeded` if they would fill it."""
-        return self._held("to_arrow()")
-
-    def to_pandas(self) -> pd.DataFrame:
-        """All rows in memory, as a pandas data frame."""
-        return pandas_of(self._held("to_pandas()", OBJECTS_TO_ARROW))
-
-    def to_polars(self) -> pl.DataFrame:
-        """All rows in memory, as a Polars data frame."""
-        check_polars(self.schema)
-        return polars_of(self._held("to_polars()"))
-
     def write(self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None) -> int:
         """Writes the rows, batch by batch, as `Answer.write` does, and returns their number."""
         return write_answer(target, self.schema, self.batches(), format=format)
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())
-        return reader.__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         return legible(f"Rows({', '.join(self.schema.names)})\n{self._answer!r}", lines=True)

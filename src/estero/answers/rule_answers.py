@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from estero.answers.answer import Answer
 from estero.answers.answer_columns import AnswerColumns
 from estero.answers.complex_event import ComplexEvent, complex_events
-from estero.answers.in_memory import OBJECTS_TO_ARROW, pandas_of, polars_of, within
+from estero.answers.frames import Batches
+from estero.answers.in_memory import OBJECTS_TO_ARROW, within
 from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns
 from estero.answers.rule_rows import RuleTable, by_rule, common_rows, with_json, with_texts, write_lines
 from estero.answers.run import Run
@@ -24,10 +25,6 @@ from estero.arguments import checked, shown
 from estero.classify.arrays import array_of
 from estero.errors import legible
 from estero.language.tree.names import suggestion
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class RulesRun(Protocol):
@@ -52,7 +49,7 @@ class RulesRun(Protocol):
 
 
 @checked
-class RuleAnswers:
+class RuleAnswers(Batches):
     """The complex events of a set of rules, lazily.
 
     ``answers["name"]`` is the `Answer` of one rule, the same as of its query alone. As a table all rules have
@@ -62,8 +59,9 @@ class RuleAnswers:
 
     Each question reads the events once for all rules with the same partition keys. Rows come as events are
     read, in order of ends for each rule; in `to_arrow` and frames they are in order of ends for all of them,
-    and at one end in that of the rules. Where metadata was asked for, ``rule_title`` and the like are behind
-    ``rule``: strings with a dictionary, NULL where a rule does not say it.
+    and at one end in that of the rules; in Polars maps are lists of structs of key and value. Where metadata
+    was asked for, ``rule_title`` and the like are behind ``rule``: strings with a dictionary, NULL where a
+    rule does not say it.
     """
 
     def __init__(self, run: RulesRun, said: RuleColumns = NOTHING_SAID) -> None:
@@ -129,18 +127,6 @@ class RuleAnswers:
             for name, own in tables.items()
         }
 
-    def to_arrow(self) -> pa.Table:
-        """The common table in memory, in order of ends; `LimitExceeded` if it would fill the memory."""
-        return self._held("to_arrow()")
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The common table in memory, as a pandas data frame."""
-        return pandas_of(self._held("to_pandas()", OBJECTS_TO_ARROW))
-
-    def to_polars(self) -> pl.DataFrame:
-        """The common table in memory, as a Polars data frame: maps are lists of structs of key and value."""
-        return polars_of(self._held("to_polars()"))
-
     def to_dicts(self) -> list[dict[str, Any]]:
         """The common table in memory, as a dict for each complex event, with dicts for maps."""
         with held_by_python("a value of these answers"):
@@ -164,17 +150,12 @@ class RuleAnswers:
             return write_answer(target, schema, batches, format=chosen)
         return write_lines(target, batches)
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())
-        return reader.__arrow_c_stream__(requested_schema)
-
     def __repr__(self) -> str:
         shown = ", ".join(self.names[:5]) + (", …" if len(self.names) > 5 else "")
         return legible(f"RuleAnswers({len(self.names)} rules: {shown})")
 
     def _held(self, asked: str, factor: int = 1) -> pa.Table:
-        count: Callable[[], int] = self.count
-        batches = within(self.batches(), count, asked=asked, factor=factor)
+        batches = within(self.batches(), self.count, asked=asked, factor=factor)
         table = pa.Table.from_batches(batches, self.schema)
         rules = pc.index_in(table.column("rule"), pa.array(self.names, pa.string())).to_numpy()
         order = np.lexsort((rules, table.column("end").to_numpy()))

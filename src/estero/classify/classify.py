@@ -180,8 +180,8 @@ def _some(words: Iterable[str]) -> list[exp.Expr]:
     return [compared("!=", exp.column(word, quoted=True), number(0)) for word in words]
 
 
-def spark_text(classification: Classification, source: str = "events") -> str:
-    """Spark's computation as one statement over `source`, for people; needs no session.
+def spark_text(classification: Classification) -> str:
+    """Spark's computation as one statement over ``events``, for people; needs no session.
 
     On Spark these are column expressions of a DataFrame, and `SORT BY` is a sort within each task. It is
     written for columns of Spark's own types (BIGINT, DOUBLE, TIMESTAMP, …).
@@ -193,7 +193,7 @@ def spark_text(classification: Classification, source: str = "events") -> str:
     clauses = Clauses(classification, SPARK, columns)
     shown = {named(name): SPARK.text(reference(name, columns[name])) for name in classification.payload}
     outputs = clauses.computed() | shown
-    statement = f"SELECT {_selected(outputs, SPARK)} FROM {source} WHERE {clauses.relevance()}"
+    statement = f"SELECT {_selected(outputs, SPARK)} FROM events WHERE {clauses.relevance()}"
     if classification.keys:
         statement += f" DISTRIBUTE BY {', '.join(KEYS)}"
     order = ", ".join(clauses.order())

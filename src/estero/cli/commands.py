@@ -37,12 +37,13 @@ from estero.cli.options import (
     format_of,
     load_predicates,
     query_in,
+    refuse,
     text_in,
     values_in,
     with_event_options,
     with_values,
 )
-from estero.cli.rules import check_rules, is_rules, rules_in, run_rules
+from estero.cli.rules import FOR_ONE_QUERY, check_rules, is_rules, rules_in, run_rules
 from estero.cli.statement import statement, with_statement_options
 from estero.cli.stream import stream, with_stream_options
 from estero.cli.studio import studio, with_studio_options
@@ -215,13 +216,9 @@ def run(
         raise click.BadParameter("run needs events", param_hint="--events")
     load_predicates(predicates)
     if is_rules(query):
-        refused: dict[str, object] = {
-            "limit": limit is not None,
-            "positions": positions,
-            "partials": partials,
-        }
-        refused |= {"rows": rows is RowsOf.EVENTS}
-        refused |= {"engine": engine is Engine.SPARK, "master": master}
+        of_one: dict[str, object] = {"limit": limit is not None, "positions": positions, "partials": partials}
+        of_one |= {"rows": rows is RowsOf.EVENTS, "engine": engine is Engine.SPARK, "master": master}
+        refuse(of_one, FOR_ONE_QUERY)
         run_rules(
             rules_in(query, values_in(param)),
             stream,
@@ -232,11 +229,9 @@ def run(
             explain=explain,
             threads=threads,
             metadata=metadata,
-            refused=refused,
         )
         return
-    if metadata:
-        raise click.BadParameter("is for a directory of rules, not for one query", param_hint="--metadata")
+    refuse({"metadata": metadata}, "is for a directory of rules, not for one query")
     chosen, chosen_engine = format_of(out, format), engine_of(stream, engine, master)
     from estero.cli.terminal import Meter, say
 
@@ -295,8 +290,7 @@ def check(
     """Report everything that is wrong with a query, or easily misread; with events, whether it fits them."""
     load_predicates(predicates)
     if is_rules(query):
-        if param:
-            raise click.BadParameter("is for one query, not for a directory of rules", param_hint="--param")
+        refuse({"param": param}, FOR_ONE_QUERY)
         check_rules(query, stream)
         return
     from estero.cli.terminal import note
@@ -340,9 +334,7 @@ def explain(
         )
     load_predicates(predicates)
     if is_rules(query):
-        for name, value in {"why-not": why_not, "svg": svg}.items():
-            if value:
-                raise click.BadParameter("is for one query, not for rules", param_hint=f"--{name}")
+        refuse({"why-not": why_not, "svg": svg}, FOR_ONE_QUERY)
         rules = rules_in(query, values_in(param))
         print(rules.explain() if stream is None else rules.explain(stream.scan))
         return

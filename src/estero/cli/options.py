@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial, wraps
@@ -164,15 +164,15 @@ events_order: Decorator = about_events(
     shell_complete=column_names,
 )
 
+_EVENTS_OPTION: Decorator = about_events(
+    "--events",
+    metavar="FILE",
+    multiple=True,
+    help="Events in Parquet, CSV, JSON lines or Arrow: a file, glob or directory; - is standard input; "
+    "on Spark also s3a://…, hdfs://… or delta:DIR. Can be repeated: all files are one stream.",
+    shell_complete=file_names,
+)
 _EVENT_OPTIONS = (
-    about_events(
-        "--events",
-        metavar="FILE",
-        multiple=True,
-        help="Events in Parquet, CSV, JSON lines or Arrow: a file, glob or directory; - is standard input; "
-        "on Spark also s3a://…, hdfs://… or delta:DIR. Can be repeated: all files are one stream.",
-        shell_complete=file_names,
-    ),
     about_events(
         "--events-format",
         **one_of(EventsFormat),
@@ -198,7 +198,7 @@ _EVENT_OPTIONS = (
 )
 
 
-_events_argument: Decorator = click.argument(
+events_argument: Decorator = click.argument(
     "events",
     cls=Argument,
     line=("EVENTS", "Events in Parquet, CSV, JSON lines or Arrow: files, globs or directories."),
@@ -364,8 +364,10 @@ def decorated(command: Callable[..., None], decorators: Sequence[Decorator]) -> 
     return command
 
 
-def with_event_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options about events in place of its parameter `stream`."""
+def with_event_options(
+    command: Callable[..., None], events: Decorator = _EVENTS_OPTION
+) -> Callable[..., None]:
+    """The command with what names its `events`, and the options about them, in place of `stream`."""
     names = signature(stream_of).parameters
 
     @wraps(command)
@@ -375,18 +377,14 @@ def with_event_options(command: Callable[..., None]) -> Callable[..., None]:
         stream = stream_of(**{name: given.pop(name) for name in names})
         command(stream=stream, **given)
 
-    return decorated(with_options, _EVENT_OPTIONS)
+    return decorated(with_options, [events, *_EVENT_OPTIONS])
 
 
-def with_events_argument(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with its events as arguments, and the options about them, in place of `stream`."""
-    names = signature(stream_of).parameters
-
-    @wraps(command)
-    def with_options(**given: Any) -> None:
-        command(stream=stream_of(**{name: given.pop(name) for name in names}), **given)
-
-    return decorated(with_options, [_events_argument, *_EVENT_OPTIONS[1:]])
+def refuse(options: Mapping[str, object], reason: str) -> None:
+    """A usage error for the first of some options, by name, that is given."""
+    for name, value in options.items():
+        if value:
+            raise click.BadParameter(reason, param_hint=f"--{name}")
 
 
 def query_in(file: Path, params: Sequence[str] | None = None) -> Query:

@@ -23,6 +23,9 @@ def is_rules(path: Path) -> bool:
     return path.is_dir() or path.suffix in (".yml", ".yaml")
 
 
+FOR_ONE_QUERY = "is for one query, not for a directory of rules"
+
+
 def run_rules(
     rules: RuleSet,
     stream: Stream,
@@ -34,14 +37,10 @@ def run_rules(
     explain: bool,
     threads: int | None,
     metadata: Sequence[str],
-    refused: Mapping[str, object],
 ) -> None:
-    """Finds the complex events of all rules; `refused` are options that only one query has, by name."""
+    """Finds the complex events of all rules."""
     from estero.cli.terminal import Meter, say
 
-    for name, value in refused.items():
-        if value:
-            raise click.BadParameter("is for one query, not for a directory of rules", param_hint=f"--{name}")
     try:
         rules.columns(metadata)
     except ValueError as error:

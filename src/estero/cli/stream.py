@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from enum import StrEnum
 from functools import partial
@@ -33,6 +33,7 @@ from estero.cli.options import (
     predicates,
     query_file,
     query_in,
+    refuse,
     rows,
 )
 from estero.cli.stream_local import LOCAL_OPTIONS, stream_locally
@@ -194,7 +195,7 @@ def stream(
     }
     if engine is StreamEngine.LOCAL:
         of_spark = {"packages": packages, "jars": jars, "conf": conf, "partials": partials}
-        _refuse(of_spark | {"rows": rows is RowsOf.EVENTS}, "is for Spark, not for the local engine")
+        refuse(of_spark | {"rows": rows is RowsOf.EVENTS}, "is for Spark, not for the local engine")
         stream_locally(
             query,
             source,
@@ -215,7 +216,7 @@ def stream(
             metadata=metadata,
         )
         return
-    _refuse(of_local, "is for --engine local")
+    refuse(of_local, "is for --engine local")
     # Usage errors come before Spark starts.
     parsed, connectors, config = query_in(query, param), _jar_files(jars), _spark_settings(conf)
     source = _checked_usage(source, sink, checkpoint, trigger, time)
@@ -249,13 +250,6 @@ def _recognized(events: DataFrame, query: Query, lateness: str | None, layout: d
 def _lateness(text: str | None) -> int | str | None:
     """A number of ticks, or a duration as it is written."""
     return int(text) if text is not None and text.isdigit() else text
-
-
-def _refuse(options: Mapping[str, object], reason: str) -> None:
-    """A usage error for the first of some options that is given."""
-    for name, value in options.items():
-        if value:
-            raise click.BadParameter(reason, param_hint=f"--{name}")
 
 
 def _spark_settings(conf: Sequence[str]) -> dict[str, str]:

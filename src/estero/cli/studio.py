@@ -11,7 +11,14 @@ import click
 
 from estero.cli import options
 from estero.cli.completion import file_names
-from estero.cli.options import Stream, existing_or_not, option, text_in, with_events_argument
+from estero.cli.options import (
+    Stream,
+    events_argument,
+    existing_or_not,
+    option,
+    text_in,
+    with_event_options,
+)
 
 HOST: Final = "127.0.0.1"
 _GIGABYTE: Final = 1 << 30
@@ -88,7 +95,7 @@ def studio(
 
 def with_studio_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command with its arguments and options."""
-    return with_events_argument(options.decorated(command, (*_OPTIONS, options.debug)))
+    return with_event_options(options.decorated(command, (*_OPTIONS, options.debug)), events_argument)
 
 
 def _say(address: str) -> None:

@@ -27,7 +27,7 @@ from estero.events.tables.lazy_tables import LazyFrame
 from estero.plan.plan import Classification
 
 _LEAST: Final = 1 << 15
-"""Rows below which classified batches are handed on together."""
+"""Rows below which batches are joined, those that are read and those that are handed on."""
 
 BySQL = Callable[[pa.Table, Screen | None], pa.RecordBatch]
 """Classifies a table by SQL: events, which count from the first one, or those that have passed a screen."""
@@ -57,7 +57,7 @@ class PlainReading:
     def here(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """The classified events of a small table, which are classified when they are asked for."""
         with reading(self._source.file):
-            yield from _gathered(self._classified(table.select(self._asked).to_batches()))
+            yield from _joined(self._classified(table.select(self._asked).to_batches()))
 
     def ahead(self, order: OrderCheck | None, threads: int = 1) -> Iterator[pa.RecordBatch]:
         """The classified events of the input, in a thread, or several, some batches ahead."""
@@ -66,9 +66,9 @@ class PlainReading:
         def batches() -> Iterator[pa.RecordBatch]:
             stream = _until(stopped, in_order(self._stream(), order))
             if threads == 1:
-                return _gathered(self._classified(stream))
+                return _joined(self._classified(stream))
             parts = slices(_joined(stream), ROWS)
-            return _gathered(itertools.chain.from_iterable(mapped(self._of_part, parts, threads)))
+            return _joined(itertools.chain.from_iterable(mapped(self._of_part, parts, threads)))
 
         with reading(self._source.file):
             yield from fetched(batches, lambda: None, stopped)
@@ -135,22 +135,13 @@ def _until(stopped: threading.Event, batches: Iterable[pa.RecordBatch]) -> Itera
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same events, small neighbours in one batch: each batch takes about 0.1 ms, whatever is in it."""
-    return _in_parts(batches, _LEAST)
-
-
-def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same events, in batches of some size but for the last one."""
-    return _in_parts(batches, _LEAST)
-
-
-def _in_parts(batches: Iterable[pa.RecordBatch], least: int) -> Iterator[pa.RecordBatch]:
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
-        if not waiting and batch.num_rows >= least:
+        if not waiting and batch.num_rows >= _LEAST:
             yield batch
             continue
         waiting.append(batch)
-        if sum(part.num_rows for part in waiting) >= least:
+        if sum(part.num_rows for part in waiting) >= _LEAST:
             yield from _together(waiting)
             waiting = []
     yield from _together(waiting)

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from estero.arguments import checked
 from estero.errors import legible
-from estero.markup.colours import PALETTE, most_specific
-from estero.plots.picture import BAR, FAINT, GRID, INK, SHADE, WIDTH, Picture, drawable, styled
+from estero.markup.colours import most_specific
+from estero.plots.axes import draw_caption, draw_frame, draw_legend, draw_marks, draw_scale
+from estero.plots.picture import BAR, SHADE, WIDTH, Picture, drawable, styled
 
 if TYPE_CHECKING:
-    import numpy as np
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
 
-MARKERS = "os^DvP"
 HEIGHT = 9.0
 """The most that the lanes take together, in inches."""
 
@@ -118,7 +116,11 @@ def plot_answer(
         axes = figure.add_subplot()
         _draw_rows(axes, timeline, lane_height)
         _draw_frame(axes, timeline, lane_height)
-        _draw_caption(axes, timeline, title, hidden)
+        draw_caption(axes, title, len(timeline.rows), hidden)
+        handles, labels = axes.get_legend_handles_labels()
+        legend = draw_legend(axes, dict(zip(labels, handles, strict=True)))
+        for handle in legend.get_lines() if legend is not None else ():
+            handle.set_markersize(6.5)
     return Picture(figure)
 
 
@@ -219,18 +221,7 @@ def _draw_rows(axes: Axes, timeline: _Timeline, lane_height: float) -> None:
         )
     for i, label in enumerate(timeline.labels):
         points = [(x, lane) for lane, row in timeline.rows for x, name in row.marks if name == label]
-        axes.plot(
-            [x for x, _ in points],
-            [y for _, y in points],
-            linestyle="none",
-            marker=MARKERS[i // len(PALETTE) % len(MARKERS)],
-            color=PALETTE[i % len(PALETTE)],
-            markersize=size,
-            markeredgecolor="white",
-            markeredgewidth=0.6 if size > 5 else 0.2,
-            label=label,
-            zorder=3,
-        )
+        draw_marks(axes, [x for x, _ in points], [y for _, y in points], number=i, label=label, size=size)
 
 
 def _spacing(rows: Sequence[_Row]) -> float:
@@ -245,7 +236,7 @@ def _draw_frame(axes: Axes, timeline: _Timeline, lane_height: float) -> None:
     axes.set_ylim(timeline.depth - 0.4, -0.6)
     axes.margins(x=0.02)
     places = [place for _, row in timeline.rows for place in (row.first, row.last)]
-    scaled(axes, places, dates=timeline.dates, unit=timeline.unit)
+    draw_scale(axes, places, dates=timeline.dates, unit=timeline.unit)
     named = [group for group in timeline.groups if group[0]]
     for _, top, stop in named[::2] if len(named) > 1 else []:
         axes.axhspan(top - 0.5, stop - 0.5, color=SHADE, lw=0, zorder=0)
@@ -255,51 +246,4 @@ def _draw_frame(axes: Axes, timeline: _Timeline, lane_height: float) -> None:
         if not ticks or (middle - max(ticks)) * lane_height > 0.15:
             ticks[middle] = key
     axes.set_yticks(list(ticks), list(map(legible, ticks.values())))  # ticks are labelled anew when drawn
-    for side in ("left", "right", "top"):
-        axes.spines[side].set_visible(False)
-    axes.spines["bottom"].set_color(FAINT)
-    axes.tick_params(axis="both", colors=INK, length=0)
-    axes.grid(axis="x", color=GRID, lw=0.8)
-    axes.set_axisbelow(True)
-
-
-def scaled(axes: Axes, places: Sequence[float] | NDArray[np.float64], *, dates: bool, unit: str) -> None:
-    """Ticks for these places on the axis below: dates, or whole numbers of a unit."""
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
-
-    if not len(places):
-        axes.set_xticks([])
-    elif dates:
-        locator = AutoDateLocator(tz=UTC, minticks=4, maxticks=9)  # type: ignore[no-untyped-call]
-        axes.xaxis.set_major_locator(locator)
-        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=UTC))  # type: ignore[no-untyped-call]
-    else:
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True))
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        axes.set_xlabel(unit, color=FAINT, loc="right")
-        if min(places) == max(places):
-            axes.set_xlim(places[0] - 1, places[0] + 1)
-
-
-def _draw_caption(axes: Axes, timeline: _Timeline, title: str | None, hidden: int) -> None:
-    """The title, how many complex events are drawn and how many are not, and the labels' colours."""
-    drawn = len(timeline.rows)
-    said = "No complex events" if not drawn else f"{drawn:,} complex event{'s' if drawn > 1 else ''}"
-    if hidden:
-        said = f"The first {said}; {hidden:,} more not shown"
-    lines = said if title is None else f"{title}\n{said}"
-    axes.set_title(lines, loc="left", color=INK, fontsize=10, linespacing=1.5)
-    if timeline.labels:
-        legend = axes.legend(
-            loc="lower right",
-            bbox_to_anchor=(1.0, 1.0),
-            borderaxespad=0.2,
-            ncols=min(len(timeline.labels), 8),
-            frameon=False,
-            labelcolor=INK,
-            handletextpad=0.1,
-            columnspacing=1.2,
-        )
-        for handle in legend.get_lines():
-            handle.set_markersize(6.5)
+    draw_frame(axes, grid="x")

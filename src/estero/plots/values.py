@@ -12,9 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.arguments import checked
-from estero.markup.colours import PALETTE
-from estero.plots.picture import FAINT, GRID, INK, WIDTH, Picture, drawable, styled
-from estero.plots.timeline import MARKERS, ShownAnswer, ShownEvent, scaled
+from estero.plots.axes import draw_caption, draw_frame, draw_legend, draw_marks, draw_scale
+from estero.plots.picture import FAINT, INK, WIDTH, Picture, drawable, styled
+from estero.plots.timeline import ShownAnswer, ShownEvent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,14 +77,13 @@ def plot_values(
         places = _places(table, clock)
         for axes, panel in zip(all_axes, panels, strict=False):
             _draw(axes, panel, table, places, labels)
-            _draw_frame(axes, f"{y}, {panel.name}" if panel.name else y)
-        scaled(all_axes[-1], places, dates=_is_date(clock), unit="position" if clock is None else "time")
-        said = "No complex events" if not drawn else f"{count:,} complex event{'s' if count > 1 else ''}"
-        said = f"The first {said}; {hidden:,} more not shown" if hidden else said
-        all_axes[0].set_title(
-            said if title is None else f"{title}\n{said}", loc="left", color=INK, fontsize=10, linespacing=1.5
-        )
-        _draw_legend(list(all_axes))
+            axes.set_ylabel(f"{y}, {panel.name}" if panel.name else y, color=INK)
+            axes.margins(x=0.02, y=0.12)
+            draw_frame(axes, grid="both")
+        draw_scale(all_axes[-1], places, dates=_is_date(clock), unit="position" if clock is None else "time")
+        draw_caption(all_axes[0], title, count, hidden)
+        lines = {str(line.get_label()): line for axes in all_axes for line in axes.get_lines()}
+        draw_legend(all_axes[0], {label: line for label, line in lines.items() if label in labels})
     return Picture(figure)
 
 
@@ -151,18 +150,7 @@ def _draw(axes: Axes, panel: _Panel, table: pa.Table, places: Floats, labels: Se
             points[marked[int(positions[row])]].append(row)
     for i, label in enumerate(labels):
         if points[label]:
-            axes.plot(
-                x[points[label]],
-                y[points[label]],
-                linestyle="none",
-                marker=MARKERS[i // len(PALETTE) % len(MARKERS)],
-                color=PALETTE[i % len(PALETTE)],
-                markersize=6,
-                markeredgecolor="white",
-                markeredgewidth=0.6,
-                label=label,
-                zorder=3,
-            )
+            draw_marks(axes, x[points[label]], y[points[label]], number=i, label=label, size=6)
 
 
 def _rows_of(positions: NDArray[np.int64], wanted: Sequence[int]) -> list[int]:
@@ -182,37 +170,3 @@ def _thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     parts = np.array_split(np.arange(len(x)), _POINTS // 2)
     kept = np.unique([place for part in parts for place in (part[y[part].argmin()], part[y[part].argmax()])])
     return x[kept], y[kept]
-
-
-def _draw_frame(axes: Axes, name: str) -> None:
-    axes.set_ylabel(name, color=INK)
-    for side in ("left", "right", "top"):
-        axes.spines[side].set_visible(False)
-    axes.spines["bottom"].set_color(FAINT)
-    axes.tick_params(axis="both", colors=INK, length=0)
-    axes.grid(axis="both", color=GRID, lw=0.8)
-    axes.set_axisbelow(True)
-    axes.margins(x=0.02, y=0.12)
-
-
-def _draw_legend(all_axes: Sequence[Axes]) -> None:
-    """The labels of all panels, above the first."""
-    handles = {
-        str(line.get_label()): line
-        for axes in all_axes
-        for line in axes.get_lines()
-        if not str(line.get_label()).startswith("_child")
-    }
-    if handles:
-        all_axes[0].legend(
-            handles=list(handles.values()),
-            labels=list(handles),
-            loc="lower right",
-            bbox_to_anchor=(1.0, 1.0),
-            borderaxespad=0.2,
-            ncols=min(len(handles), 8),
-            frameon=False,
-            labelcolor=INK,
-            handletextpad=0.1,
-            columnspacing=1.2,
-        )

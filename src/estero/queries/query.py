@@ -24,6 +24,7 @@ from estero.queries.candidates import UNKNOWN, many_candidates, may_list_many
 from estero.queries.pattern_statement import pattern_statement
 from estero.queries.ranked import not_shown, unranked, wanted
 from estero.queries.statement import Statement, raise_first
+from estero.recognize.memory_limit import MemoryPolicy  # for `checked`
 from estero.system.cores import threads_to_use
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from estero.queries.automaton_value import Automaton
     from estero.queries.explanation import Explanation
     from estero.recognize.continuous import ContinuousRecognizer
-    from estero.recognize.memory_limit import MemoryPolicy
     from estero.recognize.partials_recognizer import PartialsRecognizer
     from estero.recognize.state_bytes import State
     from estero.recognize.stream_recognizer import StreamRecognizer

@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
+from estero.answers.frames import Frames
 from estero.arguments import checked, shown
 from estero.automata.row_patterns.shadowed import warn_of_alternatives
 from estero.classify.sql_texts import quoted
@@ -22,11 +23,6 @@ from estero.language.row_patterns.words import words_of
 from estero.recognize.row_patterns.evaluation import Evaluation
 from estero.recognize.row_patterns.ordered_rows import Relation
 from estero.recognize.row_patterns.statements import Statements, in_words_of, unique
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-
 
 _PREVIEWED: Final = 10
 """The rows that a notebook shows."""
@@ -62,7 +58,7 @@ def sql(text: str, /, *, connection: Connection | None = None, **tables: object)
     return SqlResult(text, clauses, connection, tables)
 
 
-class SqlResult:
+class SqlResult(Frames):
     """What a statement gives, computed when it is first asked for."""
 
     def __init__(
@@ -80,20 +76,9 @@ class SqlResult:
         aggregates = _built_in_aggregates() if self._is_own and clauses else None
         self._statements = Statements(self._connection, aggregates)
 
-    def to_arrow(self) -> pa.Table:
-        """The rows as a table of Arrow."""
+    def _held(self, asked: str, factor: int = 1) -> pa.Table:
+        del asked, factor
         return self._table
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The rows as a frame of pandas."""
-        return self._table.to_pandas()
-
-    def to_polars(self) -> pl.DataFrame:
-        """The rows as a frame of Polars."""
-        import polars as pl
-
-        frame = pl.from_arrow(self._table)
-        return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
 
     def to_duckdb(self) -> Any:
         """The rows as a relation of DuckDB."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from estero.answers.answer import Answer
-from estero.answers.rule_answers import RuleAnswers
 from estero.errors import LimitExceeded
-from estero.recognize.metrics import Extent
+
+if TYPE_CHECKING:
+    from estero.answers.answer import Answer
+    from estero.answers.rule_answers import RuleAnswers
+    from estero.recognize.metrics import Extent
 
 _UNITS: Final = {
     **{name: 1000**power for power, name in enumerate(["B", "KB", "MB", "GB", "TB"])},

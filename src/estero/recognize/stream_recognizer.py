@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
-from threading import RLock
+from abc import abstractmethod
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -19,10 +17,9 @@ from estero.arguments import checked
 from estero.classify.rows.classified import ClassifiedRow
 from estero.errors import EsteroError, legible
 from estero.plan.plan import Plan
-from estero.recognize.increment import Turn
+from estero.recognize.event_recognizer import EventRecognizer
 from estero.recognize.intake import Intake
-from estero.recognize.memory_limit import MemoryGuard, MemoryPolicy, bytes_of, shed_to
-from estero.recognize.metrics import Extent, Meter
+from estero.recognize.metrics import Extent
 from estero.recognize.partials_recognition import PartialsRecognition
 from estero.recognize.progress import RecognizerProgress
 from estero.recognize.recognition import Recognition
@@ -34,13 +31,14 @@ T = TypeVar("T")
 
 
 @checked
-class StreamRecognizer(ABC):
+class StreamRecognizer(EventRecognizer[Answer]):
     """Takes events as they are pushed and time as it passes, and gives answers; tells listeners of them.
 
     What differs is how relevant events are recognized, and which rows answers have: see
     `ContinuousRecognizer`, and `PartialsRecognizer` for partial matches.
     """
 
+    _beside_pushing = "asking"
     _kind: ClassVar[str]
     """What its state says that it is of."""
     _tells_partials: ClassVar[bool] = False
@@ -48,13 +46,9 @@ class StreamRecognizer(ABC):
     _recognition: Recognition | PartialsRecognition
 
     def __init__(self, plan: Plan, intake: Intake) -> None:
+        super().__init__()
         self._plan = plan
-        self._intake = intake
-        self._turn = Turn()
-        self._meter = Meter()
-        self._guard: MemoryGuard | None = None
-        self._listeners: list[Callable[[Answer], object]] = []
-        self._thread = RLock()
+        self._events = intake
 
     @property
     @abstractmethod
@@ -62,67 +56,14 @@ class StreamRecognizer(ABC):
         """The columns of answers."""
 
     @property
-    def late(self) -> int:
-        """The number of events that came too late, of all that were pushed."""
-        return self._intake.late
-
-    @property
-    def held_back(self) -> int:
-        """The number of events that wait for earlier ones that may still come."""
-        return self._intake.held_back
-
-    @property
-    def watermark(self) -> int | None:
-        """The time before which no event is expected any more, in ticks; None where none is known."""
-        return self._intake.watermark
-
-    @property
-    def position(self) -> int:
-        """The position that the next event gets."""
-        return self._intake.position
-
-    @property
     def why_slow(self) -> str | None:
         """Why single events go the way of batches, through DuckDB; None where they do not."""
         return self._intake.why_slow
 
-    def limit_memory(self, limit: int | str, policy: MemoryPolicy = "error") -> None:
-        """Has pushes raise `LimitExceeded` from now on where the state behind them takes more.
-
-        `limit` is in bytes, or a text such as "500 MB". The events of such a push are recognized, and the
-        answer is in the error. The state is measured as a snapshot has it, again and again as events come, so
-        that this takes a part of the time only. With the policy "shed" the next push first sheds, as `shed`
-        does, and the error comes only where there is nothing to shed. Raises ValueError for what is no size
-        or policy.
-        """
-        self._guard = MemoryGuard(bytes_of(limit), policy)
-
-    @property
-    def over_limit(self) -> bool:
-        """Whether the state takes more than it may, so that the next push sheds some of it."""
-        return self._guard is not None and self._guard.over
-
-    def shed(self, limit: int | str) -> int:
-        """Drops what is open in the oldest partitions until the state takes no more than that; how many.
-
-        These are the partitions in which nothing has begun for longest, a quarter of them at a time. They
-        begin anew with their next events; all others have the answers that they would have anyway. `limit`
-        is as for `limit_memory`. Queries without PARTITION BY, and those that choose by start, join by keys,
-        or give partial matches have nothing to shed. Answers from before cannot be asked any more.
-        """
-        size = bytes_of(limit)
-        with self._by_one_thread():
-            self._turn.check_sound()
-            if self._guard is not None:
-                self._guard.over = False  # to be shed now, and not once more
-            return self._in_turn(lambda: self._shed_to(size))[1]
-
     def progress(self) -> RecognizerProgress:
         """What was read, and which partial matches are open; it takes as long as a snapshot."""
-        with self._by_one_thread():
-            self._turn.check_sound()
-            with self._turn.lock:
-                return self._progress()
+        with self._by_one_thread(), self._turn.lock:
+            return self._progress()
 
     def metrics(self) -> dict[str, Any]:
         """Numbers for a monitor, by name; it takes as long as a snapshot.
@@ -137,16 +78,10 @@ class StreamRecognizer(ABC):
         So many partitions were shed, ``shed_partitions``, with ``shed_events`` that only they needed.
         ``seconds`` has the time that went to classify events, and to recognize them.
         """
-        with self._by_one_thread():
-            self._turn.check_sound()
-            with self._turn.lock:
-                self._expire()
-                counts = {**self._intake.counts(), "waiting": self._recognition.waiting}
-                return self._meter.shown(counts, self._extent())
-
-    def late_events(self) -> pa.Table:
-        """The events of the last push that came too late, as they were pushed."""
-        return self._intake.late_events()
+        with self._by_one_thread(), self._turn.lock:
+            self._expire()
+            counts = {**self._intake.counts(), "waiting": self._recognition.waiting}
+            return self._meter.shown(counts, self._extent())
 
     def push(self, events: object) -> Answer:
         """What these events decide: complex events that end with them, or with what was held back until now.
@@ -157,7 +92,6 @@ class StreamRecognizer(ABC):
         not have the columns and types that were declared, or no time; nothing is changed then.
         """
         with self._by_one_thread():
-            self._turn.check_sound()
             return self._within_limit(self._notify(self._pushed(events)))
 
     def flush(self) -> Answer:
@@ -166,7 +100,6 @@ class StreamRecognizer(ABC):
         No earlier events are expected any more: those that come are late.
         """
         with self._by_one_thread():
-            self._turn.check_sound()
             return self._notify(self._flushed())
 
     def advance(self, time: Until) -> Answer:
@@ -178,7 +111,6 @@ class StreamRecognizer(ABC):
         is no time, and where events have none.
         """
         with self._by_one_thread():
-            self._turn.check_sound()
             return self._notify(self._advanced(time))
 
     def close(self, *, until: Until | None = None) -> Answer:
@@ -189,18 +121,9 @@ class StreamRecognizer(ABC):
         `DataError` for a time before the last event.
         """
         with self._by_one_thread():
-            self._turn.check_sound()
             answer = self._notify(self._closed(until))
             self._turn.fail("the recognizer is closed: make a new one, or restore a snapshot of it")
             return answer
-
-    def on_match(self, tell: Callable[[Answer], T]) -> Callable[[Answer], T]:
-        """Has `tell` called, from now on, with each answer that is not empty, before it is returned.
-
-        Several are called in the order in which they came. Returns `tell`, so it can decorate a function.
-        """
-        self._listeners.append(tell)
-        return tell
 
     async def over(self, events: AsyncIterable[object]) -> AsyncIterator[Answer]:
         """The answers that are not empty, of pushing all that comes, and of a flush where that ends.
@@ -222,14 +145,13 @@ class StreamRecognizer(ABC):
         `restore` asks for it. Raises ValueError for a key that is too short.
         """
         with self._by_one_thread():
-            self._turn.check_sound()
             check_key(key)
             with self._turn.lock:
                 return self._snapshot(key)
 
     def __repr__(self) -> str:
         try:
-            with self._by_one_thread():
+            with self._by_one_thread(sound=False):
                 numbers = self._numbers()
         except EsteroError:
             numbers = "busy in another thread"
@@ -244,7 +166,7 @@ class StreamRecognizer(ABC):
 
         rows: list[tuple[str, object]] = []
         try:
-            with self._by_one_thread():
+            with self._by_one_thread(sound=False):
                 intake = self._intake
                 numbers = {"events": intake.position, "held back": intake.held_back, "late": intake.late}
                 rows += [(name, f"{number:,}") for name, number in numbers.items()]
@@ -255,24 +177,10 @@ class StreamRecognizer(ABC):
         query = highlighted(in_lines(self._plan.text), LabelColours.of_query(self._plan.tree).places)
         return shown(head, named_values(rows, named=type(self).__name__), element("pre", query))
 
-    @contextmanager
-    def _by_one_thread(self) -> Iterator[None]:
-        """Inside it the recognizer is this thread's; raises `EsteroError` while it is another one's."""
-        if not self._thread.acquire(blocking=False):
-            raise EsteroError(
-                "another thread is pushing to this recognizer or asking it, and events have one order: "
-                "use it from one thread, or hold a lock of your own around each call"
-            )
-        try:
-            yield
-        finally:
-            self._thread.release()
-
     def _notify(self, answer: Answer) -> Answer:
         """Tells the listeners of an answer that is not empty; returns it."""
         if self._listeners and self._is_something(answer):
-            for tell in self._listeners:
-                tell(answer)
+            self._tell(answer)
         return answer
 
     # ------------------------------------------------------------------------------ what all of them do
@@ -323,31 +231,23 @@ class StreamRecognizer(ABC):
         return answer
 
     def _in_turn(self, recognize: Callable[[], T]) -> tuple[int, T]:
-        """The number of this turn, and what is recognized in it; from before, nothing is needed any more."""
-        number = self._turn.next()
-        try:
-            with self._turn.lock:  # what another thread reads is read to the end of a batch
-                self._recognition.let_go()
-                if self._guard is not None and self._guard.over:
-                    self._shed_to(self._guard.limit)
-                return number, recognize()
-        except BaseException:
-            self._turn.fail(
-                "recognition broke off in an earlier push, so that its state is not to be trusted: "
-                "restore the last snapshot"
-            )
-            raise
+        """The number of this turn, and what is recognized in it."""
+        with self._next_turn() as number:
+            return number, recognize()
+
+    @property
+    def _intake(self) -> Intake:
+        return self._events
+
+    def _let_go(self) -> None:
+        self._recognition.let_go()
+
+    def _shed_some(self) -> int:
+        return self._recognition.shed()
 
     def _expire(self) -> None:
         """Closes windows before which no event comes any more."""
         self._recognition.expire(position=self._intake.position, time=self._intake.passed)
-
-    def _shed_to(self, limit: int) -> int:
-        shed = shed_to(limit, self._extent, self._recognition.shed)
-        self._meter.shed(*shed)
-        if self._guard is not None:
-            self._guard.over = False
-        return shed.partitions
 
     def _within_limit(self, answer: Answer) -> Answer:
         if self._guard is not None:
@@ -358,7 +258,6 @@ class StreamRecognizer(ABC):
         return answer
 
     def _extent(self) -> Extent:
-        """How much is needed to go on, with what is held back."""
         extent = self._recognition.extent()
         return extent._replace(bytes=extent.bytes + self._intake.held_bytes)
 

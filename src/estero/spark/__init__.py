@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib import import_module
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from estero.arguments import checked
@@ -24,12 +22,8 @@ if TYPE_CHECKING:
     from estero.events.streams.stream_layout import Lateness
     from estero.language.tree.pattern import Pattern
     from estero.language.tree.query import QueryTree
-    from estero.language.tree.schema import EventLayout
-    from estero.plan.levels import PartialsPlan
-    from estero.plan.plan import Layout, Plan
     from estero.queries.explanation import Explanation
     from estero.queries.query import Distinct, Query
-    from estero.queries.ranked import Wanted
     from estero.queries.rules.rule_set import RuleSet
     from estero.recognize.until import Until
     from estero.spark.batch.collected import collect
@@ -204,15 +198,15 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     Raises `QueryError` where the query is wrong or does not fit the columns, and `DataError` for a column
     that is missing or of a wrong kind.
     """
-    from estero.queries.ranked import not_shown
-    from estero.spark.batch.batch import recognize_frame
-    from estero.spark.streams.streaming import MOST_BUCKETS, recognize_stream
+    from estero.queries.rules.rule_set import RuleSet
+    from estero.spark.asked import scanned
 
-    df, columns = _scanned(df, type, time, order, time_unit)
-    from estero.queries.rules.rule_set import RuleSet  # not where workers import this package
-
+    df, columns = scanned(df, type, time, order, time_unit)
+    place = None if state is None else str(state)
     if isinstance(query, RuleSet | PathLike):
-        _refuse_for_rules(
+        from estero.spark.rule_sets import recognize_set, refuse_for_rules
+
+        refuse_for_rules(
             rows=rows,
             split_keys=not split_keys,
             share=share,
@@ -220,42 +214,35 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             distinct=distinct,
             partials=partials,
         )
-        shown = positions is not False  # the columns of `RuleAnswers`, unless something else is asked for
-        return _recognize_rules(
+        return recognize_set(
             df,
             columns,
             query,
-            positions=shown,
+            positions=positions is not False,  # as `RuleAnswers` does, unless something else is asked for
             partitions=partitions,
             until=until,
             lateness=lateness,
-            state=_place(state),
+            state=place,
             metadata=metadata,
         )
+    from estero.queries.ranked import not_shown
+    from estero.spark import asked
+    from estero.spark.batch.batch import recognize_frame
+    from estero.spark.streams.streaming import MOST_BUCKETS, recognize_stream
+
     if metadata:
         raise ValueError("metadata is for a set of rules: leave it out for one query")
     if rows not in (None, "events"):
         raise ValueError(f'rows is "events", or None for complex events, not {rows!r}')
-    lives = df.isStreaming or state is not None
-    _check_number("partitions", partitions, MOST_BUCKETS if lives else _MOST_TASKS)
-    _check_number("share", share, _MOST_TASKS)
-    asked = _query(query, distinct)
-    chosen = _wanted(df, asked, partials=partials, share=share)
-    df, layout = _laid_out(df, columns, asked.only_type)
-    whole = _unranked(asked).plan(layout)
-    plan = _partials_plan(whole, layout) if partials else whole
+    lives = df.isStreaming or place is not None
+    asked.check_number("partitions", partitions, MOST_BUCKETS if lives else asked.MOST_TASKS)
+    asked.check_number("share", share)
+    question = asked.Asked.of(df, columns, asked.query_of(query, distinct), partials=partials, share=share)
+    df, layout, chosen = question.df, question.layout, question.wanted
+    plan = question.partials if partials else question.plan
     if lives:
-        if share is not None:
-            raise ValueError(
-                "share is for batch DataFrames; on a stream, partitions says how many tasks share the keys"
-            )
-        if not split_keys:
-            raise ValueError(
-                "split_keys is for batch DataFrames; on a stream, a key is never split: leave it out"
-            )
-        if until is not None:
-            raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
-        _refuse_with_state(df, chosen, late_events=late_events)
+        asked.refuse_on_stream(share=share, split_keys=split_keys, until=until)
+        asked.refuse_with_state(df, chosen, late_events=late_events)
         return recognize_stream(
             df,
             plan,
@@ -265,7 +252,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             lateness=lateness,
             late_events=late_events,
             event_rows=rows is not None,
-            state=_place(state),
+            state=place,
         )
     if lateness is not None or late_events:
         raise ValueError(
@@ -286,135 +273,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             wanted=chosen,
         )
     except ValueError as error:
-        raise (error if chosen is None else not_shown(asked.tree, error)) from None
-
-
-def _place(state: PathLike[str] | str | None) -> str | None:
-    return None if state is None else str(state)
-
-
-def _refuse_with_state(df: DataFrame, chosen: Wanted | None, *, late_events: bool) -> None:
-    """Raises ValueError for what does not go with the state of a batch."""
-    if df.isStreaming:
-        return
-    if late_events:
-        raise ValueError("late_events is for streaming DataFrames: a batch has all its events at once")
-    if chosen is not None:
-        raise ValueError("state is for a stream to go on from, and a stream has no ORDER BY: leave one out")
-
-
-def _wanted(df: DataFrame, query: Query, *, partials: bool, share: int | None) -> Wanted | None:
-    """What ORDER BY … LIMIT asks for, if the query has it; `QueryError` on a stream."""
-    from estero.errors import NOWHERE, QueryError
-    from estero.queries.ranked import wanted
-
-    if query.tree.ranking is None:
-        return None
-    if df.isStreaming:
-        raise QueryError(
-            "ORDER BY … LIMIT chooses among all complex events, and a stream has never had all of them",
-            text=query.tree.text,
-            span=query.tree.places.get("ORDER BY", NOWHERE),
-            found="ORDER BY",
-            expected="a query without ORDER BY",
-            hint="leave ORDER BY and its LIMIT out, and ask the table of answers for the best of them",
-        )
-    if partials:
-        raise ValueError("ORDER BY is of complex events: leave partials=True out")
-    if share is not None:
-        raise ValueError("ORDER BY … LIMIT lists the best alone: leave share out")
-    return wanted(query.tree)
-
-
-def _unranked(query: Query) -> Query:
-    """The query of all complex events of which ORDER BY chooses the best."""
-    from estero.queries.query import Query as AnyQuery
-    from estero.queries.ranked import unranked
-
-    return query if query.tree.ranking is None else AnyQuery(unranked(query.statement))
-
-
-def _refuse_for_rules(**given: object) -> None:
-    """Raises ValueError for what is said of a set of rules and is for one query."""
-    for name, value in given.items():
-        if value not in (None, False):
-            raise ValueError(f"{name} is for one query: leave it out for a set of rules")
-
-
-def _recognize_rules(  # noqa: PLR0913 (what users may have to say)
-    df: DataFrame,
-    columns: EventLayout,
-    rules: RuleSet | PathLike[str],
-    *,
-    positions: bool,
-    partitions: int | None,
-    until: Until | None,
-    lateness: Lateness | None,
-    state: str | None,
-    metadata: str | Sequence[str],
-) -> DataFrame:
-    from estero.queries.rules.rule_set import rules as rules_of
-    from estero.spark.batch.rules import recognize_rules
-    from estero.spark.streams.changing_rules import recognize_changing_rules
-    from estero.spark.streams.rules import recognize_rules_on_stream
-    from estero.spark.streams.streaming import MOST_BUCKETS
-
-    lives = df.isStreaming or state is not None
-    _check_number("partitions", partitions, MOST_BUCKETS if lives else _MOST_TASKS)
-    if isinstance(rules, PathLike) and not df.isStreaming:
-        rules = rules_of(rules)
-    df, layout = _laid_out(df, columns, "Event" if isinstance(rules, PathLike) else rules.only_type)
-    if lives and until is not None:
-        raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
-    if isinstance(rules, PathLike):
-        if state is not None:
-            raise ValueError(
-                "rules that may change see events from when they come: leave state out, or take a set"
-            )
-        if not positions:
-            raise ValueError(
-                "rules that may change show positions, as one task has all events: leave positions out"
-            )
-        if metadata:
-            raise ValueError(
-                "metadata is for rules that stay as they are: give estero.rules(path) in place of the path"
-            )
-        _refuse_partitions(partitions)
-        return recognize_changing_rules(df, Path(rules), columns, layout, lateness=lateness)
-    said = rules.columns(metadata, encoded=False)
-    if lives:
-        if positions:
-            _refuse_partitions(partitions)
-        return recognize_rules_on_stream(
-            df,
-            rules.plans(layout),
-            layout,
-            positions=positions,
-            partitions=partitions,
-            lateness=lateness,
-            state=state,
-            said=said,
-        )
-    if lateness is not None:
-        raise ValueError("lateness is for streaming DataFrames: a batch has all its events at once")
-    return recognize_rules(
-        df,
-        rules.plans(layout),
-        layout,
-        positions=positions,
-        partitions=partitions,
-        until=until,
-        said=said,
-    )
-
-
-def _refuse_partitions(partitions: int | None) -> None:
-    """Raises ValueError for a number of buckets where rules show positions on a stream."""
-    if partitions is not None:
-        raise ValueError(
-            "on a stream, one task numbers all events where rules show positions: leave partitions out, or "
-            "say positions=False of a set of rules"
-        )
+        raise (error if chosen is None else not_shown(question.query.tree, error)) from None
 
 
 @checked
@@ -439,21 +298,19 @@ def count(  # noqa: PLR0913 (as `recognize`)
     each of them. ``recognize(…).count()`` enumerates.
     """
     from estero.errors import DataError
+    from estero.spark.asked import Asked, check_number, query_of, scanned
     from estero.spark.batch.batch import count_frame
 
-    df, columns = _scanned(df, type, time, order, time_unit)
-    _check_number("partitions", partitions, _MOST_TASKS)
+    df, columns = scanned(df, type, time, order, time_unit)
+    check_number("partitions", partitions)
     if df.isStreaming:
         raise DataError(
             "only batch DataFrames can be counted, but this one is streaming",
             hint="recognize it, and count the rows in its sink",
         )
-    asked = _query(query, distinct)
-    chosen = _wanted(df, asked, partials=False, share=None)
-    df, layout = _laid_out(df, columns, asked.only_type)
-    plan = _unranked(asked).plan(layout)
-    number = count_frame(df, plan, partitions=partitions, split_keys=split_keys, until=until)
-    return number if chosen is None else min(number, chosen.number)
+    asked = Asked.of(df, columns, query_of(query, distinct))
+    number = count_frame(asked.df, asked.plan, partitions=partitions, split_keys=split_keys, until=until)
+    return number if asked.wanted is None else min(number, asked.wanted.number)
 
 
 @checked
@@ -477,16 +334,14 @@ def explain(
     """
     from estero.plan.division import buckets_in_words, division_in_words
     from estero.queries.explanation import Explanation
+    from estero.spark.asked import Asked, query_of, scanned
 
-    df, columns = _scanned(df, type, time, order, time_unit)
-    asked = _query(query)
-    _wanted(df, asked, partials=partials, share=None)
-    df, layout = _laid_out(df, columns, asked.only_type)
-    plan = _unranked(asked).plan(layout)
+    df, columns = scanned(df, type, time, order, time_unit)
+    asked = Asked.of(df, columns, query_of(query), partials=partials)
     if df.isStreaming:
-        plan.refuse_endless()
-    levels = _partials_plan(plan, layout) if partials else None
-    plan = plan if levels is None else levels.whole
+        asked.plan.refuse_endless()
+    levels = asked.partials if partials else None
+    plan = asked.plan if levels is None else levels.whole
     words = buckets_in_words if df.isStreaming else division_in_words
     return Explanation(plan, tasks=words(plan, positions=positions, partials=levels))
 
@@ -507,9 +362,11 @@ def check(
     `QueryError` for a text with mistakes that do not depend on the events, and `DataError` for a column that
     is missing or of a wrong kind.
     """
-    df, columns = _scanned(df, type, time, order, time_unit)
-    asked = _query(query)
-    _, layout = _laid_out(df, columns, asked.only_type)
+    from estero.spark.asked import laid_out, query_of, scanned
+
+    df, columns = scanned(df, type, time, order, time_unit)
+    asked = query_of(query)
+    _, layout = laid_out(df, columns, asked.only_type)
     errors = asked.statement.errors(layout.schema, layout.type_column)
     if not errors:
         asked.statement.warn_if_never()
@@ -538,88 +395,19 @@ def why_not(
     """
     from estero.errors import DataError
     from estero.events.scan import Scan
+    from estero.spark.asked import MOST_ROWS, check_number, laid_out, query_of, scanned
     from estero.spark.frames import quoted
 
-    df, columns = _scanned(df, type, time, order, time_unit)
-    _check_number("sample", sample, _MOST_ROWS)
+    df, columns = scanned(df, type, time, order, time_unit)
+    check_number("sample", sample, MOST_ROWS)
     if df.isStreaming:
         raise DataError(
             "why_not is for a batch DataFrame, but this one is streaming",
             hint="read what the stream reads with spark.read",
         )
-    asked = _query(query)
-    df, layout = _laid_out(df, columns, asked.only_type)
+    asked = query_of(query)
+    df, layout = laid_out(df, columns, asked.only_type)
     asked.plan(layout)
     by = [quoted(name) for name in (columns.time, *columns.order) if name is not None]
     events = (df.orderBy(*by) if by else df).limit(sample).toArrow()
     return asked.run(Scan(events, columns)).why_not(seconds=seconds)
-
-
-_MOST_ROWS = 100_000_000
-"""Most rows that are brought to the driver."""
-_MOST_TASKS = 100_000
-"""Most tasks of a job: Spark plans and counts them on the driver, and with more it never gets to work."""
-
-
-def _check_number(name: str, number: object, most: int) -> None:
-    """Raises TypeError for anything but a whole number, ValueError for one out of range; None passes."""
-    if number is None:
-        return
-    said = f"{name} is a whole number from 1 to {most:,}, not {number!r}"
-    if not isinstance(number, int) or isinstance(number, bool):
-        raise TypeError(said)
-    if not 1 <= number <= most:
-        raise ValueError(said)
-
-
-def _scanned(
-    events: DataFrame | Scan, type: str | None, time: str | None, order: Sequence[str], time_unit: str | None
-) -> tuple[DataFrame, EventLayout]:
-    """A DataFrame, and what its columns mean: as it was scanned, or as the arguments beside it say."""
-    from estero.events.scan import Scan
-    from estero.events.tables.exact_columns import exact_layout
-    from estero.language.tree.exact_names import exact_names
-    from estero.spark.frames import check_frame
-
-    scan = Scan.of(events, type, time, order, time_unit)
-    check_frame(scan.events)
-    if scan.csv_options or scan.layout.types:
-        which = "csv_options" if scan.csv_options else "types"
-        raise ValueError(f"{which} is for events that are read in this process: leave it out for Spark")
-    frame: DataFrame = scan.events
-    exact = exact_names(frame.columns)
-    if exact and len(set(frame.columns)) == len(frame.columns):
-        frame = frame.toDF(*(exact.get(name, name) for name in frame.columns))
-        return frame, exact_layout(scan.layout, exact)
-    return frame, scan.layout
-
-
-def _laid_out(df: DataFrame, columns: EventLayout, only_type: str) -> tuple[DataFrame, Layout]:
-    """The DataFrame with nested fields as columns, and where the parts of an event stand in it.
-
-    Its schema is all that is asked for.
-    """
-    from estero.spark.frames import with_nested_fields
-    from estero.spark.work import layout_of_schema
-
-    df = with_nested_fields(df, columns)
-    return df, layout_of_schema(df.schema, replace(columns, only_type=only_type))
-
-
-def _partials_plan(plan: Plan, layout: Layout) -> PartialsPlan:
-    """The plan for the partial matches of a planned query, by its keys or those that its events share."""
-    plan.refuse_distinct()
-    plan.refuse_levels()
-    from estero.plan.levels import partials_plan
-    from estero.plan.shared_by_levels import with_shared_key
-
-    laid_out = replace(layout, schema=plan.classification.schema)
-    return with_shared_key(partials_plan(plan.tree, laid_out, as_written=True), laid_out)
-
-
-def _query(asked: Query | QueryTree | Pattern | str, distinct: Distinct | None = None) -> Query:
-    """The query of a text in either language, or of a tree; a query as it is."""
-    from estero.queries.query import Query
-
-    query = asked if isinstance(asked, Query) else Query(asked)
-    return query if distinct is None else query.with_distinct(distinct)

@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from estero.arguments import checked, shown
 from estero.errors import DataError, EsteroError, require
+from estero.events.inputs import open_input
+from estero.events.tables.written_times import with_written_times
 from estero.language.tree.names import listed, suggestion
 from estero.queries.rules.rule_files import EXAMPLES, text_of_file
 from estero.queries.rules.rule_set import RuleSet, rules
@@ -118,16 +120,12 @@ def _is_beside(rule: Path | None, file: Path, stem: str) -> bool:
 
 def _table(events: object, layout: Mapping[str, str]) -> pa.Table:
     """The events of an example: a text, or a list of mappings, whose times may be texts."""
+    kind, time = layout.get("type", "type"), layout.get("time", "time")
     if isinstance(events, str):
-        kind, time = layout.get("type", "type"), layout.get("time", "time")
         return events_of(events, type=kind, time=time)
     if not isinstance(events, list) or not all(isinstance(event, Mapping) for event in events):
         raise DataError(f"events are a text or a list of mappings, not {shown(events)}")
-    names = dict.fromkeys(name for event in events for name in event)
-    table = pa.table({str(name): pa.array([event.get(name) for event in events]) for name in names})
-    time = layout.get("time", "time")
-    if time in table.column_names and pa.types.is_string(table.schema.field(time).type):
-        zoned = any(text.endswith("Z") or "+" in text for text in table.column(time).to_pylist() if text)
-        times = table.column(time).cast(pa.timestamp("us", "UTC" if zoned else None))
-        table = table.set_column(table.column_names.index(time), time, times)
-    return table
+    if not events:
+        return pa.table({})
+    rows = [{str(name): value for name, value in event.items()} for event in events]
+    return with_written_times(open_input(rows), time).table

@@ -21,7 +21,8 @@ from estero.language.tree.words import named
 from estero.reference.queries import ComplexEvent, evaluate_query
 from estero.reference.values import Event
 from estero.theory.event_kinds import Kind, candidates, kinds_of
-from estero.theory.inclusion import Letter, MarkedLetter, difference
+from estero.theory.inclusion import difference
+from estero.theory.words import Letter, MarkedLetter
 
 
 @dataclass(frozen=True)

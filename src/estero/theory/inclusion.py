@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from estero.automata.cea import CEA, FIRST, LabelSet, Transition
 from estero.automata.exploration import leaving
 from estero.theory.merging import difference_by_classes
+from estero.theory.words import Letter, MarkedLetter, Word
 
 PAIR_CAP: Final = 200_000
 """The most pairs of sets of states that are compared, unless a limit is given."""
@@ -26,36 +27,12 @@ FEW_COMPARISONS: Final = 100_000
 """The most comparisons of sets by antichains before congruence classes are used instead."""
 
 
-class Letter(NamedTuple):
-    """A kind of event: its bits for either automaton (bit k is predicate k)."""
-
-    ours: int
-    theirs: int
-
-
-class MarkedLetter(NamedTuple):
-    """A letter of a marked word: its number, and the labels of the event (empty if it is not marked)."""
-
-    letter: int
-    labels: LabelSet
-
-
 class _Pair(NamedTuple):
-    """The states of both automata after a word; `before` is the pair before its last letter."""
+    """The states of both automata after a word."""
 
     state: int
     others: frozenset[int]
-    length: int
-    last: MarkedLetter | None = None
-    before: _Pair | None = None
-
-    def word(self) -> tuple[MarkedLetter, ...]:
-        letters = []
-        pair: _Pair | None = self
-        while pair is not None and pair.last is not None:
-            letters.append(pair.last)
-            pair = pair.before
-        return tuple(reversed(letters))
+    word: Word = Word()
 
 
 def difference(
@@ -77,8 +54,7 @@ def difference(
     try:
         return _by_antichains(ours, theirs, letters, first=first, longest=longest)
     except _ManyError:
-        word = difference_by_classes(ours, theirs, letters, first=first, longest=longest, limit=limit)
-        return None if word is None else tuple(MarkedLetter(*pair) for pair in word)
+        return difference_by_classes(ours, theirs, letters, first=first, longest=longest, limit=limit)
 
 
 class _ManyError(Exception):
@@ -89,23 +65,23 @@ def _by_antichains(
     ours: CEA, theirs: CEA, letters: Sequence[Letter], *, first: bool, longest: int | None
 ) -> tuple[MarkedLetter, ...] | None:
     own, other = _Moves(ours), _Moves(theirs)
-    queue = deque(_Pair(state, frozenset(theirs.initial), 0) for state in sorted(ours.initial))
+    queue = deque(_Pair(state, frozenset(theirs.initial)) for state in sorted(ours.initial))
     met: defaultdict[int, list[frozenset[int]]] = defaultdict(list)
     compared = 0
     while queue:
         pair = queue.popleft()
-        if longest is not None and pair.length >= longest:
+        if longest is not None and pair.word.length >= longest:
             continue
-        at_start = first and pair.length == 0
+        at_start = first and pair.word.length == 0
         for number, letter in enumerate(letters):
             bits, their_bits = own.bits(letter.ours, at_start), other.bits(letter.theirs, at_start)
             for transition in own.allowed(pair.state, bits):
                 others = other.after(pair.others, their_bits, transition.labels)
-                marked = MarkedLetter(number, transition.labels)
-                following = _Pair(transition.target, others, pair.length + 1, marked, pair)
+                word = pair.word.with_letter(number, transition.labels)
+                following = _Pair(transition.target, others, word)
                 if transition.target in ours.final:
                     if others.isdisjoint(theirs.final):
-                        return following.word()
+                        return word.letters()
                     continue
                 compared += len(met[transition.target]) + 1
                 if compared > FEW_COMPARISONS:

@@ -17,9 +17,7 @@ from typing import NamedTuple
 from estero.automata.cea import CEA, FIRST, LabelSet
 from estero.automata.exploration import leaving
 from estero.errors import LimitExceeded
-
-Mark = tuple[int, LabelSet]
-"""The number of a letter, and labels."""
+from estero.theory.words import Letter, MarkedLetter, Word
 
 
 class _Reached(NamedTuple):
@@ -27,37 +25,27 @@ class _Reached(NamedTuple):
 
     both: int
     other: int
-    length: int
-    last: Mark | None = None
-    before: _Reached | None = None
-
-    def word(self) -> tuple[Mark, ...]:
-        letters = []
-        here: _Reached | None = self
-        while here is not None and here.last is not None:
-            letters.append(here.last)
-            here = here.before
-        return tuple(reversed(letters))
+    word: Word = Word()
 
 
 def difference_by_classes(
     ours: CEA,
     theirs: CEA,
-    letters: Sequence[tuple[int, int]],
+    letters: Sequence[Letter],
     *,
     first: bool,
     longest: int | None,
     limit: int,
-) -> tuple[Mark, ...] | None:
+) -> tuple[MarkedLetter, ...] | None:
     """A shortest word that `ours` accepts and `theirs` does not; None if there is none.
 
-    `letters` are the bits of kinds of events for either automaton. Words have at most `longest` events, and
+    Words are over `letters`. They have at most `longest` events, and
     with `first` their first event is the first of the stream. Raises `LimitExceeded` if more than `limit`
     pairs of sets would be compared.
     """
     sides = _Side(ours, 0), _Side(theirs, ours.states)
     final = sides[0].final | sides[1].final
-    start = _Reached(sides[0].initial | sides[1].initial, sides[1].initial, 0)
+    start = _Reached(sides[0].initial | sides[1].initial, sides[1].initial)
     classes = _Classes()
     if not first:
         classes.joined(start.both, start.other)
@@ -65,26 +53,26 @@ def difference_by_classes(
     compared = 0
     while queue:
         here = queue.popleft()
-        if longest is not None and here.length >= longest:
+        if longest is not None and here.word.length >= longest:
             continue
         for number, bits in enumerate(letters):
-            at_start = first and here.length == 0
+            at_start = first and here.word.length == 0
             moves = [side.moves(here.both, own, at_start) for side, own in zip(sides, bits, strict=True)]
             alone = sides[1].moves(here.other, bits[1], at_start)
             for labels in moves[0]:
                 both, other = moves[0][labels] | moves[1].get(labels, 0), alone.get(labels, 0)
                 if both == other or not classes.joined(both, other):
                     continue
-                following = _Reached(both, other, here.length + 1, (number, labels), here)
+                word = here.word.with_letter(number, labels)
                 if both & final and not other & final:
-                    return following.word()
+                    return word.letters()
                 compared += 1
                 if compared > limit:
                     raise LimitExceeded(
                         f"comparing the two patterns takes more than {limit:,} steps: bound the iterations "
                         "of the patterns, compare parts of them, or give a larger limit="
                     )
-                queue.append(following)
+                queue.append(_Reached(both, other, word))
     return None
 
 

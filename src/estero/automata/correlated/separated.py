@@ -143,13 +143,11 @@ def _is_short(node: e.Node) -> bool:
 def _is_time(side: list[tuple[_Term, Kind | None]], time: str | None) -> bool:
     """Whether the only timestamp on a side is the time of an event."""
     moments = [term for term, kind in side if kind is Kind.TIMESTAMP]
-    return [
-        (moment.node.name, moment.is_added) for moment in moments if isinstance(moment.node, e.Attribute)
-    ] == [(time, True)] and len(moments) == 1
-
-
-def _unchanged(term: _Term, _kind: Kind | None) -> _Term:
-    return term
+    match moments:
+        case [_Term(e.Attribute(name), is_added)]:
+            return name == time and is_added
+        case _:
+            return False
 
 
 def _since_epoch(term: _Term, kind: Kind | None) -> _Term:

@@ -57,18 +57,12 @@ def _check_interval(per: d.Window, place: Span, schema: Schema | None, problems:
             expected="a duration, or n [time]",
             hint="for example LIMIT 3 PER 1 HOUR; LIMIT 3 PER END is at each end",
         )
-    elif isinstance(per, d.DurationWindow) and per.nanoseconds == 0:
+    elif (per.nanoseconds if isinstance(per, d.DurationWindow) else per.ticks) == 0:
+        lasting = isinstance(per, d.DurationWindow)
         problems.add(
             "the interval of PER must be longer than zero",
             per.span,
-            expected="a duration such as 1 SECOND",
-            hint="LIMIT 3 PER END is at each end",
-        )
-    elif isinstance(per, d.AttributeWindow) and per.ticks == 0:
-        problems.add(
-            "the interval of PER must be longer than zero",
-            per.span,
-            expected=f"a whole number from 1 to {INT_MAX}",
+            expected="a duration such as 1 SECOND" if lasting else f"a whole number from 1 to {INT_MAX}",
             hint="LIMIT 3 PER END is at each end",
         )
     else:

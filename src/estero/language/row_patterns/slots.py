@@ -30,11 +30,6 @@ class Address:
         """Whether it is the current row, or one so far from it."""
         return self.last and self.rows is None and self.offset == 0 and not self.final
 
-    @property
-    def is_of_start(self) -> bool:
-        """Whether the start of the match and the current row tell which row it is."""
-        return self.rows is None and not self.final
-
 
 HERE: Final = Address()
 

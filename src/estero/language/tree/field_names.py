@@ -6,37 +6,33 @@ Such a name has dots, ``process.parent.name``. Events may have a column of that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import reduce
 
 from estero.language.tree.paths import field_of
 from estero.language.tree.schema import Nested, Schema
 
 
-def attribute_of(field: str, schema: Schema, containers: Iterable[str] = ()) -> str | None:
+def attribute_of(field: str, schema: Schema) -> str | None:
     """The attribute that has the values of a field, a column or a path into one; None where there is none.
 
-    It is looked for at the top, then inside of the `containers`, which are names of fields, too; the first
-    place counts. Of several ways through names with dots, that with the longest name of a column counts. The
-    schema remembers those without containers: thousands of rules ask for the same fields.
+    Of several ways through names with dots, that with the longest name of a column counts. The schema
+    remembers them: thousands of rules ask for the same fields.
     """
-    if containers:
-        return _looked_up(field, schema, containers)
     if field not in schema.names:
-        schema.names[field] = _looked_up(field, schema, ())
+        schema.names[field] = _looked_up(field, schema)
     return schema.names[field]
 
 
-def _looked_up(field: str, schema: Schema, containers: Iterable[str]) -> str | None:
+def _looked_up(field: str, schema: Schema) -> str | None:
     kinds = schema.column_kinds
-    for name in (field, *(f"{container}.{field}" for container in containers)):
-        for written, steps in _divisions(name):
-            column = schema.exact.get(written, written)
-            if column not in kinds:
-                continue
-            nested = schema.nested.get(column) or Nested(kinds[column])
-            for way in _ways(nested, steps):
-                return reduce(field_of, way, column)
+    for written, steps in _divisions(field):
+        column = schema.exact.get(written, written)
+        if column not in kinds:
+            continue
+        nested = schema.nested.get(column) or Nested(kinds[column])
+        for way in _ways(nested, steps):
+            return reduce(field_of, way, column)
     return None
 
 

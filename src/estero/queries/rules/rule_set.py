@@ -20,6 +20,7 @@ from estero.queries.rules.rule_cache import RuleCache
 from estero.queries.rules.rule_files import RuleText, files_of_rules, rules_in_files
 from estero.queries.rules.sigma_files import is_sigma, sigma_in_files
 from estero.queries.statement import raise_first
+from estero.recognize.memory_limit import MemoryPolicy  # for `checked`
 from estero.system.collection import without_collection
 from estero.system.cores import threads_to_use
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from estero.language.tree.schema import EventLayout, Schema
     from estero.plan.plan import Layout, Plan
     from estero.queries.rules.explanation import RulesExplanation
-    from estero.recognize.memory_limit import MemoryPolicy
     from estero.recognize.rules.set_recognizer import RuleSetRecognizer
     from estero.recognize.state_bytes import State
     from estero.recognize.until import Until

@@ -93,7 +93,7 @@ def _of(node: exp.Expr) -> Function:
         case exp.Between():
             value, low, high = _of(node.this), _of(node.args["low"]), _of(node.args["high"])
             return _connected(
-                _compared(value, low, operator.ge), _compared(value, high, operator.le), decisive=False
+                _of_both(value, low, operator.ge), _of_both(value, high, operator.le), decisive=False
             )
         case exp.Coalesce():
             return _first_of([_of(part) for part in (node.this, *node.expressions)])
@@ -102,7 +102,7 @@ def _of(node: exp.Expr) -> Function:
             default = node.args.get("default")
             return _case(ifs, _of(default) if default is not None else None)
     if isinstance(node, exp.Binary) and type(node) in _COMPARISONS:
-        return _compared(_of(node.left), _of(node.right), _COMPARISONS[type(node)])
+        return _of_both(_of(node.left), _of(node.right), _COMPARISONS[type(node)])
     if isinstance(node, exp.Binary) and type(node) in _ARITHMETIC:
         return _computed(_of(node.left), _of(node.right), _ARITHMETIC[type(node)])
     raise Doubt
@@ -150,31 +150,26 @@ def _negated(of: Function) -> Function:
     return value
 
 
-def _compared(left: Function, right: Function, compare: Callable[[Any, Any], bool]) -> Function:
+def _of_both(left: Function, right: Function, compute: Callable[[Any, Any], Any]) -> Function:
+    """What is computed of two values of one type; NULL if one is NULL."""
+
     def value(values: Values) -> Any:
         first, second = left(values), right(values)
-        if first is None or second is None:
-            return None
-        first, second = _alike(first, second)
-        return compare(first, second)
+        return None if first is None or second is None else compute(*_alike(first, second))
 
     return value
 
 
 def _computed(left: Function, right: Function, compute: Callable[[Any, Any], Any]) -> Function:
-    def value(values: Values) -> Any:
-        first, second = left(values), right(values)
-        if first is None or second is None:
-            return None
+    def number(first: Any, second: Any) -> Any:
         if type(first) not in _NUMBERS or type(second) not in _NUMBERS:
             raise Doubt
-        first, second = _alike(first, second)
         result = compute(first, second)
         if not -_SAFE < result < _SAFE:
             raise Doubt
         return result
 
-    return value
+    return _of_both(left, right, number)
 
 
 _NUMBERS: Final = frozenset({int, float, Decimal})

@@ -25,6 +25,7 @@ REMEDY = (
     "`pip install 'estero[java]'`, which brings one; `--engine duckdb` needs no Java."
 )
 
+_JAVA = "java.exe" if os.name == "nt" else "java"
 _UNWANTED_OPTION = "--add-modules=jdk.incubator.vector"
 _SHIM = """\
 #!/bin/sh
@@ -59,7 +60,7 @@ def find_java_home(environment: Mapping[str, str] | None = None) -> Path:
 
 def java_version(home: Path) -> int | None:
     """The feature version (17, 21, …) of the Java in `home`, or None where no Java runs there."""
-    java = home / "bin" / _executable("java")
+    java = home / "bin" / _JAVA
     if not java.is_file():
         return None
     release = home / "release"
@@ -127,7 +128,7 @@ def _system_homes(environment: Mapping[str, str]) -> list[Path]:
 def _home_of(java: Path) -> Path:
     """Where a `java` on PATH lives; a version manager's stand-in for it has to be asked."""
     home = java.resolve().parent.parent
-    if (home / "bin" / _executable("java")).is_file():
+    if (home / "bin" / _JAVA).is_file():
         return home
     stated = re.search(r"^\s*java\.home = (.+)$", _said(java, "-XshowSettings:properties"), re.MULTILINE)
     return Path(stated[1].strip()) if stated else home
@@ -177,7 +178,3 @@ def _rename(draft: Path, home: Path) -> None:
             return
         shutil.rmtree(home)
         draft.rename(home)
-
-
-def _executable(name: str) -> str:
-    return f"{name}.exe" if os.name == "nt" else name
