@@ -24,7 +24,7 @@ from estero.recognize.memory_limit import MemoryPolicy, bytes_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from estero.events.streams.stream_layout import Lateness
+    from estero.events.streams.stream_layout import Keep, Lateness
 
 
 @checked
@@ -46,6 +46,7 @@ def live(  # noqa: PLR0913 (what users may have to say)
     checkpoint_every: float = 10.0,
     batch: int = 20_000,
     idle_after: float | None = None,
+    keep: Keep | None = None,
     memory_limit: int | str | None = None,
     memory_policy: MemoryPolicy = "error",
     params: Mapping[str, object] | None = None,
@@ -69,7 +70,8 @@ def live(  # noqa: PLR0913 (what users may have to say)
 
     Once no event has come for `idle_after` seconds, the stream's time follows the clock, so many seconds
     behind it: absences and windows are decided without an event, and events that are earlier are late from
-    then on. `memory_limit` and `memory_policy` are as in `Query.recognizer`: a stream whose state takes more
+    then on. With `keep` ("2 hours", "1000 events"; see `RuleSet.recognizer`) events are kept, so that a rule
+    that comes later, or another text of one, begins with a replay of them. `memory_limit` and `memory_policy` are as in `Query.recognizer`: a stream whose state takes more
     fails, or sheds the oldest partitions. `type`, `time`, `order`, `time_unit` and `lateness` are as there,
     too.
 
@@ -87,10 +89,13 @@ def live(  # noqa: PLR0913 (what users may have to say)
         asked = rules.bind(params) if params else rules
     else:
         asked = RuleFiles(directory_of(Path(fspath(rules))), dict(params or {}))
-    if metadata and isinstance(asked, Query):
-        raise ValueError("metadata is for a set of rules: leave it out for one query")
+    for name, given in {"metadata": metadata, "keep": keep}.items():
+        if given and isinstance(asked, Query):
+            raise ValueError(f"{name} is for a set of rules: leave it out for one query")
     columns = None if schema is None else schema_of(schema)
     layout = {"type": type, "time": time, "order": order, "time_unit": time_unit, "lateness": lateness}
+    if keep is not None:
+        layout["keep"] = keep
     settings = Settings(
         str(from_),
         columns,

@@ -14,7 +14,7 @@ from estero.answers.rule_answers import RuleAnswers
 from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns, words_of
 from estero.errors import DataError, EsteroError, QueryError
 from estero.queries.query import Query
-from estero.queries.rules.rule_directory import RuleFiles, texts_of, version_of
+from estero.queries.rules.rule_directory import RuleFiles, put_rule, texts_of, version_of
 from estero.queries.rules.rule_set import RuleSet
 from estero.queries.texts import restore
 from estero.recognize.memory_limit import MemoryPolicy
@@ -169,10 +169,8 @@ class Recognition:
         for name, text in texts.items():
             before = self.texts.get(name)
             try:
-                if before is None:
-                    recognizer.add(name, files.query(name, text))
-                elif before != text:
-                    recognizer.replace(name, files.query(name, text))
+                if before != text:
+                    put_rule(recognizer, name, files.query(name, text))
                 counting[name] = text
             except (EsteroError, ValueError) as error:
                 files.refuse(name, error)

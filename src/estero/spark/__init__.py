@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from estero.answers.why_not import WhyNot
     from estero.errors import QueryError
     from estero.events.scan import Scan
-    from estero.events.streams.stream_layout import Lateness
+    from estero.events.streams.stream_layout import Keep, Lateness
     from estero.language.tree.pattern import Pattern
     from estero.language.tree.query import QueryTree
     from estero.language.tree.schema import EventLayout
@@ -118,6 +118,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     partials: bool = False,
     metadata: str | Sequence[str] = (),
     state: PathLike[str] | str | None = None,
+    keep: Keep | None = None,
 ) -> DataFrame:
     """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
 
@@ -184,8 +185,9 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     enumeration is shared. On a stream `lateness` is for sets, and for positions one task numbers all events.
     A path is a directory of rules; on a stream its files may change: the driver looks at them in front of
     each micro-batch, rules that have not changed keep what is open, new ones see events from then on, and
-    wrong ones are refused in the log. There ``version`` is a further column, a digest of the rules that
-    count.
+    wrong ones are refused in the log. With `keep` ("2 hours", "1000 events"; see `RuleSet.recognizer`) events
+    are kept in the state, and new rules begin with a replay of them. There ``version`` is a further column, a
+    digest of the rules that count.
 
     With ORDER BY … LIMIT the best complex events of a batch come in their order; a stream has none.
 
@@ -231,9 +233,11 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             lateness=lateness,
             state=_place(state),
             metadata=metadata,
+            keep=keep,
         )
-    if metadata:
-        raise ValueError("metadata is for a set of rules: leave it out for one query")
+    for name, given in {"metadata": metadata, "keep": keep}.items():
+        if given:
+            raise ValueError(f"{name} is for a set of rules: leave it out for one query")
     if rows not in (None, "events"):
         raise ValueError(f'rows is "events", or None for complex events, not {rows!r}')
     lives = df.isStreaming or state is not None
@@ -352,6 +356,7 @@ def _recognize_rules(  # noqa: PLR0913 (what users may have to say)
     lateness: Lateness | None,
     state: str | None,
     metadata: str | Sequence[str],
+    keep: Keep | None,
 ) -> DataFrame:
     from estero.queries.rules.rule_set import rules as rules_of
     from estero.spark.batch.rules import recognize_rules
@@ -380,7 +385,9 @@ def _recognize_rules(  # noqa: PLR0913 (what users may have to say)
                 "metadata is for rules that stay as they are: give estero.rules(path) in place of the path"
             )
         _refuse_partitions(partitions)
-        return recognize_changing_rules(df, Path(rules), columns, layout, lateness=lateness)
+        return recognize_changing_rules(df, Path(rules), columns, layout, lateness=lateness, keep=keep)
+    if keep is not None:
+        raise ValueError("keep is for rules that may change while a stream runs: leave it out")
     said = rules.columns(metadata, encoded=False)
     if lives:
         if positions:

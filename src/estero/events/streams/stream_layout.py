@@ -140,7 +140,7 @@ def layout_of(scan: Scan, lateness: Lateness | None = None, keep: Keep | None = 
     schemas = {name: extended(renamed_schema(schema, exact), columns) for name, schema in given.items()}
     layout = StreamLayout(schemas, columns)
     source = layout.source()
-    kept = tuple(_window_of(one, columns, source.layout.tick_ns) for one in _listed(keep))
+    kept = windows_of(keep, columns, source.layout.tick_ns)
     if lateness is None:
         return replace(layout, keep=kept)
     if columns.time is None:
@@ -148,14 +148,15 @@ def layout_of(scan: Scan, lateness: Lateness | None = None, keep: Keep | None = 
     return replace(layout, lateness=ticks_of(lateness, source.layout.tick_ns), keep=kept)
 
 
-def _listed(keep: Keep | None) -> Sequence[Lateness]:
+def windows_of(keep: Keep | None, columns: EventLayout, tick_ns: int | None) -> tuple[Window, ...]:
+    """The windows that reach as far back as events are kept; raises as `layout_of`."""
     if keep is None:
         return ()
-    return [keep] if isinstance(keep, str | int | timedelta) else keep
+    listed = [keep] if isinstance(keep, str | int | timedelta) else keep
+    return tuple(_window_of(one, columns, tick_ns) for one in listed)
 
 
 def _window_of(keep: Lateness, columns: EventLayout, tick_ns: int | None) -> Window:
-    """The window that reaches as far back as events are kept."""
     if isinstance(keep, str) and (events := _EVENTS.fullmatch(keep)):
         return Window(int(events[1]), in_positions=True)
     if columns.time is None:

@@ -6,9 +6,9 @@ import hashlib
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from estero.errors import DataError, EsteroError
+from estero.errors import DataError, EsteroError, QueryError
 from estero.queries.query import Query
 from estero.queries.rules.eql_files import is_eql
 from estero.queries.rules.rule_files import is_of_rules
@@ -16,6 +16,9 @@ from estero.queries.rules.rule_set import RuleSet, read_files, read_rule
 from estero.queries.rules.sigma_files import is_sigma
 from estero.queries.statement import raise_first
 from estero.queries.texts import eql
+
+if TYPE_CHECKING:
+    from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 
 _log: Final = logging.getLogger("estero.live")
 
@@ -108,6 +111,24 @@ def query_of_text(name: str, text: str) -> Query:
 
         return sigma_named(name, text.removeprefix(_SIGMA))
     return read_rule(name, text)
+
+
+def put_rule(recognizer: RuleSetRecognizer, name: str, query: Query) -> None:
+    """Puts a rule in, in the place of one that has its name; it begins with a replay of what is kept.
+
+    Where that is not enough for it, it begins with the next event, as the log says. Raises `QueryError` for
+    a rule that is wrong or does not fit the events.
+    """
+    put = recognizer.replace if name in recognizer.names else recognizer.add
+    if not recognizer.keeps_events:
+        put(name, query)
+        return
+    try:
+        put(name, query, replay=True)
+    except QueryError as error:
+        put(name, query)
+        why = error.message
+        _log.warning("the rule %s begins with the next event: %s", name, why, extra={"rule": name, "error": why})
 
 
 def _stamp(path: Path) -> tuple[int, int]:

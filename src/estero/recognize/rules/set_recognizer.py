@@ -117,6 +117,11 @@ class RuleSetRecognizer:
         """The time before which no event is expected any more, in ticks; None where none is known."""
         return self._intake.watermark
 
+    @property
+    def keeps_events(self) -> bool:
+        """Whether events are kept, so that rules can begin with a replay."""
+        return self._kept is not None
+
     def limit_memory(self, limit: int | str, policy: MemoryPolicy = "error") -> None:
         """Has pushes raise `LimitExceeded` where the state of all rules takes more, or shed.
 

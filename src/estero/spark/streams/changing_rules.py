@@ -18,12 +18,12 @@ import pyarrow as pa
 from estero.answers.rule_rows import rule_schema
 from estero.classify.column_names import attribute_in, is_working
 from estero.engine.int64 import LEAST
-from estero.events.streams.stream_layout import StreamLayout
+from estero.events.streams.stream_layout import StreamLayout, windows_of
 from estero.language.tree.schema import EventLayout
 from estero.plan.division import Division
 from estero.plan.identity import digest
 from estero.plan.plan import Classification, Layout
-from estero.queries.rules.rule_directory import directory_of, query_of_text, version_of
+from estero.queries.rules.rule_directory import directory_of, put_rule, query_of_text, version_of
 from estero.queries.rules.rule_set import RuleSet
 from estero.recognize.state_bytes import read
 from estero.spark.failures import jobs
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from estero.answers.rule_answers import RuleAnswers
-    from estero.events.streams.stream_layout import Lateness
+    from estero.events.streams.stream_layout import Keep, Lateness
     from estero.queries.query import Query
     from estero.recognize.open_runs import OpenRuns
 
@@ -100,17 +100,18 @@ class ChangingRecognition:
         self._version = version_of(self._texts)
 
     def change(self, texts: Mapping[str, str]) -> None:
-        """Has the rules be these: the others keep what is open, new ones see events from now on."""
+        """Has the rules be these: the others keep what is open, new ones see events from now on.
+
+        Where events are kept, new ones begin with a replay of these.
+        """
         if texts and not self._texts and not self._recognizer.position:  # all at once, which is quicker
             self._recognizer = RuleSet(_queries(texts)).recognizer_of(self.work.layout)
             self._texts = dict(texts)
         for name in [name for name in self._texts if name not in texts]:
             self._recognizer.remove(name)
         for name, text in texts.items():
-            if name not in self._texts:
-                self._recognizer.add(name, query_of_text(name, text))
-            elif self._texts[name] != text:
-                self._recognizer.replace(name, query_of_text(name, text))
+            if self._texts.get(name) != text:
+                put_rule(self._recognizer, name, query_of_text(name, text))
         self._texts = dict(texts)
         self._version = version_of(self._texts)
 
@@ -161,7 +162,13 @@ class ChangingRecognition:
 
 
 def recognize_changing_rules(
-    df: DataFrame, directory: Path, columns: EventLayout, layout: Layout, *, lateness: Lateness | None = None
+    df: DataFrame,
+    directory: Path,
+    columns: EventLayout,
+    layout: Layout,
+    *,
+    lateness: Lateness | None = None,
+    keep: Keep | None = None,
 ) -> DataFrame:
     """The complex events of the rules in the files below a directory, which may change, with a `version`.
 
@@ -183,7 +190,7 @@ def recognize_changing_rules(
     arrow = pa.schema([(name, arrow_type(name, df.schema)) for name in df.columns])
     # Events come in order, so that nothing is left to break ties.
     unordered = replace(columns, order=(), only_type=layout.only_type)
-    stream = StreamLayout({"": arrow}, unordered)
+    stream = StreamLayout({"": arrow}, unordered, keep=windows_of(keep, columns, layout.tick_ns))
     with jobs():
         rows = streamed(clock.df, df.schema, asked, clock=clock.column, every=True)
         events = classified_schema(df.schema, asked, ordinals=False)
