@@ -29,7 +29,7 @@ SEQUENCES: dict[str, Any] = {"time": "t", "time_unit": "s"}
 Rules = Mapping[str, estero.Query]
 
 
-@settings(max_examples=2 * MOST)
+@settings(max_examples=MOST)
 @given(
     rule_sets(),
     st.lists(absent_queries().map(estero.Query), max_size=2),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from estero.queries.query import Distinct, Query
     from estero.queries.ranked import Wanted
     from estero.queries.rules.rule_set import RuleSet
+    from estero.queries.rules.rule_table import RuleTable
     from estero.recognize.until import Until
     from estero.spark.batch.collected import collect
     from estero.spark.connectors.address import sink_address, source_address, trigger_of
@@ -100,7 +101,7 @@ def __dir__() -> list[str]:
 @checked
 def recognize(  # noqa: PLR0913 (what users may have to say)
     df: DataFrame | Scan,
-    query: Query | RuleSet | QueryTree | Pattern | PathLike[str] | str,
+    query: Query | RuleSet | RuleTable | QueryTree | Pattern | PathLike[str] | str,
     *,
     type: str | None = None,
     time: str | None = None,
@@ -122,7 +123,8 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
 ) -> DataFrame:
     """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
 
-    `query` is a query or its text, in CEQL or conjunctive, a set of rules, or a path of a directory of rules.
+    `query` is a query or its text, in CEQL or conjunctive, a set of rules, or a path of a directory of rules
+    or a table of them (`estero.rule_table`).
     `type` is the column with the event type (without it there is one type, named after FROM, or ``Event``),
     `time` the time column, `order` columns that break ties of time, `time_unit` the length of a tick of an
     integer time column ("ns", "us", "ms", "s", "min", "h", "d"). An `estero.scan` of a DataFrame, as `df`,
@@ -183,8 +185,8 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     the same keys, and those whose windows are cut in the same way, share the moving of events, and the others
     are a union of such passes. Of the arguments beside the columns, `partitions` and `until` are for sets; no
     enumeration is shared. On a stream `lateness` is for sets, and for positions one task numbers all events.
-    A path is a directory of rules; on a stream its files may change: the driver looks at them in front of
-    each micro-batch, rules that have not changed keep what is open, new ones see events from then on, and
+    A path is a directory of rules; on a stream its files may change, or the rows of a table: the driver looks
+    in front of each micro-batch, rules that have not changed keep what is open, new ones see events from then on, and
     wrong ones are refused in the log. With `keep` ("2 hours", "1000 events"; see `RuleSet.recognizer`) events
     are kept in the state, and new rules begin with a replay of them. There ``version`` is a further column, a
     digest of the rules that count.
@@ -212,8 +214,9 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
 
     df, columns = _scanned(df, type, time, order, time_unit)
     from estero.queries.rules.rule_set import RuleSet  # not where workers import this package
+    from estero.queries.rules.rule_table import RuleTable
 
-    if isinstance(query, RuleSet | PathLike):
+    if isinstance(query, RuleSet | RuleTable | PathLike):
         _refuse_for_rules(
             rows=rows,
             split_keys=not split_keys,
@@ -348,7 +351,7 @@ def _refuse_for_rules(**given: object) -> None:
 def _recognize_rules(  # noqa: PLR0913 (what users may have to say)
     df: DataFrame,
     columns: EventLayout,
-    rules: RuleSet | PathLike[str],
+    rules: RuleSet | RuleTable | PathLike[str],
     *,
     positions: bool,
     partitions: int | None,
@@ -358,20 +361,25 @@ def _recognize_rules(  # noqa: PLR0913 (what users may have to say)
     metadata: str | Sequence[str],
     keep: Keep | None,
 ) -> DataFrame:
+    from estero.queries.rules.rule_set import RuleSet
     from estero.queries.rules.rule_set import rules as rules_of
+    from estero.queries.rules.rule_table import RuleTable
     from estero.spark.batch.rules import recognize_rules
     from estero.spark.streams.changing_rules import recognize_changing_rules
+    from estero.spark.streams.rule_source import of_files
     from estero.spark.streams.rules import recognize_rules_on_stream
     from estero.spark.streams.streaming import MOST_BUCKETS
 
     lives = df.isStreaming or state is not None
     _check_number("partitions", partitions, MOST_BUCKETS if lives else _MOST_TASKS)
-    if isinstance(rules, PathLike) and not df.isStreaming:
+    if not df.isStreaming and isinstance(rules, RuleTable):
+        rules = of_files(df.sparkSession, rules).rules()
+    elif not df.isStreaming and isinstance(rules, PathLike):
         rules = rules_of(rules)
-    df, layout = _laid_out(df, columns, "Event" if isinstance(rules, PathLike) else rules.only_type)
+    df, layout = _laid_out(df, columns, rules.only_type if isinstance(rules, RuleSet) else "Event")
     if lives and until is not None:
         raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
-    if isinstance(rules, PathLike):
+    if not isinstance(rules, RuleSet):
         if state is not None:
             raise ValueError(
                 "rules that may change see events from when they come: leave state out, or take a set"
@@ -382,10 +390,12 @@ def _recognize_rules(  # noqa: PLR0913 (what users may have to say)
             )
         if metadata:
             raise ValueError(
-                "metadata is for rules that stay as they are: give estero.rules(path) in place of the path"
+                "metadata is for rules that stay as they are: give estero.rules(path) in place of the path, "
+                "or table.rules() in place of the table"
             )
         _refuse_partitions(partitions)
-        return recognize_changing_rules(df, Path(rules), columns, layout, lateness=lateness, keep=keep)
+        place = rules if isinstance(rules, RuleTable) else Path(rules)
+        return recognize_changing_rules(df, place, columns, layout, lateness=lateness, keep=keep)
     if keep is not None:
         raise ValueError("keep is for rules that may change while a stream runs: leave it out")
     said = rules.columns(metadata, encoded=False)

@@ -23,15 +23,17 @@ from estero.language.tree.schema import EventLayout
 from estero.plan.division import Division
 from estero.plan.identity import digest
 from estero.plan.plan import Classification, Layout
-from estero.queries.rules.rule_directory import directory_of, put_rule, query_of_text, version_of
+from estero.queries.rules.rule_origin import put_rule
 from estero.queries.rules.rule_set import RuleSet
+from estero.queries.rules.rule_table import RuleTable, origin_of
+from estero.queries.rules.rule_texts import query_of_text, version_of
 from estero.recognize.state_bytes import read
 from estero.spark.failures import jobs
 from estero.spark.frames import arrow_type, classified_schema, streamed
 from estero.spark.streams.bucket import FORMAT
 from estero.spark.streams.kept import KEPT
 from estero.spark.streams.packing import batch_of, blob_of, group_numbers
-from estero.spark.streams.rule_source import rule_rows
+from estero.spark.streams.rule_source import of_files, rule_rows
 from estero.spark.streams.stages import Stages
 from estero.spark.streams.streaming import connected, duty_of, packed_events
 from estero.spark.streams.watermark import clock_of
@@ -163,18 +165,20 @@ class ChangingRecognition:
 
 def recognize_changing_rules(
     df: DataFrame,
-    directory: Path,
+    place: Path | RuleTable,
     columns: EventLayout,
     layout: Layout,
     *,
     lateness: Lateness | None = None,
     keep: Keep | None = None,
 ) -> DataFrame:
-    """The complex events of the rules in the files below a directory, which may change, with a `version`.
+    """The complex events of the rules in a directory or a table, which may change, with a `version`.
 
-    Raises `DataError` where there is no directory, for a column that cannot cross, and as `recognize_stream`.
+    Raises `DataError` where there is none, for a column that cannot cross, and as `recognize_stream`.
     """
-    directory_of(directory)
+    if isinstance(place, RuleTable):
+        place = of_files(df.sparkSession, place)
+    origin = origin_of(place)
     asked = Classification(
         predicates=(),
         schema=layout.schema,
@@ -198,13 +202,13 @@ def recognize_changing_rules(
         packed = packed_events(rows.schema)
         about = {
             "format": FORMAT,
-            "query": "a directory of rules",
+            "query": origin.called,
             "plan": digest([str(packed), stream.as_text()]),
             "buckets": 1,
         }
         duty = duty_of(work, json.dumps(about), packed, clock, 1)
         flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
-        versions = rule_rows(df.sparkSession, directory, stream, group_numbers(1)[0])
+        versions = rule_rows(df.sparkSession, place, stream, group_numbers(1)[0])
         return connected([rows], Stages(duty, flush), beside=versions)
 
 
