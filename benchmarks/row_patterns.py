@@ -107,12 +107,12 @@ def memory(rows: int, order: str) -> None:
     estero.sql(V_SHAPES, trades=table.slice(0, PER_PARTITION)).to_arrow()
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak is what is resident now
     before, _ = resident()
-    rows = estero.sql(V_SHAPES, trades=table).to_arrow()
+    shapes = estero.sql(V_SHAPES, trades=table).to_arrow()
     added = resident()[1] - before
     print(
         f"{order}: {rows:,} rows, {table.nbytes / 1e6:.0f} MB as a sorted table would have; the evaluation "
         f"adds {added / 1e6:.0f} MB at its peak, {added / table.nbytes:.2f} times that "
-        f"({rows.nbytes / 1e6:.0f} MB are the result)"
+        f"({shapes.nbytes / 1e6:.0f} MB are the result)"
     )
 
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from estero.queries.predicates import predicate
     from estero.queries.query import Query
     from estero.queries.rules.rule_set import RuleSet, rules
+    from estero.queries.rules.rule_table import RuleTable, rule_table
     from estero.queries.selected import select
     from estero.queries.sigma import sigma
     from estero.queries.sql import SqlResult, sql
@@ -69,6 +70,7 @@ __all__ = [
     "QueryError",
     "RuleAnswers",
     "RuleSet",
+    "RuleTable",
     "Scan",
     "SqlResult",
     "absent",
@@ -102,6 +104,7 @@ __all__ = [
     "prev",
     "query",
     "restore",
+    "rule_table",
     "rules",
     "scan",
     "select",
@@ -118,6 +121,7 @@ _HOMES = {
     "Query": "estero.queries.query",
     "RuleAnswers": "estero.answers.rule_answers",
     "RuleSet": "estero.queries.rules.rule_set",
+    "RuleTable": "estero.queries.rules.rule_table",
     "Scan": "estero.events.scan",
     "SqlResult": "estero.queries.sql",
     "absent": "estero.language.builder.queries",
@@ -151,6 +155,7 @@ _HOMES = {
     "predicate": "estero.queries.predicates",
     "query": "estero.queries.texts",
     "restore": "estero.queries.texts",
+    "rule_table": "estero.queries.rules.rule_table",
     "rules": "estero.queries.rules.rule_set",
     "scan": "estero.events.scan",
     "select": "estero.queries.selected",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import estero
@@ -112,6 +115,69 @@ def test_rules_that_changed_before_a_failure_are_repeated_as_they_changed(tmp_pa
     whole = rows(tmp_path / "whole", killed=False)
     assert rows(tmp_path / "killed", killed=True) == whole
     assert whole != expected(estero.rules(RULES), EVENTS)
+
+
+def test_a_new_rule_begins_with_a_replay_of_what_is_kept_also_after_a_failure(
+    tmp_path: Path, rules: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def opened() -> estero.LiveStream:
+        running = stream(tmp_path, rules, batch=9, checkpoint_every=3600, keep="10 seconds")
+        running._settings = often(running._settings)
+        return running
+
+    put(tmp_path / "in", 0, EVENTS)
+    running = opened()
+    running.step()
+    (rules / "again.ceql").write_text(RULES["pairs"])
+    (rules / "endless.ceql").write_text("SELECT * WHERE A ; B PARTITION BY [user]")
+    running.step()
+    assert "the rule endless begins with the next event: the rule cannot begin with a replay" in caplog.text
+    abandon(running)
+    with opened() as running:
+        running.run(until_caught_up=True)
+    rows = read_lines(tmp_path / "out")
+    ends = {
+        name: [(row["start"], row["end"]) for row in rows if row["rule"] == name and row["end"] >= 9]
+        for name in ("pairs", "again", "endless")
+    }
+    assert ends["again"] == ends["pairs"]
+    assert min(start for start, _ in ends["again"]) < 9 <= min(start for start, _ in ends["endless"])
+    with pytest.raises(ValueError, match="keep is for a set of rules: leave it out for one query"):
+        stream(tmp_path, estero.query(QUERY), keep="10 seconds")
+
+
+def test_rules_in_a_table_come_and_go(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "rules.parquet"
+
+    def write(**rules: str) -> None:
+        rows = [{"name": name, "query": text, "title": name.title()} for name, text in rules.items()]
+        pyarrow.parquet.write_table(pa.Table.from_pylist(rows), file.with_suffix(".new"))
+        file.with_suffix(".new").rename(file)
+
+    write(**RULES, broken="SELECT")
+    put(tmp_path / "in", 0, EVENTS[:20])
+    table = estero.rule_table(file)
+    with stream(tmp_path, table, metadata=["title"]) as running:
+        running._settings = often(running._settings)
+        running.step()
+        file.unlink()
+        put(tmp_path / "in", 1, EVENTS[20:40])
+        running.step()
+        write(pairs=RULES["pairs"], small="SELECT * WHERE B", unfit="SELECT * WHERE A FILTER A[zz > 1]")
+        put(tmp_path / "in", 2, EVENTS[40:])
+        running.step()
+        assert running.metrics()["rules"] == 2
+    for said in ("rule broken is refused", "table of rules cannot be read", "rule unfit is refused"):
+        assert said in caplog.text
+    rows = read_lines(tmp_path / "out")
+    assert {row["rule_title"] for row in rows} == {"Pairs", "Large", "Small"}
+    assert told([row for row in rows if row["rule"] == "pairs"]) == [
+        json.dumps(json.loads(row) | {"rule_title": "Pairs"}, sort_keys=True)
+        for row in of_rule("pairs", RULES, EVENTS)
+    ]
+    assert sum(row["rule"] == "small" for row in rows if row["end"] >= 40) == sum(
+        event["kind"] == "B" for event in EVENTS[40:]
+    )
 
 
 def test_a_rule_that_becomes_broken_counts_as_it_was(tmp_path: Path, rules: Path) -> None:

@@ -30,7 +30,7 @@ import pyarrow.dataset
 import pyarrow.parquet
 
 import estero
-from estero.queries.rules.rule_directory import version_of
+from estero.queries.rules.rule_texts import version_of
 from repository import REPOSITORY
 from spark.cluster import link_home
 from spark.frames import in_any_order, with_events

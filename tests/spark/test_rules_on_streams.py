@@ -16,7 +16,7 @@ import estero
 from estero.errors import DataError
 from estero.events.scan import Scan
 from estero.events.streams.stream_layout import layout_of
-from estero.queries.rules.rule_directory import version_of
+from estero.queries.rules.rule_texts import version_of
 from estero.recognize.rules import dispatch
 from estero.spark import recognize
 from estero.spark.batch import rules as in_batches
@@ -152,6 +152,42 @@ def test_rules_in_a_directory_come_change_and_go_while_the_stream_runs(
     assert [as_rows(part.drop_columns("version")) for part in rows] == [as_rows(part) for part in right]
     versions = [set(part.column("version").to_pylist()) for part in rows]
     assert versions == [{version_of(rules)}, {version_of(later)}, {version_of(later)}]
+
+
+def test_rules_in_a_table_of_the_catalog_change_and_begin_with_a_replay(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table, name = events(), "rules_that_change"
+    parts = [table.slice(0, 70), table.slice(70)]
+    first = {"joined": RULES["joined"], "long": RULES["long"]}
+    later = {"joined": RULES["joined"], "high": RULES["high"], "direct": RULES["direct"]}
+    rows = spark.createDataFrame([*first.items(), ("broken", "SELECT")], "name STRING, query STRING")
+    rows.coalesce(1).write.option("path", str(tmp_path / "rules")).saveAsTable(name)
+    how = {**LAYOUT, "keep": "9 seconds"}
+    found = list[pa.Table]()
+    for number, part in enumerate(parts):
+        if number == 1:
+            changed = spark.createDataFrame([*later.items()], "name STRING, query STRING")
+            changed.coalesce(1).write.insertInto(name, overwrite=True)
+        files(part, tmp_path / "in", [25], first=10 * number)
+        stream_of_rules = recognize(stream(spark, tmp_path / "in"), estero.rule_table(name), **how)
+        found.append(run(stream_of_rules, tmp_path / "state"))
+    spark.sql(f"DROP TABLE {name}")
+    recognizer = estero.rules(first).recognizer(table.schema, **how)
+    right = list[pa.Table]()
+    for number, part in enumerate(parts):
+        if number == 1:
+            recognizer.remove("long")
+            recognizer.add("high", later["high"], replay=True)
+            recognizer.add("direct", later["direct"])
+        pushed = recognizer.push(part).to_arrow()
+        passed = recognizer.advance(part.column("t")[-1].as_py()).to_arrow()
+        right.append(pa.concat_tables([pushed, passed]))
+    assert [as_rows(part.drop_columns("version")) for part in found] == [as_rows(part) for part in right]
+    began = [row for row in right[1].to_pylist() if row["rule"] == "high" and row["start"] < 70]
+    assert began, "some complex events began before their rule came"
+    versions = [set(part.column("version").to_pylist()) for part in found]
+    assert versions == [{version_of(first)}, {version_of(later)}]
 
 
 def test_a_checkpoint_of_other_rules_is_refused_by_name() -> None:

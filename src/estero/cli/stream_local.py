@@ -47,6 +47,13 @@ LOCAL_OPTIONS = (
         "clock, so long behind it. Default: only events move it.",
     ),
     _about_local(
+        "--keep",
+        metavar="LENGTH",
+        multiple=True,
+        help="How much of the stream is kept, such as '2 hours' or '1000 events', so that a rule that comes "
+        "later begins with a replay of it. Default: it begins with the next event.",
+    ),
+    _about_local(
         "--memory-limit",
         metavar="SIZE",
         help="How much memory the state may take, such as '2 GB'; more is an error, unless --shed is given.",
@@ -82,6 +89,7 @@ def stream_locally(
     version: bool,
     interval: str | None,
     idle_after: str | None,
+    keep: Sequence[str],
     memory_limit: str | None,
     shed: bool,
     serve: str | None,
@@ -118,6 +126,7 @@ def stream_locally(
             version=version,
             checkpoint_every=every,
             idle_after=idle,
+            keep=tuple(keep) or None,
             memory_limit=memory_limit,
             memory_policy="shed" if shed else "error",
             params=params,

@@ -17,19 +17,20 @@ from estero.local.recognition import Asked
 from estero.local.schemas import schema_of
 from estero.local.stream import LiveStream, Settings
 from estero.queries.query import Query
-from estero.queries.rules.rule_directory import RuleFiles, directory_of
+from estero.queries.rules.rule_origin import RuleOrigin
 from estero.queries.rules.rule_set import RuleSet
+from estero.queries.rules.rule_table import RuleTable, origin_of
 from estero.recognize.memory_limit import MemoryPolicy, bytes_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from estero.events.streams.stream_layout import Lateness
+    from estero.events.streams.stream_layout import Keep, Lateness
 
 
 @checked
 def live(  # noqa: PLR0913 (what users may have to say)
-    rules: Query | RuleSet | str | PathLike[str],
+    rules: Query | RuleSet | RuleTable | str | PathLike[str],
     source: str,
     sink: str = "console",
     *,
@@ -46,6 +47,7 @@ def live(  # noqa: PLR0913 (what users may have to say)
     checkpoint_every: float = 10.0,
     batch: int = 20_000,
     idle_after: float | None = None,
+    keep: Keep | None = None,
     memory_limit: int | str | None = None,
     memory_policy: MemoryPolicy = "error",
     params: Mapping[str, object] | None = None,
@@ -53,7 +55,8 @@ def live(  # noqa: PLR0913 (what users may have to say)
 ) -> LiveStream:
     """A stream from an address to another one, recognized in this process, without Spark.
 
-    `rules` is a query, a set of rules, or a directory of rules, whose files may change while the stream runs.
+    `rules` is a query, a set of rules, or a directory of rules, whose files may change while the stream runs,
+    or a table of them (`estero.rule_table`).
     `source` is ``kafka://HOST:PORT/TOPIC``, ``parquet:DIR``, ``json:DIR`` or ``csv:DIR`` (files that appear),
     ``tcp://HOST:PORT`` or ``stdin`` (lines of JSON); `sink` is Kafka, ``parquet:DIR``, ``json:DIR``,
     ``postgresql://USER@HOST:PORT/DATABASE/TABLE``, the URL of a webhook, or ``console``. `schema` has the
@@ -69,7 +72,8 @@ def live(  # noqa: PLR0913 (what users may have to say)
 
     Once no event has come for `idle_after` seconds, the stream's time follows the clock, so many seconds
     behind it: absences and windows are decided without an event, and events that are earlier are late from
-    then on. `memory_limit` and `memory_policy` are as in `Query.recognizer`: a stream whose state takes more
+    then on. With `keep` ("2 hours", "1000 events"; see `RuleSet.recognizer`) events are kept, so that a rule
+    that comes later, or another text of one, begins with a replay of them. `memory_limit` and `memory_policy` are as in `Query.recognizer`: a stream whose state takes more
     fails, or sheds the oldest partitions. `type`, `time`, `order`, `time_unit` and `lateness` are as there,
     too.
 
@@ -82,15 +86,18 @@ def live(  # noqa: PLR0913 (what users may have to say)
         bytes_of(memory_limit)
     from_, to = local_source(source), local_sink(sink)
     letters = None if dead_letters is None else local_sink(dead_letters)
-    asked: Query | RuleSet | RuleFiles
+    asked: Query | RuleSet | RuleOrigin
     if isinstance(rules, Query | RuleSet):
         asked = rules.bind(params) if params else rules
     else:
-        asked = RuleFiles(directory_of(Path(fspath(rules))), dict(params or {}))
-    if metadata and isinstance(asked, Query):
-        raise ValueError("metadata is for a set of rules: leave it out for one query")
+        asked = origin_of(rules if isinstance(rules, RuleTable) else Path(fspath(rules)), params)
+    for name, given in {"metadata": metadata, "keep": keep}.items():
+        if given and isinstance(asked, Query):
+            raise ValueError(f"{name} is for a set of rules: leave it out for one query")
     columns = None if schema is None else schema_of(schema)
     layout = {"type": type, "time": time, "order": order, "time_unit": time_unit, "lateness": lateness}
+    if keep is not None:
+        layout["keep"] = keep
     settings = Settings(
         str(from_),
         columns,
@@ -151,13 +158,13 @@ def _check_idle(idle_after: float | None, time: str | None) -> None:
         raise ValueError("without a time column no time passes on a stream: give time= with idle_after=")
 
 
-def _note(asked: Query | RuleSet | RuleFiles, source: Address, sink: Address) -> dict[str, str]:
-    """What has to stay the same; rules in a directory may change."""
+def _note(asked: Query | RuleSet | RuleOrigin, source: Address, sink: Address) -> dict[str, str]:
+    """What has to stay the same; rules in a directory or a table may change."""
     match asked:
         case Query():
             query = str(asked)
         case RuleSet():
             query = "; ".join(f"{name}: {asked[name]}" for name in asked)
         case _:
-            query = "a directory of rules"
+            query = asked.called
     return {"query": query, "source": str(source), "sink": str(sink), "engine": "local"}

@@ -14,8 +14,9 @@ from estero.answers.rule_answers import RuleAnswers
 from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns, words_of
 from estero.errors import DataError, EsteroError, QueryError
 from estero.queries.query import Query
-from estero.queries.rules.rule_directory import RuleFiles, texts_of, version_of
+from estero.queries.rules.rule_origin import RuleOrigin, put_rule
 from estero.queries.rules.rule_set import RuleSet
+from estero.queries.rules.rule_texts import texts_of, version_of
 from estero.queries.texts import restore
 from estero.recognize.memory_limit import MemoryPolicy
 from estero.recognize.rules.set_recognizer import RuleSetRecognizer
@@ -26,7 +27,7 @@ from estero.recognize.stream_recognizer import StreamRecognizer
 class Asked:
     """What is recognized: a query, a set of rules or files of rules; and how events are laid out."""
 
-    rules: Query | RuleSet | RuleFiles
+    rules: Query | RuleSet | RuleOrigin
     layout: Mapping[str, Any]
     metadata: tuple[str, ...] = ()
     """Words that rules say of themselves, which are columns of answers."""
@@ -36,7 +37,7 @@ class Asked:
 
         Raises `QueryError` where nothing fits the columns, and ValueError for metadata that no rule has.
         """
-        if isinstance(self.rules, RuleFiles):
+        if isinstance(self.rules, RuleOrigin):
             begun = _begun_with_files(self.rules, schema, self.layout)
         else:
             begun = Recognition(self.rules.recognizer(schema, **self.layout), texts_of(self.rules))
@@ -46,7 +47,7 @@ class Asked:
 
     def resumed(self, state: bytes, texts: dict[str, str] | None) -> Recognition:
         """The recognition behind a state; `texts` are the rules in files that it had."""
-        if not isinstance(self.rules, RuleFiles):
+        if not isinstance(self.rules, RuleOrigin):
             return self._with_words(Recognition(restore(self.rules, state), texts_of(self.rules)))
         if texts is None:
             raise DataError("this checkpoint is of a query, not of a directory of rules")
@@ -68,17 +69,17 @@ class Recognition:
         self,
         recognizer: StreamRecognizer | RuleSetRecognizer,
         texts: dict[str, str],
-        files: RuleFiles | None = None,
+        files: RuleOrigin | None = None,
     ) -> None:
         self._recognizer = recognizer
         self._files = files
         self.texts = texts
         self.version = version_of(texts)
         self._words: tuple[str, ...] = ()
-        self._told: RuleSet | RuleFiles | None = None
+        self._told: RuleSet | RuleOrigin | None = None
         self._said: tuple[object, RuleColumns] = (None, NOTHING_SAID)
 
-    def say(self, words: tuple[str, ...], told: RuleSet | RuleFiles) -> None:
+    def say(self, words: tuple[str, ...], told: RuleSet | RuleOrigin) -> None:
         """Has answers show these words of what is said of rules, as it is known whenever they come."""
         self._words, self._told = words, told
 
@@ -86,7 +87,7 @@ class Recognition:
         """What is said of the rules now."""
         if self._told is None:
             return NOTHING_SAID
-        files = self._told if isinstance(self._told, RuleFiles) else None
+        files = self._told if isinstance(self._told, RuleOrigin) else None
         key = None if files is None else files.metadata
         known, said = self._said
         if said is NOTHING_SAID or key is not known:
@@ -169,10 +170,8 @@ class Recognition:
         for name, text in texts.items():
             before = self.texts.get(name)
             try:
-                if before is None:
-                    recognizer.add(name, files.query(name, text))
-                elif before != text:
-                    recognizer.replace(name, files.query(name, text))
+                if before != text:
+                    put_rule(recognizer, name, files.query(name, text))
                 counting[name] = text
             except (EsteroError, ValueError) as error:
                 files.refuse(name, error)
@@ -183,7 +182,7 @@ class Recognition:
         return counting
 
 
-def _begun_with_files(files: RuleFiles, schema: pa.Schema, layout: Mapping[str, Any]) -> Recognition:
+def _begun_with_files(files: RuleOrigin, schema: pa.Schema, layout: Mapping[str, Any]) -> Recognition:
     """The recognition of all rules in files that fit the columns; the others are refused in the log."""
     texts = files.changed() or {}
     queries = {name: files.query(name, text) for name, text in texts.items()}
@@ -199,7 +198,7 @@ def _begun_with_files(files: RuleFiles, schema: pa.Schema, layout: Mapping[str, 
 
 
 def _fitting(
-    files: RuleFiles, queries: dict[str, Query], schema: pa.Schema, layout: Mapping[str, Any]
+    files: RuleOrigin, queries: dict[str, Query], schema: pa.Schema, layout: Mapping[str, Any]
 ) -> dict[str, Query]:
     """The queries that fit the columns, asked one by one."""
     fitting = {}

@@ -27,7 +27,7 @@ from estero.local.silence import Silence, ticks_a_second
 from estero.local.sinks.sink import Sink
 from estero.local.sources.source import Source
 from estero.local.stopping import Stopping
-from estero.queries.rules.rule_directory import RuleFiles
+from estero.queries.rules.rule_origin import RuleOrigin
 from estero.recognize.memory_limit import MemoryPolicy
 
 _log: Final = logging.getLogger("estero.live")
@@ -372,10 +372,10 @@ class LiveStream:
 
     def _look_at_rules(self) -> None:
         files, recognition = self._asked.rules, self._recognition
-        if not isinstance(files, RuleFiles) or recognition is None or monotonic() < self._look_due:
+        if not isinstance(files, RuleOrigin) or recognition is None or monotonic() < self._look_due:
             return
         self._look_due = monotonic() + self._settings.look_every
-        texts = files.changed()
+        texts = files.look()
         if texts is None:
             return
         before = recognition.texts
@@ -473,7 +473,7 @@ class LiveStream:
         """The state now; or in place of the `first` one, behind which no event was recognized."""
         if self._schema is None:
             raise ValueError("a recognizer has columns")
-        rules = recognition.texts if isinstance(self._asked.rules, RuleFiles) else None
+        rules = recognition.texts if isinstance(self._asked.rules, RuleOrigin) else None
         schema = self._schema.serialize().to_pybytes()
         snapshot, delivered = recognition.snapshot(), self._delivered()
         if first is not None:

@@ -420,6 +420,11 @@ class Plan(ABC):
         return False
 
     @property
+    def windows_back(self) -> int:
+        """How many windows the events of an answer to come may lie behind the stream."""
+        return 1
+
+    @property
     def bits_for_deadlines(self) -> tuple[int, ...]:
         """The bits that only deadlines ask for."""
         return ()

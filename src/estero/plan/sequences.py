@@ -33,6 +33,10 @@ class SequencePlan(StagedPlan):
         return bool(self.trailing)
 
     @property
+    def windows_back(self) -> int:
+        return 1 + bool(self.leading) + bool(self.trailing)
+
+    @property
     def kernels(self) -> str:
         return "sequences"
 

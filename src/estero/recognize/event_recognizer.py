@@ -84,7 +84,7 @@ class EventRecognizer(ABC, Generic[Given]):
         cannot be asked any more.
         """
         size = bytes_of(limit)
-        with self._by_one_thread():
+        with self._going_on():
             if self._guard is not None:
                 self._guard.over = False  # to be shed now, and not once more
             with self._next_turn():
@@ -121,15 +121,29 @@ class EventRecognizer(ABC, Generic[Given]):
             self._thread.release()
 
     @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """As `_by_one_thread`, behind what the last change has left to do."""
+        with self._by_one_thread():
+            with self._unbroken():
+                self._catch_up()
+            yield
+
+    @contextmanager
     def _next_turn(self) -> Iterator[int]:
         """The number of this turn, which needs nothing of those before; one that breaks is the last."""
         number = self._turn.next()
+        with self._unbroken():
+            self._let_go()
+            if self._guard is not None and self._guard.over:
+                self._shed_to(self._guard.limit)
+            yield number
+
+    @contextmanager
+    def _unbroken(self) -> Iterator[None]:
+        """Holds the lock of the turn: another thread reads to the end of a batch. An error is the last."""
         try:
-            with self._turn.lock:  # what another thread reads is read to the end of a batch
-                self._let_go()
-                if self._guard is not None and self._guard.over:
-                    self._shed_to(self._guard.limit)
-                yield number
+            with self._turn.lock:
+                yield
         except BaseException:
             self._turn.fail(
                 "recognition broke off in an earlier push, so that its state is not to be trusted: "
@@ -150,6 +164,9 @@ class EventRecognizer(ABC, Generic[Given]):
             tell(given)
 
     # ------------------------------------------------------------------------------- where they differ
+
+    def _catch_up(self) -> None:
+        """Does what a change has left for the next call."""
 
     @property
     @abstractmethod

@@ -83,8 +83,9 @@ class Intake:
         """The columns of classified events."""
         self.time_type: Any | None = time_type(source)
         """The type in which times are shown; None where events have none."""
-        order = [event_column(name) for name in layout.columns.order]
-        types = [plain_type(self._classifier.columns.field(name).type) for name in order]
+        self.columns: Any = self._classifier.columns
+        """The columns of events as they come."""
+        types = order_types(self.columns, layout)
         self._held = ReorderBuffer(_held_columns(self.schema), types, layout.lateness, strict=strict)
         self.position: int = 0
         """The position that the next event gets."""
@@ -184,9 +185,7 @@ class Intake:
         """The relevant events that are let go as a batch comes that was looked at."""
         if self.era is not None:
             incoming = incoming._replace(classified=_in_era(incoming.classified, self.era, self.schema))
-        order = [
-            _one_array(incoming.events.column(event_column(name))) for name in self._layout.columns.order
-        ]
+        order = order_columns(incoming.events, self._layout)
         late = self._held.late(incoming.times, order)
         on_time = np.flatnonzero(~late)
         self.late += late.size - on_time.size
@@ -216,30 +215,56 @@ class Intake:
         """The relevant events that are held back no longer."""
         ready = self._held.let_go(everything=everything)
         positions = np.flatnonzero(ready.column(HELD_RELEVANT).to_numpy())
-        chosen = _one_batch(ready.select(self.schema.names).take(pa.array(positions)))
+        chosen = one_batch(ready.select(self.schema.names).take(pa.array(positions)))
         return self._numbered(_with_column(chosen, POSITION, pa.array(positions)), ready.num_rows)
 
     def _numbered(self, relevant: pa.RecordBatch, count: int) -> pa.RecordBatch:
-        """The relevant ones of the next `count` events, with positions in the whole stream.
+        """The relevant ones of the next `count` events, with positions in the whole stream."""
+        first, self.position = self.position, self.position + count
+        return self._placed(relevant, first)
+
+    def _placed(self, relevant: pa.RecordBatch, first: int) -> pa.RecordBatch:
+        """Relevant events, the first of which would be at a place in the whole stream, with positions there.
 
         These are the times where there are none.
         """
-        positions = pa.array(relevant.column(POSITION).to_numpy() + self.position)
+        positions = pa.array(relevant.column(POSITION).to_numpy() + first)
         for name in (POSITION, TIME) if self._layout.columns.time is None else (POSITION,):
             relevant = _with_column(relevant, name, positions)
-        self.position += count
         return relevant
 
-    def follow(self, other: Intake, *, bits: bool) -> None:
+    def again(self, events: pa.Table, first: int) -> pa.RecordBatch:
+        """The relevant ones of events that were let go before, in order, the first one at a place."""
+        classified = self._classifier.classified_events(events).classified
+        return self._placed(_in_era(classified, 0, self.schema), first)
+
+    def follow(self, other: Intake, *, bits: bool, held: pa.Table | None = None) -> None:
         """Goes on where another intake of the same stream is, which may then be closed.
 
-        What that holds back is held back here with the `bits` and values that it has there, or else as
-        events that only count.
+        What that holds back is held back here: where these events are given as they came, in `held`, they
+        are classified. Else they have the `bits` and values that they have there, or only count.
         """
         self.position, self.late, self.era = other.position, other.late, other.era
-        held = other._held.pending()
-        converted = _Conversion(held, other._asked, self._asked) if bits else _Conversion(held)
-        self._held.restore(converted.to(self._held.schema), other._held.reached())
+        pending = other._held.pending()
+        if held is None:
+            converted = _Conversion(pending, other._asked, self._asked) if bits else _Conversion(pending)
+            pending = converted.to(self._held.schema)
+        else:
+            pending = self._classified_again(held, pending)
+        self._held.restore(pending, other._held.reached())
+
+    def _classified_again(self, held: pa.Table, pending: pa.Table) -> pa.Table:
+        """Events that are held back, in the order in which they are `pending` where other things are asked."""
+        incoming = self._classifier.classified_events(held)
+        incoming = incoming._replace(classified=_in_era(incoming.classified, 0, self.schema))
+        again = _held(incoming, np.arange(held.num_rows))
+        columns = dict(zip(again.column_names, again.columns, strict=True))
+        kept = [name for name in pending.column_names if name.startswith(HELD) and name != HELD_RELEVANT]
+        columns |= {name: pending.column(name) for name in kept}
+        columns[HELD_ERA] = columns[HELD_ERA].fill_null(0)  # of an event that nobody wanted then
+        return pa.Table.from_arrays(
+            [columns[name] for name in self._held.schema.names], schema=self._held.schema
+        )
 
     # ------------------------------------------------------------------- stopping and going on
 
@@ -264,7 +289,7 @@ class Intake:
     def snapshot(self) -> Arrays:
         """The state to be kept, for `resume`, but for what `schemas` has."""
         return {
-            "held": batch_as_array(_one_batch(self._held.pending())),
+            "held": batch_as_array(one_batch(self._held.pending())),
             "reached": batch_as_array(self._held.reached()),
             "numbers": np.array([self.position, self.late, *self._eras], np.int64),
             "hashes": np.array(hashes(), np.uint64),
@@ -378,6 +403,16 @@ def _in_era(classified: pa.RecordBatch, era: int, schema: pa.Schema) -> pa.Recor
     return pa.RecordBatch.from_arrays([*classified.columns, eras], schema=schema)
 
 
+def order_types(columns: pa.Schema, layout: StreamLayout) -> list[pa.DataType]:
+    """The types of `order_columns`."""
+    return [plain_type(columns.field(event_column(name)).type) for name in layout.columns.order]
+
+
+def order_columns(events: pa.Table, layout: StreamLayout) -> list[pa.Array]:
+    """The columns of events that break ties."""
+    return [_one_array(events.column(event_column(name))) for name in layout.columns.order]
+
+
 def _one_array(column: pa.ChunkedArray) -> pa.Array:
     """One plain array, which Arrow can sort."""
     return column.cast(plain_type(column.type)).combine_chunks()
@@ -388,6 +423,7 @@ def _with_column(batch: pa.RecordBatch, name: str, column: pa.Array) -> pa.Recor
     return batch.set_column(place, batch.schema.field(place), column)
 
 
-def _one_batch(table: pa.Table) -> pa.RecordBatch:
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """The rows of a table in one batch."""
     arrays = [column.combine_chunks() for column in table.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=table.schema)

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from estero.answers.why_not import WhyNot
     from estero.errors import QueryError
     from estero.events.scan import Scan
-    from estero.events.streams.stream_layout import Lateness
+    from estero.events.streams.stream_layout import Keep, Lateness
     from estero.language.tree.pattern import Pattern
     from estero.language.tree.query import QueryTree
     from estero.queries.explanation import Explanation
     from estero.queries.query import Distinct, Query
     from estero.queries.rules.rule_set import RuleSet
+    from estero.queries.rules.rule_table import RuleTable
     from estero.recognize.until import Until
     from estero.spark.batch.collected import collect
     from estero.spark.connectors.address import sink_address, source_address, trigger_of
@@ -94,7 +95,7 @@ def __dir__() -> list[str]:
 @checked
 def recognize(  # noqa: PLR0913 (what users may have to say)
     df: DataFrame | Scan,
-    query: Query | RuleSet | QueryTree | Pattern | PathLike[str] | str,
+    query: Query | RuleSet | RuleTable | QueryTree | Pattern | PathLike[str] | str,
     *,
     type: str | None = None,
     time: str | None = None,
@@ -112,10 +113,12 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     partials: bool = False,
     metadata: str | Sequence[str] = (),
     state: PathLike[str] | str | None = None,
+    keep: Keep | None = None,
 ) -> DataFrame:
     """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
 
-    `query` is a query or its text, in CEQL or conjunctive, a set of rules, or a path of a directory of rules.
+    `query` is a query or its text, in CEQL or conjunctive, a set of rules, or a path of a directory of rules
+    or a table of them (`estero.rule_table`).
     `type` is the column with the event type (without it there is one type, named after FROM, or ``Event``),
     `time` the time column, `order` columns that break ties of time, `time_unit` the length of a tick of an
     integer time column ("ns", "us", "ms", "s", "min", "h", "d"). An `estero.scan` of a DataFrame, as `df`,
@@ -176,10 +179,11 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     the same keys, and those whose windows are cut in the same way, share the moving of events, and the others
     are a union of such passes. Of the arguments beside the columns, `partitions` and `until` are for sets; no
     enumeration is shared. On a stream `lateness` is for sets, and for positions one task numbers all events.
-    A path is a directory of rules; on a stream its files may change: the driver looks at them in front of
-    each micro-batch, rules that have not changed keep what is open, new ones see events from then on, and
-    wrong ones are refused in the log. There ``version`` is a further column, a digest of the rules that
-    count.
+    A path is a directory of rules; on a stream its files may change, or the rows of a table: the driver looks
+    in front of each micro-batch, rules that have not changed keep what is open, new ones see events from then on, and
+    wrong ones are refused in the log. With `keep` ("2 hours", "1000 events"; see `RuleSet.recognizer`) events
+    are kept in the state, and new rules begin with a replay of them. There ``version`` is a further column, a
+    digest of the rules that count.
 
     With ORDER BY … LIMIT the best complex events of a batch come in their order; a stream has none.
 
@@ -199,11 +203,12 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     that is missing or of a wrong kind.
     """
     from estero.queries.rules.rule_set import RuleSet
+    from estero.queries.rules.rule_table import RuleTable
     from estero.spark.asked import scanned
 
     df, columns = scanned(df, type, time, order, time_unit)
     place = None if state is None else str(state)
-    if isinstance(query, RuleSet | PathLike):
+    if isinstance(query, RuleSet | RuleTable | PathLike):
         from estero.spark.rule_sets import recognize_set, refuse_for_rules
 
         refuse_for_rules(
@@ -224,14 +229,16 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             lateness=lateness,
             state=place,
             metadata=metadata,
+            keep=keep,
         )
     from estero.queries.ranked import not_shown
     from estero.spark import asked
     from estero.spark.batch.batch import recognize_frame
     from estero.spark.streams.streaming import MOST_BUCKETS, recognize_stream
 
-    if metadata:
-        raise ValueError("metadata is for a set of rules: leave it out for one query")
+    for name, given in {"metadata": metadata, "keep": keep}.items():
+        if given:
+            raise ValueError(f"{name} is for a set of rules: leave it out for one query")
     if rows not in (None, "events"):
         raise ValueError(f'rows is "events", or None for complex events, not {rows!r}')
     lives = df.isStreaming or place is not None

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 
 from estero.queries.rules.rule_set import RuleSet
 from estero.queries.rules.rule_set import rules as rules_of
+from estero.queries.rules.rule_table import RuleTable
 from estero.spark.asked import MOST_TASKS, check_number, laid_out, refuse_on_stream
 from estero.spark.batch.rules import recognize_rules
 from estero.spark.streams.changing_rules import recognize_changing_rules
+from estero.spark.streams.rule_source import of_files
 from estero.spark.streams.rules import recognize_rules_on_stream
 from estero.spark.streams.streaming import MOST_BUCKETS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from estero.events.streams.stream_layout import Lateness
+    from estero.events.streams.stream_layout import Keep, Lateness
     from estero.language.tree.schema import EventLayout
     from estero.recognize.until import Until
 
@@ -33,7 +35,7 @@ def refuse_for_rules(**given: object) -> None:
 def recognize_set(  # noqa: PLR0913 (what users may have to say)
     df: DataFrame,
     columns: EventLayout,
-    rules: RuleSet | PathLike[str],
+    rules: RuleSet | RuleTable | PathLike[str],
     *,
     positions: bool,
     partitions: int | None,
@@ -41,16 +43,19 @@ def recognize_set(  # noqa: PLR0913 (what users may have to say)
     lateness: Lateness | None,
     state: str | None,
     metadata: str | Sequence[str],
+    keep: Keep | None,
 ) -> DataFrame:
     """The complex events of all rules, see `estero.spark.recognize`."""
     lives = df.isStreaming or state is not None
     check_number("partitions", partitions, MOST_BUCKETS if lives else MOST_TASKS)
-    if isinstance(rules, PathLike) and not df.isStreaming:
+    if not df.isStreaming and isinstance(rules, RuleTable):
+        rules = of_files(df.sparkSession, rules).rules()
+    elif not df.isStreaming and isinstance(rules, PathLike):
         rules = rules_of(rules)
-    df, layout = laid_out(df, columns, "Event" if isinstance(rules, PathLike) else rules.only_type)
+    df, layout = laid_out(df, columns, rules.only_type if isinstance(rules, RuleSet) else "Event")
     if lives:
         refuse_on_stream(share=None, split_keys=True, until=until)
-    if isinstance(rules, PathLike):
+    if not isinstance(rules, RuleSet):
         if state is not None:
             raise ValueError(
                 "rules that may change see events from when they come: leave state out, or take a set"
@@ -61,10 +66,14 @@ def recognize_set(  # noqa: PLR0913 (what users may have to say)
             )
         if metadata:
             raise ValueError(
-                "metadata is for rules that stay as they are: give estero.rules(path) in place of the path"
+                "metadata is for rules that stay as they are: give estero.rules(path) in place of the path, "
+                "or table.rules() in place of the table"
             )
         _refuse_partitions(partitions)
-        return recognize_changing_rules(df, Path(rules), columns, layout, lateness=lateness)
+        place = rules if isinstance(rules, RuleTable) else Path(rules)
+        return recognize_changing_rules(df, place, columns, layout, lateness=lateness, keep=keep)
+    if keep is not None:
+        raise ValueError("keep is for rules that may change while a stream runs: leave it out")
     said = rules.columns(metadata, encoded=False)
     if lives:
         if positions:

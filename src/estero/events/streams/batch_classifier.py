@@ -85,7 +85,10 @@ class Classifier:
 
     def classified(self, batch: object) -> Incoming:
         """The batch, classified; raises `DataError` where it is not of this layout."""
-        events = self._events(batch)
+        return self.classified_events(self._events(batch))
+
+    def classified_events(self, events: pa.Table) -> Incoming:
+        """Events that have the `columns` already, classified."""
         times = self._times(events)
         return Incoming(events, times, refuse_infinite(self._relevant(events), self._time))
 

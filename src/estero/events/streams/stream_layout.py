@@ -1,10 +1,10 @@
-"""How the events of an endless stream are laid out, and how late they may be."""
+"""How the events of an endless stream are laid out, how late they may be, and which of them are kept."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 
@@ -24,9 +24,13 @@ from estero.events.tables.written_times import with_written_times
 from estero.language.tree.durations import TimeUnit
 from estero.language.tree.exact_names import exact_names
 from estero.language.tree.schema import UNITS_OF_TIME, EventLayout, Kind
+from estero.plan.plan import Window
 
 Lateness = str | int | timedelta
 """A duration such as "5 seconds" or "5s", or a number of ticks of the time column."""
+
+Keep = Lateness | Sequence[Lateness]
+"""What is kept of a stream: a duration or number of ticks as a lateness, or "1000 events"; or two of these."""
 
 _PART = re.compile(r"\s*(\d+)\s*([a-zµ]+)\s*", re.IGNORECASE)
 _UNITS = {
@@ -37,6 +41,7 @@ _UNITS = {
     "w": TimeUnit.WEEKS,
 }
 """The units of a duration by name, in the singular."""
+_EVENTS = re.compile(r"\s*(\d{1,15})\s*events?\s*", re.IGNORECASE)
 _SCHEMA = "schema of "
 
 
@@ -45,12 +50,13 @@ class StreamLayout:
     """The columns of events that come batch by batch.
 
     `schemas` gives the columns of each type, or under "" those of all types together. `lateness` is in ticks
-    of the time column.
+    of the time column. Events are kept as far back as one of the windows of `keep` reaches.
     """
 
     schemas: Mapping[str, pa.Schema]
     columns: EventLayout
     lateness: int = 0
+    keep: tuple[Window, ...] = ()
 
     @property
     def mapped(self) -> bool:
@@ -66,7 +72,8 @@ class StreamLayout:
         """All but the schemas, as JSON."""
         unit = self.columns.time_unit
         plain = asdict(self.columns) | {"time_unit": None if unit is None else unit.name}
-        return json.dumps(plain | {"lateness": self.lateness}, sort_keys=True)
+        kept = {"keep": [[one.length, one.in_positions] for one in self.keep]} if self.keep else {}
+        return json.dumps(plain | {"lateness": self.lateness} | kept, sort_keys=True)
 
     def as_arrays(self) -> dict[str, NDArray[np.uint8]]:
         """The schemas."""
@@ -86,11 +93,12 @@ class StreamLayout:
         if not isinstance(said, dict) or not all(_is_said(name, value) for name, value in said.items()):
             raise ValueError("the layout of the stream is invalid")
         lateness, unit = said.pop("lateness"), said.pop("time_unit")
+        keep = tuple(Window(length, in_positions) for length, in_positions in said.pop("keep", ()))
         columns = EventLayout(
             **said | {name: tuple(said[name]) for name in ("order", "types")},
             time_unit=None if unit is None else TimeUnit[unit],
         )
-        return cls(schemas, columns, lateness)
+        return cls(schemas, columns, lateness, keep)
 
 
 def _is_said(name: str, value: object) -> bool:
@@ -100,17 +108,26 @@ def _is_said(name: str, value: object) -> bool:
             return isinstance(value, int) and not isinstance(value, bool) and value >= 0
         case "order" | "types":
             return isinstance(value, list) and all(isinstance(item, str) for item in value)
+        case "keep":
+            return isinstance(value, list) and all(map(_is_window, value))
         case _:
             return value is None or isinstance(value, str | bool)
 
 
-def layout_of(scan: Scan, lateness: Lateness | None = None) -> StreamLayout:
+def _is_window(value: object) -> bool:
+    match value:
+        case [int(length), bool()]:
+            return not isinstance(length, bool) and length >= 0
+    return False
+
+
+def layout_of(scan: Scan, lateness: Lateness | None = None, keep: Keep | None = None) -> StreamLayout:
     """The layout that a user describes.
 
     What is scanned is a schema of Arrow, a table, of which only the columns count, or a mapping of type name
     to these.
-    Raises `DataError` for what has no schema, for columns that are not there and for a lateness without a
-    time; ValueError for a lateness that is not one.
+    Raises `DataError` for what has no schema, for columns that are not there and for a lateness, or a time to
+    keep, without a time; ValueError for a lateness that is not one, and for what says not what to keep.
     """
     named = scan.events if isinstance(scan.events, Mapping) else {"": scan.events}
     if not named:
@@ -123,46 +140,65 @@ def layout_of(scan: Scan, lateness: Lateness | None = None) -> StreamLayout:
     schemas = {name: extended(renamed_schema(schema, exact), columns) for name, schema in given.items()}
     layout = StreamLayout(schemas, columns)
     source = layout.source()
+    kept = windows_of(keep, columns, source.layout.tick_ns)
     if lateness is None:
-        return layout
+        return replace(layout, keep=kept)
     if columns.time is None:
         raise DataError("a lateness needs a time column, and none is named")
-    return replace(layout, lateness=ticks_of(lateness, source.layout.tick_ns))
+    return replace(layout, lateness=ticks_of(lateness, source.layout.tick_ns), keep=kept)
 
 
-def ticks_of(lateness: Lateness, tick_ns: int | None) -> int:
+def windows_of(keep: Keep | None, columns: EventLayout, tick_ns: int | None) -> tuple[Window, ...]:
+    """The windows that reach as far back as events are kept; raises as `layout_of`."""
+    if keep is None:
+        return ()
+    listed = [keep] if isinstance(keep, str | int | timedelta) else keep
+    return tuple(_window_of(one, columns, tick_ns) for one in listed)
+
+
+def _window_of(keep: Lateness, columns: EventLayout, tick_ns: int | None) -> Window:
+    if isinstance(keep, str) and (events := _EVENTS.fullmatch(keep)):
+        return Window(int(events[1]), in_positions=True)
+    if columns.time is None:
+        raise DataError(
+            f"to keep {keep!r} needs a time column, and none is named", hint="say a number: '1000 events'"
+        )
+    return Window(ticks_of(keep, tick_ns, "what is kept"))
+
+
+def ticks_of(lateness: Lateness, tick_ns: int | None, said: str = "a lateness") -> int:
     """A lateness in ticks of `tick_ns` nanoseconds, None where their length is not known; rounded up.
 
     Raises ValueError for a text that is not a duration, for a negative lateness, and for one that has no
-    meaning without the length of a tick.
+    meaning without the length of a tick; the error calls it what it is `said` to be.
 
     >>> ticks_of("1 minute 30s", 1_000_000)
     90000
     """
     if isinstance(lateness, int) and not isinstance(lateness, bool):
         if lateness < 0:
-            raise ValueError(f"a lateness cannot be negative: {lateness}")
+            raise ValueError(f"{said} cannot be negative: {lateness}")
         return lateness
     if isinstance(lateness, timedelta):
         nanoseconds = (lateness // timedelta(microseconds=1)) * 1000
     else:
-        nanoseconds = _nanoseconds(lateness)
+        nanoseconds = _nanoseconds(lateness, said)
     if nanoseconds < 0:
-        raise ValueError(f"a lateness cannot be negative: {lateness}")
+        raise ValueError(f"{said} cannot be negative: {lateness}")
     if tick_ns is None:
         raise ValueError(
             f"the time column has no unit, so {str(lateness)!r} has no meaning there: "
-            "say its time_unit, or give the lateness as a number of ticks"
+            f"say its time_unit, or give {said} as a number of ticks"
         )
     return -(-nanoseconds // tick_ns)
 
 
-def _nanoseconds(text: object) -> int:
+def _nanoseconds(text: object, said: str) -> int:
     parts = list(_PART.finditer(text)) if isinstance(text, str) else []
     names = [part[2].lower() for part in parts]
     units = [_UNITS.get(name) or _UNITS.get(name.removesuffix("s")) for name in names]
     if not parts or "".join(part[0] for part in parts) != text or None in units:
-        raise ValueError(f"a lateness is a duration such as '5 seconds', not {text!r}")
+        raise ValueError(f"{said} is a duration such as '5 seconds', not {text!r}")
     return sum(int(part[1]) * unit.value for part, unit in zip(parts, units, strict=True) if unit)
 
 

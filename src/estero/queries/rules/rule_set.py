@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from estero.answers.rule_answers import RuleAnswers
     from estero.answers.rule_metadata import RuleColumns
     from estero.events.sources import Source
-    from estero.events.streams.stream_layout import Lateness, StreamLayout
+    from estero.events.streams.stream_layout import Keep, Lateness, StreamLayout
     from estero.language.tree.schema import EventLayout, Schema
     from estero.plan.plan import Layout, Plan
     from estero.queries.rules.explanation import RulesExplanation
@@ -269,6 +269,7 @@ class RuleSet:
         memory_limit: int | str | None = None,
         memory_policy: MemoryPolicy = "error",
         metadata: str | Sequence[str] = (),
+        keep: Keep | None = None,
     ) -> RuleSetRecognizer:
         """A recognizer of all rules for events that are pushed; its rules can be changed between two pushes.
 
@@ -276,11 +277,15 @@ class RuleSet:
         the recognizer has none. The set itself and the recognizer do not change one
         another. Rules of Elastic's files that do not fit the columns are left out, with an `EsteroWarning`;
         for the first other one `QueryError` is raised, which names the rule.
+
+        With `keep` events are kept so that rules which come later can begin with a replay of them:
+        "2 hours" or another duration, a number of ticks of the time column, "1000 events", or two of these in
+        a list. Then an event before the watermark is late for every rule.
         """
         from estero.events.streams.stream_layout import layout_of
 
         scan = Scan.of(schema, type, time, order, time_unit, types, only_type=self.only_type)
-        recognizer = self.recognizer_of(layout_of(scan, lateness), metadata=metadata)
+        recognizer = self.recognizer_of(layout_of(scan, lateness, keep), metadata=metadata)
         if memory_limit is not None:
             recognizer.limit_memory(memory_limit, memory_policy)
         return recognizer

@@ -28,6 +28,7 @@ from estero.recognize.rules.dispatch import condition_columns, is_worth_it, plai
 from estero.recognize.rules.group_recognition import GroupRecognition
 from estero.recognize.rules.groups import RuleGroup, groups_of, shape_of
 from estero.recognize.rules.growing_dispatch import GrowingDispatch
+from estero.recognize.rules.kept_events import KeptEvents
 from estero.recognize.source_run import time_type
 
 GroupSets = list[tuple[GroupRecognition, EndedSets]]
@@ -65,7 +66,8 @@ class RuleReading:
     """Rules with the same keys on one stream of events, which is numbered and ordered for all of them.
 
     It begins without rules at position 0, or where `after`, a reading of the same stream, is; `begin` or
-    `add` is called next. Rules to come have this in `common` (`reading_of`).
+    `add` is called next. Rules to come have this in `common` (`reading_of`). Where the layout keeps events, the
+    watermark alone decides what is late: it is the same for all readings, and for what is kept.
     """
 
     def __init__(
@@ -79,11 +81,12 @@ class RuleReading:
         self.common: object = None if plan is None else reading_of(plan)
         self._layout = layout
         self._source = source
-        self._strict = plan is not None and _decides_by_time(plan)
+        self._strict = bool(layout.keep) or (plan is not None and _decides_by_time(plan))
         self._nothing = _nothing_of(source) if plan is None else _without_conditions(plan.classification)
         self._asked = self._nothing
         self._dispatch = GrowingDispatch()
         self.groups: list[GroupRecognition] = []
+        self._to_replay: dict[str, Plan] = {}
         self.intake: Intake = self._opened()
         if after is not None:
             self.intake.follow(after.intake, bits=False)
@@ -91,7 +94,7 @@ class RuleReading:
     @property
     def plans(self) -> dict[str, Plan]:
         """The plans of its rules, by name."""
-        return {name: plan for group in self.groups for name, plan in group.plans.items()}
+        return {name: plan for group in self.groups for name, plan in group.plans.items()} | self._to_replay
 
     def homes(self) -> dict[str, GroupRecognition]:
         """The groups of its rules, by their names."""
@@ -101,13 +104,19 @@ class RuleReading:
 
     def begin(self, plans: Mapping[str, Plan]) -> None:
         """Begins with these rules, all at once: to add them one by one takes as long for each as for all."""
-        dispatched = self._dispatched(plans) if is_worth_it(len(plans)) else {}
+        self._put(plans)
+
+    def _put(self, plans: Mapping[str, Plan], kept: KeptEvents | None = None) -> list[GroupRecognition]:
+        """Puts rules in groups of their own, which see all events from their beginning on."""
+        dispatched = self._dispatched(plans) if is_worth_it(len(self.plans) + len(plans)) else {}
         others = {name: plan for name, plan in plans.items() if name not in dispatched}
         groups = [(group, True) for group in groups_of(dispatched, may_grow=True)]
         groups += [(group, False) for group in groups_of(others, may_grow=True)]
-        self._read_for([(plan, is_dispatched) for group, is_dispatched in groups for plan in group.plans])
-        for group, is_dispatched in groups:
+        self._ask([(plan, is_dispatched) for group, is_dispatched in groups for plan in group.plans], kept)
+        return [
             self._group(group, dict.fromkeys(range(len(group.names)), 0), dispatched=is_dispatched)
+            for group, is_dispatched in groups
+        ]
 
     def add(self, name: str, plan: Plan) -> None:
         """Adds a rule, which sees the events that are pushed from now on."""
@@ -120,8 +129,33 @@ class RuleReading:
                 self._ask()
                 group.reads(self._asked, self.intake.schema)
                 return
-        self._ask(plan, dispatched=dispatched)
+        self._ask([(plan, dispatched)])
         self._group(RuleGroup((name,), (plan,), shape), {0: since}, dispatched=dispatched)
+
+    def add_from_past(self, name: str, plan: Plan) -> None:
+        """Adds a rule that sees events from before, too; `replay` is called before anything else happens."""
+        self._to_replay[name] = plan
+
+    def replay(self, kept: KeptEvents) -> None:
+        """Gives the rules that were added so the events that are kept; what these decide is over.
+
+        Several at once take hardly longer than one. They are groups of their own: those that have gone on
+        take no events from before.
+        """
+        plans, self._to_replay = self._to_replay, {}
+        if not plans:
+            return
+        groups = self._put(plans, kept)
+        for first, events in kept.parts():
+            relevant = self.intake.again(events, first)
+            held = self._held_rows(relevant)
+            for group in groups:
+                _read(group.push(relevant, held))
+                group.recognition.let_go()
+        position, time = self.intake.position - 1, self.intake.watermark
+        for group in groups:
+            _read(group.recognition.decided(position=position, time=time))
+            group.recognition.let_go()
 
     def _dispatched(self, plans: Mapping[str, Plan]) -> dict[str, Plan]:
         """The rules whose conditions can be dispatched, which they are from now on."""
@@ -146,6 +180,8 @@ class RuleReading:
 
     def remove(self, name: str) -> None:
         """Removes a rule; what was open of it is dropped."""
+        if self._to_replay.pop(name, None) is not None:
+            return
         for group in self.groups:
             group.leave_out(name)
         self.groups = [group for group in self.groups if group.plans]
@@ -167,24 +203,30 @@ class RuleReading:
         self.intake.era = era
         return era if self.intake.held_back else 0
 
-    def _ask(self, further: Plan | None = None, *, dispatched: bool = False) -> None:
-        """Asks for what the rules ask for, in the order of groups, and for a `further` one."""
-        plans = [(plan, group.is_dispatched) for group in self.groups for plan in group.plans.values()]
-        self._read_for([*plans, *([] if further is None else [(further, dispatched)])])
+    def _ask(self, further: Sequence[tuple[Plan, bool]] = (), kept: KeptEvents | None = None) -> None:
+        """Asks for what the rules ask for, in the order of groups, and for `further` ones.
 
-    def _read_for(self, plans: Sequence[tuple[Plan, bool]]) -> None:
-        """Asks for what plans ask for, each with whether its conditions are dispatched."""
+        Each is a plan, and whether its conditions are dispatched.
+        """
+        plans = [(plan, group.is_dispatched) for group in self.groups for plan in group.plans.values()]
+        self._read_for([*plans, *further], kept)
+
+    def _read_for(self, plans: Sequence[tuple[Plan, bool]], kept: KeptEvents | None = None) -> None:
+        """Asks for what plans ask for, each with whether its conditions are dispatched.
+
+        Where events are `kept`, those that are held back are asked, too.
+        """
         types = tuple(EventPredicate((name,)) for name in self._dispatch.types)
         own = [
             _looked_at(plan.classification) if is_dispatched else plan.classification
             for plan, is_dispatched in plans
         ]
         asked = together([replace(self._nothing, predicates=types), *own])
-        if asked == self._asked:
+        if asked == self._asked and (kept is None or not self.intake.held_back):
             return
         self._asked = asked
         before, self.intake = self.intake, self._opened()
-        self.intake.follow(before, bits=True)
+        self.intake.follow(before, bits=True, held=None if kept is None else kept.held())
         before.close()
         for group in self.groups:
             group.reads(self._asked, self.intake.schema)
@@ -194,7 +236,7 @@ class RuleReading:
 
     def _group(
         self, rules: RuleGroup, since: Mapping[int, int], state: bytes | None = None, *, dispatched: bool
-    ) -> None:
+    ) -> GroupRecognition:
         group = GroupRecognition(
             rules,
             self._asked,
@@ -207,6 +249,7 @@ class RuleReading:
         )
         group.recognition.recognizer.holding = True
         self.groups.append(group)
+        return group
 
     # ---------------------------------------------------------------------------- what is held
 
@@ -318,13 +361,23 @@ class RuleReading:
         self, relevant: pa.RecordBatch, decided: Callable[[GroupRecognition], Iterator[EndedSets]]
     ) -> GroupSets:
         """What events decide group by group, and what is decided behind them."""
-        held: dict[int, list[Rows]] = {}
-        if self._dispatch.places and relevant.num_rows:
-            held = self._dispatch.rows(relevant, numbers_of(relevant, bits_name(0)))
+        held = self._held_rows(relevant)
         sets: GroupSets = []
         for group in self.groups:
             sets += [(group, ended) for ended in (*group.push(relevant, held), *decided(group))]
         return sets
+
+    def _held_rows(self, relevant: pa.RecordBatch) -> dict[int, list[Rows]]:
+        """The rows for which each of the dispatched conditions holds."""
+        if not self._dispatch.places or not relevant.num_rows:
+            return {}
+        return self._dispatch.rows(relevant, numbers_of(relevant, bits_name(0)))
+
+
+def _read(decided: Iterator[EndedSets]) -> None:
+    """Reads to the end what is decided, as recognition asks for."""
+    for _ in decided:
+        pass
 
 
 def _decides_by_time(plan: Plan) -> bool:

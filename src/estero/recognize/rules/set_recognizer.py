@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -20,9 +20,10 @@ from estero.plan.plan import Plan
 from estero.recognize.event_recognizer import EventRecognizer
 from estero.recognize.intake import Intake
 from estero.recognize.metrics import Extent
+from estero.recognize.rules.kept_events import KeptEvents
 from estero.recognize.rules.pushed_rules import PushedRules
 from estero.recognize.rules.rule_reading import GroupSets, RuleReading, reading_of
-from estero.recognize.rules.set_state import names_in, readings_in, state_of
+from estero.recognize.rules.set_state import kept_arrays, kept_in, names_in, readings_in, state_of
 from estero.recognize.source_run import time_type
 from estero.recognize.state_bytes import State, check_key, sound_content, written
 from estero.recognize.until import AFTER_ALL, Until, check_until, passed_time
@@ -37,6 +38,7 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
 
     `add`, `remove` and `replace` change the set between two pushes: the other rules keep what is open of
     them, a new one sees the events that are pushed from then on, and positions are those of the whole stream.
+    Where the recognizer keeps events (`keep`), it can begin with these: a replay.
     Answers can be asked any number of questions until the next push or change. A batch that is refused
     changes nothing. With a `state` it goes on from there. Raises ValueError for a set without rules, unless
     the state has none.
@@ -63,12 +65,18 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
         self._time = time_type(self._source)
         self._readings: list[RuleReading] = []
         self._names: dict[str, RuleReading] = {}
+        self._kept: KeptEvents | None = None
         order = rules if state is None else names_in(state, list(rules))
         plans = {name: self._planned(name, rules[name]) for name in order}
         if state is None:
             self._begin(plans)
         else:
             self._take_up(state, plans)
+        if layout.keep:
+            self._kept = KeptEvents(layout, self._intake, self._source.layout.tick_ns)
+            if state is not None:
+                with sound_content():
+                    self._kept.resume(kept_in(state), self._intake)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,37 +88,49 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
         """The columns of the common table of answers."""
         return self._said.schema(rule_schema(self._time))
 
+    @property
+    def keeps_events(self) -> bool:
+        """Whether events are kept, so that rules can begin with a replay."""
+        return self._kept is not None
+
     def metrics(self) -> dict[str, Any]:
         """Numbers for a monitor, by name; it takes as long as a snapshot.
 
         They are those of `ContinuousRecognizer.metrics`, of all rules together, and ``rules``, how many there
-        are, with ``answers_by_rule``, those of each since this recognizer was made or restored. An event is
+        are, with ``answers_by_rule``, those of each since this recognizer was made or restored, and
+        ``kept_events``, those that are kept for a replay, whose bytes ``state_bytes`` has, too. An event is
         among ``relevant`` once for each set of partition keys, and what rules keep of it is counted for each
         group of rules that differ in constants only.
         """
-        with self._by_one_thread(), self._turn.lock:
+        with self._going_on(), self._turn.lock:
             for reading in self._readings:
                 reading.expire()
             waiting = sum(reading.waiting for reading in self._readings)
             counts = {**self._intake.counts(), "waiting": waiting, "rules": len(self._names)}
+            counts["kept_events"] = 0 if self._kept is None else self._kept.number
             shown = self._meter.shown(counts, self._extent())
             by_rule = {name: self._meter.by_rule[name] for name in self._names}
             return {**shown, "answers_by_rule": by_rule}
 
     # ------------------------------------------------------------------------------- its rules
 
-    def add(self, name: str, query: object) -> None:
+    def add(self, name: str, query: object, *, replay: bool = False) -> None:
         """Adds a rule, a query or its text, behind the others; it sees the events pushed from now on.
 
-        Raises ValueError for a name that is taken, and `QueryError`, which names the rule, for a query that
-        is wrong or does not fit the events; nothing is changed then.
+        With `replay` it sees the events first that are kept, and those that are held back: from now on it has
+        the answers that it would have if it had always been there. What ended before, or was decided before,
+        is not given.
+
+        Raises ValueError for a name that is taken, and where no events are kept, and `QueryError`, which
+        names the rule, for a query that is wrong, does not fit the events or, with `replay`, reaches further
+        back than events are kept; nothing is changed then.
         """
         with self._by_one_thread():
             if name in self._names:
                 raise ValueError(f"there is a rule {name!r} already: replace it, or choose another name")
-            plan = self._planned(name, query)
+            plan = self._planned(name, query, replay=replay)
             self._turn.next()
-            self._put(name, plan)
+            self._put(name, plan, replay=replay)
 
     def remove(self, name: str) -> None:
         """Removes a rule and what is open of it; KeyError for a name that there is not."""
@@ -119,61 +139,70 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
             self._turn.next()
             self._take_out(name)
 
-    def replace(self, name: str, query: object) -> None:
+    def replace(self, name: str, query: object, *, replay: bool = False) -> None:
         """Puts another query in the place of a rule; it sees the events pushed from now on.
 
-        Raises KeyError for a name that there is not, and `QueryError` as `add`; nothing is changed then.
+        With `replay` it sees first what is kept, as for `add`. Raises KeyError for a name that there is not,
+        and ValueError and `QueryError` as `add`; nothing is changed then.
         """
         with self._by_one_thread():
             self._check_known(name)
-            plan = self._planned(name, query)
+            plan = self._planned(name, query, replay=replay)
             self._turn.next()
             order = list(self._names)
             self._take_out(name)
-            self._put(name, plan)
+            self._put(name, plan, replay=replay)
             self._names = {known: self._names[known] for known in order}
 
     # ---------------------------------------------------------------------------------- events
 
     def push(self, events: object) -> RuleAnswers:
         """What these events decide, of all rules; see `ContinuousRecognizer.push`."""
-        with self._by_one_thread():
+        with self._going_on():
             self._meter.begin()
             incoming = {reading: reading.intake.looked_at(events) for reading in self._readings}
-            answers = self._answers(lambda reading: reading.push(incoming[reading], self._meter))
+            answers = self._answers(
+                lambda reading: reading.push(incoming[reading], self._meter),
+                lambda kept: kept.admit(incoming[self._readings[0]]),
+            )
             if self._guard is not None:
                 size = sum(reading.size for reading in self._readings)
                 read = self._intake.position + self._intake.held_back
+                if self._kept is not None:
+                    size += self._kept.number
                 can_shed = any(reading.can_shed for reading in self._readings)
+                can_shed = can_shed and self._kept_bytes < self._guard.limit
                 self._guard.check(read, size, self._extent, answers, can_shed=can_shed)
             return answers
 
     def flush(self) -> RuleAnswers:
         """Lets all events go that are held back, and gives what they decide."""
-        with self._by_one_thread():
+        with self._going_on():
             self._meter.begin()
-            return self._answers(lambda reading: reading.flush(self._meter))
+            return self._answers(lambda reading: reading.flush(self._meter), KeptEvents.flush)
 
     def advance(self, time: Until) -> RuleAnswers:
         """What is decided as no event before `time` comes any more; see `ContinuousRecognizer.advance`."""
-        with self._by_one_thread():
+        with self._going_on():
             ticks = passed_time(time, self._time)
             self._meter.begin()
-            return self._answers(lambda reading: reading.advance(ticks, self._meter))
+            return self._answers(
+                lambda reading: reading.advance(ticks, self._meter), lambda kept: kept.advance(ticks)
+            )
 
     def close(self, *, until: Until | None = None) -> RuleAnswers:
         """As `flush`; nothing can be pushed afterwards, so that all is decided that was not.
 
         `until` is as for `ContinuousRecognizer.close`: a time, or "end" where nothing comes any more.
         """
-        with self._by_one_thread():
+        with self._going_on():
             known = None
             if until is not None:
                 end = isinstance(until, str) and until.lower() == "end"
                 known = AFTER_ALL if end else passed_time(until, self._time)
                 check_until(known, self._intake.greatest)
             self._meter.begin()
-            answers = self._answers(lambda reading: reading.close(known, self._meter))
+            answers = self._answers(lambda reading: reading.close(known, self._meter), KeptEvents.flush)
             self._turn.fail("the recognizer is closed: make a new one, or restore a snapshot of it")
             return answers
 
@@ -184,15 +213,17 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
         least 16 bytes), only somebody who has it can write or change such a state, and `restore` asks for it.
         Raises ValueError for a key that is too short.
         """
-        with self._by_one_thread():
+        with self._going_on():
             check_key(key)
             with self._turn.lock:
                 kept = [reading.snapshot() for reading in self._readings]
             own = {name: plan for reading in self._readings for name, plan in reading.plans.items()}
             plans = {name: own[name] for name in self._names}
             about, arrays = state_of(plans, kept)
-            schemas = self._intake.schemas()
-            return written(State({**about, **self._intake.about()}, {**arrays, **schemas}), key)
+            arrays |= self._intake.schemas()
+            if self._kept is not None:
+                arrays |= kept_arrays(self._kept.snapshot())
+            return written(State({**about, **self._intake.about()}, arrays), key)
 
     def __repr__(self) -> str:
         shown = ", ".join(self.names[:5]) + (", …" if len(self.names) > 5 else "")
@@ -209,11 +240,22 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
         for reading in self._readings:
             reading.let_go()
 
+    def _catch_up(self) -> None:
+        """Gives rules that were added with a replay what is kept."""
+        if self._kept is not None:
+            for reading in self._readings:
+                reading.replay(self._kept)
+
+    @property
+    def _kept_bytes(self) -> int:
+        return 0 if self._kept is None else self._kept.bytes
+
     def _shed_some(self) -> int:
         return sum(reading.shed() for reading in self._readings)
 
     def _extent(self) -> Extent:
-        return Extent.of_all(reading.extent() for reading in self._readings)
+        extent = Extent.of_all(reading.extent() for reading in self._readings)
+        return extent._replace(bytes=extent.bytes + self._kept_bytes)
 
     def _counted(self, sets: GroupSets) -> GroupSets:
         """Counts at how many events these compact sets end, by rule; returns them."""
@@ -223,10 +265,14 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
         self._meter.recognized_of(ends)
         return sets
 
-    def _answers(self, decided: Callable[[RuleReading], GroupSets]) -> RuleAnswers:
-        """The answers of all rules to what is decided now, by reading."""
+    def _answers(
+        self, decided: Callable[[RuleReading], GroupSets], kept: Callable[[KeptEvents], None]
+    ) -> RuleAnswers:
+        """The answers of all rules to what is decided now, by reading; what is `kept` goes on as well."""
         sets: GroupSets = []
         with self._next_turn() as number:
+            if self._kept is not None:
+                kept(self._kept)
             for reading in self._readings:
                 sets += self._counted(decided(reading))
         homes = {name: group for reading in self._readings for name, group in reading.homes().items()}
@@ -236,8 +282,16 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
             self._tell(answers)
         return answers
 
-    def _planned(self, name: str, query: object) -> Plan:
-        return self._plan(name, query, self._source)
+    def _planned(self, name: str, query: object, *, replay: bool = False) -> Plan:
+        if replay and self._kept is None:
+            raise ValueError(
+                "this recognizer keeps no events for a replay: say how far back with keep=, for example "
+                "rules.recognizer(…, keep='2 hours')"
+            )
+        plan = self._plan(name, query, self._source)
+        if replay and self._kept is not None:
+            self._kept.check(name, plan)
+        return plan
 
     def _begin(self, plans: dict[str, Plan]) -> None:
         alike: dict[object, dict[str, Plan]] = {}
@@ -250,17 +304,16 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
         homes = {name: reading for reading in self._readings for name in reading.plans}
         self._names = {name: homes[name] for name in plans}
 
-    def _put(self, name: str, plan: Plan) -> None:
+    def _put(self, name: str, plan: Plan, *, replay: bool) -> None:
         common = reading_of(plan)
-        for reading in self._readings:
-            if reading.common == common:
-                reading.add(name, plan)
-                self._names[name] = reading
-                return
-        after: Sequence[RuleReading] = self._readings[:1]
-        own = RuleReading(plan, self._layout, self._source, after=after[0] if after else None)
-        own.add(name, plan)
-        self._readings.append(own)
+        own = next((reading for reading in self._readings if reading.common == common), None)
+        if own is None:
+            own = RuleReading(plan, self._layout, self._source, after=self._readings[0])
+            self._readings.append(own)
+        if replay:
+            own.add_from_past(name, plan)
+        else:
+            own.add(name, plan)
         self._names[name] = own
         self._drop_idle()
 
@@ -271,7 +324,7 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
 
     def _drop_idle(self) -> None:
         """Drops readings without rules; where none is left, one that asks for nothing counts the events."""
-        busy = [reading for reading in self._readings if reading.groups]
+        busy = [reading for reading in self._readings if reading.plans]
         if not busy:
             busy = [RuleReading(None, self._layout, self._source, after=self._readings[0])]
         for reading in self._readings:

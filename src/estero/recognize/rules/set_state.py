@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from estero.engine.store.checks import Arrays
 from estero.errors import DataError
 from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.names import some
@@ -27,6 +28,7 @@ KIND: Final = "a recognizer of rules"
 
 _RULES, _READINGS = "rules", "readings"
 _TYPES, _GROUPS, _DISPATCHED = "types", "groups", "dispatched"
+_KEPT: Final = "kept: "
 
 
 def state_of(plans: Mapping[str, Plan], readings: Sequence[KeptReading]) -> State:
@@ -56,6 +58,16 @@ def _arrays(reading: KeptReading) -> Iterator[tuple[str, NDArray[Any]]]:
     yield from reading.intake.items()
     for number, group in enumerate(reading.groups):
         yield f"recognition {number}", group.recognition
+
+
+def kept_arrays(kept: Arrays) -> Arrays:
+    """What is kept of events, as a state has it."""
+    return {f"{_KEPT}{name}": array for name, array in kept.items()}
+
+
+def kept_in(state: State) -> Arrays:
+    """What a state has of events that are kept."""
+    return {name.removeprefix(_KEPT): array for name, array in state.arrays.items() if name.startswith(_KEPT)}
 
 
 def layout_of_rules(state: State) -> StreamLayout:

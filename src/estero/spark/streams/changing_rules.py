@@ -18,20 +18,22 @@ import pyarrow as pa
 from estero.answers.rule_rows import rule_schema
 from estero.classify.column_names import attribute_in, is_working
 from estero.engine.int64 import LEAST
-from estero.events.streams.stream_layout import StreamLayout
+from estero.events.streams.stream_layout import StreamLayout, windows_of
 from estero.language.tree.schema import EventLayout
 from estero.plan.division import Division
 from estero.plan.identity import digest
 from estero.plan.plan import Classification, Layout
-from estero.queries.rules.rule_directory import directory_of, query_of_text, version_of
+from estero.queries.rules.rule_origin import put_rule
 from estero.queries.rules.rule_set import RuleSet
+from estero.queries.rules.rule_table import RuleTable, origin_of
+from estero.queries.rules.rule_texts import query_of_text, version_of
 from estero.recognize.state_bytes import read
 from estero.spark.failures import jobs
 from estero.spark.frames import arrow_type, classified_schema, streamed
 from estero.spark.streams.bucket import FORMAT
 from estero.spark.streams.kept import KEPT
 from estero.spark.streams.packing import batch_of, blob_of, group_numbers
-from estero.spark.streams.rule_source import rule_rows
+from estero.spark.streams.rule_source import of_files, rule_rows
 from estero.spark.streams.stages import Stages
 from estero.spark.streams.streaming import connected, duty_of, packed_events
 from estero.spark.streams.watermark import clock_of
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from estero.answers.rule_answers import RuleAnswers
-    from estero.events.streams.stream_layout import Lateness
+    from estero.events.streams.stream_layout import Keep, Lateness
     from estero.queries.query import Query
     from estero.recognize.open_runs import OpenRuns
 
@@ -100,17 +102,18 @@ class ChangingRecognition:
         self._version = version_of(self._texts)
 
     def change(self, texts: Mapping[str, str]) -> None:
-        """Has the rules be these: the others keep what is open, new ones see events from now on."""
+        """Has the rules be these: the others keep what is open, new ones see events from now on.
+
+        Where events are kept, new ones begin with a replay of these.
+        """
         if texts and not self._texts and not self._recognizer.position:  # all at once, which is quicker
             self._recognizer = RuleSet(_queries(texts)).recognizer_of(self.work.layout)
             self._texts = dict(texts)
         for name in [name for name in self._texts if name not in texts]:
             self._recognizer.remove(name)
         for name, text in texts.items():
-            if name not in self._texts:
-                self._recognizer.add(name, query_of_text(name, text))
-            elif self._texts[name] != text:
-                self._recognizer.replace(name, query_of_text(name, text))
+            if self._texts.get(name) != text:
+                put_rule(self._recognizer, name, query_of_text(name, text))
         self._texts = dict(texts)
         self._version = version_of(self._texts)
 
@@ -161,13 +164,21 @@ class ChangingRecognition:
 
 
 def recognize_changing_rules(
-    df: DataFrame, directory: Path, columns: EventLayout, layout: Layout, *, lateness: Lateness | None = None
+    df: DataFrame,
+    place: Path | RuleTable,
+    columns: EventLayout,
+    layout: Layout,
+    *,
+    lateness: Lateness | None = None,
+    keep: Keep | None = None,
 ) -> DataFrame:
-    """The complex events of the rules in the files below a directory, which may change, with a `version`.
+    """The complex events of the rules in a directory or a table, which may change, with a `version`.
 
-    Raises `DataError` where there is no directory, for a column that cannot cross, and as `recognize_stream`.
+    Raises `DataError` where there is none, for a column that cannot cross, and as `recognize_stream`.
     """
-    directory_of(directory)
+    if isinstance(place, RuleTable):
+        place = of_files(df.sparkSession, place)
+    origin = origin_of(place)
     asked = Classification(
         predicates=(),
         schema=layout.schema,
@@ -183,7 +194,7 @@ def recognize_changing_rules(
     arrow = pa.schema([(name, arrow_type(name, df.schema)) for name in df.columns])
     # Events come in order, so that nothing is left to break ties.
     unordered = replace(columns, order=(), only_type=layout.only_type)
-    stream = StreamLayout({"": arrow}, unordered)
+    stream = StreamLayout({"": arrow}, unordered, keep=windows_of(keep, columns, layout.tick_ns))
     with jobs():
         rows = streamed(clock.df, df.schema, asked, clock=clock.column, every=True)
         events = classified_schema(df.schema, asked, ordinals=False)
@@ -191,13 +202,13 @@ def recognize_changing_rules(
         packed = packed_events(rows.schema)
         about = {
             "format": FORMAT,
-            "query": "a directory of rules",
+            "query": origin.called,
             "plan": digest([str(packed), stream.as_text()]),
             "buckets": 1,
         }
         duty = duty_of(work, json.dumps(about), packed, clock, 1)
         flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
-        versions = rule_rows(df.sparkSession, directory, stream, group_numbers(1)[0])
+        versions = rule_rows(df.sparkSession, place, stream, group_numbers(1)[0])
         return connected([rows], Stages(duty, flush), beside=versions)
 
 

@@ -1,4 +1,7 @@
-"""A directory of rules as a source of Spark: in each micro-batch the driver looks at it.
+"""Rules that may change, in a directory or a table, as a source of Spark: in each micro-batch the driver looks.
+
+Spark has a source of Python in a process of its own beside the driver, where there is no session. So what is
+looked at are files: those of the directory, or those of Parquet that the table has.
 
 An offset of the source has the texts of all rules. So the log of the checkpoint says which rules a
 micro-batch had, and one that is done again has the same. Where they have changed, one row brings them to the
@@ -9,7 +12,6 @@ from __future__ import annotations
 
 import base64
 import json
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,23 +19,49 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from estero.errors import EsteroError
+from estero.errors import DataError, EsteroError
 from estero.events.streams.stream_layout import StreamLayout
-from estero.queries.rules.rule_directory import RuleFiles, version_of
+from estero.queries.rules.rule_origin import RuleOrigin
 from estero.queries.rules.rule_set import RuleSet
+from estero.queries.rules.rule_table import RuleTable, origin_of
+from estero.queries.rules.rule_texts import version_of
 from estero.spark.streams.packing import NO_TIME, PACKED, RULES
 from estero.spark.work import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_log: Final = logging.getLogger("estero.spark")
 _NAME: Final = "estero_rules"
+_PATH, _TABLE = "path", "table"
 Offset = dict[str, str]
 
 
-def rule_rows(spark: SparkSession, directory: Path, layout: StreamLayout, bucket: int) -> DataFrame:
-    """Packed rows with the rules in the files below a directory, for a bucket, whenever they have changed.
+def of_files(spark: SparkSession, table: RuleTable) -> RuleTable:
+    """The table by its path, which the catalog of Spark knows where it was given by its name.
+
+    Raises `DataError` where there is none of this name, or it is not one of Parquet files.
+    """
+    from pyspark.errors import AnalysisException
+
+    if not table.in_catalog:
+        return table
+    quoted = ".".join(f"`{part}`" for part in table.place.split("."))
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted}").collect()
+    except AnalysisException as error:
+        raise DataError(f"the catalog of Spark has no table {table.place}") from error
+    said = {row["col_name"].lower(): row["data_type"] for row in rows}
+    provider = (said.get("provider") or "a view").lower()
+    if provider != "parquet" or "location" not in said:
+        raise DataError(
+            f"the table {table.place} is of {provider}, and rules that may change are read from Parquet",
+            hint="CREATE TABLE … USING parquet; rules that stay as they are can be in any table: estero.rules({…})",
+        )
+    return RuleTable(said["location"])
+
+
+def rule_rows(spark: SparkSession, place: Path | RuleTable, layout: StreamLayout, bucket: int) -> DataFrame:
+    """Packed rows with the rules in a directory or a table, for a bucket, whenever they have changed.
 
     Rules count that fit events of a layout; the others are refused in the log of the driver.
     """
@@ -68,30 +96,30 @@ def rule_rows(spark: SparkSession, directory: Path, layout: StreamLayout, bucket
             return Reader(Versions.read(self.options))
 
     spark.dataSource.register(Source)
-    options = Versions.options(directory, layout)
+    options = Versions.options(place, layout)
     return spark.readStream.format(_NAME).schema(spark_schema(PACKED)).options(**options).load()
 
 
 @dataclass(slots=True)
 class Versions:
-    """The rules in a directory as they are at moments, of those that fit events of a `layout`.
+    """The rules of an origin as they are at moments, of those that fit events of a `layout`.
 
     A stream of what is there looks `once`.
     """
 
-    directory: Path
+    rules: RuleOrigin
     layout: StreamLayout
-    files: RuleFiles | None = None
     last: Offset | None = None
     once: bool = False
 
     @staticmethod
-    def options(directory: Path, layout: StreamLayout) -> dict[str, str]:
+    def options(place: Path | RuleTable, layout: StreamLayout) -> dict[str, str]:
         """The texts of which `read` makes this."""
         arrays = {
             name: base64.b64encode(array.tobytes()).decode() for name, array in layout.as_arrays().items()
         }
-        return {"path": str(directory.absolute()), "layout": layout.as_text(), "schemas": json.dumps(arrays)}
+        where = {_TABLE: place.place} if isinstance(place, RuleTable) else {_PATH: str(place.absolute())}
+        return {**where, "layout": layout.as_text(), "schemas": json.dumps(arrays)}
 
     @classmethod
     def read(cls, options: Any) -> Versions:
@@ -100,40 +128,36 @@ class Versions:
             name: np.frombuffer(base64.b64decode(text), np.uint8)
             for name, text in json.loads(options["schemas"]).items()
         }
-        return cls(Path(options["path"]), StreamLayout.of_state(options["layout"], arrays))
+        place = RuleTable(options[_TABLE]) if _TABLE in options else Path(options[_PATH])
+        return cls(origin_of(place), StreamLayout.of_state(options["layout"], arrays))
 
     def after(self, start: Offset) -> Offset:
-        """The rules now; `start` has those before. A directory that is gone changes nothing."""
+        """The rules now; `start` has those before. What cannot be read changes nothing."""
         before = start if self.last is None else self.last
         if self.once and self.last is not None:
             return self.last
-        if not self.directory.is_dir():
-            _log.error("the directory of rules is gone: %s", self.directory)
-            return before
-        if self.files is None:
-            self.files = RuleFiles(self.directory, {})
-        texts = self.files.changed()
+        old = json.loads(before["rules"] or "{}")
+        texts = self.rules.look(old)
         if texts is None:
             if self.last is None:
                 self.last = _offset({})
             return self.last
-        old = json.loads(before["rules"] or "{}")
         counting = {}
         for name, text in texts.items():
-            if old.get(name) == text or self._fits(self.files, name, text):
+            if old.get(name) == text or self._fits(name, text):
                 counting[name] = text
             elif name in old:
                 counting[name] = old[name]
-        self.files.texts = texts
+        self.rules.texts = texts
         self.last = _offset(counting)
         return self.last
 
-    def _fits(self, files: RuleFiles, name: str, text: str) -> bool:
+    def _fits(self, name: str, text: str) -> bool:
         """Whether a rule fits the events; the log says why it does not."""
         try:
-            RuleSet({name: files.query(name, text)}).recognizer_of(self.layout)
+            RuleSet({name: self.rules.query(name, text)}).recognizer_of(self.layout)
         except (EsteroError, ValueError) as error:
-            files.refuse(name, error)
+            self.rules.refuse(name, error)
             return False
         return True
 

@@ -1,0 +1,43 @@
+"""How far back a recognizer has to look for what it is still to give: what a rule needs of the past."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from estero.language.tree.query import Consume
+
+if TYPE_CHECKING:
+    from estero.plan.plan import Plan, Window
+
+
+def look_back_of(plan: Plan) -> Window | str:
+    """How far the events of a plan's answers to come may lie behind the stream; why no bound is known.
+
+    What a look ahead or the end of a window decides ends before the stream does, and what must not have
+    happened lies before its window: each adds to the window.
+    """
+    if why := _why_unbounded(plan):
+        return why
+    window = plan.window
+    if window is None:
+        return "it has no window (WITHIN)"
+    if not plan.deadlines:
+        return replace(window, length=window.length * plan.windows_back)
+    if window.in_positions:
+        return "its window counts events, and NOT(…) FOR time"
+    ahead = max((one.ticks for one in plan.deadlines if one.ahead), default=0)
+    behind = max((one.ticks for one in plan.deadlines if not one.ahead), default=0)
+    return replace(window, length=window.length + ahead + behind)
+
+
+def _why_unbounded(plan: Plan) -> str:
+    if plan.consume is not Consume.NONE:
+        return "what CONSUME BY forgets depends on all earlier events"
+    if plan.interval is not None:
+        return "LIMIT … PER depends on what was given before"
+    if plan.tree.disjoint:
+        return "DISJOINT depends on what was kept before"
+    if plan.from_first:
+        return "START is the first event of the stream"
+    return ""

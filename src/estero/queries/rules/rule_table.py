@@ -1,0 +1,242 @@
+"""Rules in the rows of a table, which may change while a stream runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.fs
+import pyarrow.parquet
+
+from estero.arguments import checked
+from estero.errors import DataError, EsteroError, QueryError
+from estero.queries.query import Query
+from estero.queries.rules.rule_directory import RuleFiles, directory_of
+from estero.queries.rules.rule_files import RuleText
+from estero.queries.rules.rule_origin import RuleOrigin
+from estero.queries.rules.rule_set import RuleSet
+from estero.queries.rules.rule_texts import LANGUAGES, query_of_text
+from estero.queries.statement import raise_first
+
+NAME, QUERY, LANGUAGE = "name", "query", "language"
+"""The columns of a table of rules; the last one may be missing."""
+_OF_CATALOG: Final = re.compile(r"\w+(?:\.\w+){0,2}")
+_LOGS: Final = {"_delta_log": "Delta", "_spark_metadata": "Spark's file sink", "metadata": "Iceberg"}
+"""Directories that say of a table that not all of its files count."""
+_MOST: Final = 1 << 26
+"""The most bytes of the files of a table of rules."""
+Stamps = tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTable:
+    """A table of rules (`estero.rule_table` makes one): a path, or the name of a table in Spark's catalog."""
+
+    place: str
+
+    @property
+    def in_catalog(self) -> bool:
+        """Whether it is the name of a table, which only Spark can find."""
+        return _OF_CATALOG.fullmatch(self.place) is not None and not self.place.endswith(".parquet")
+
+    def rules(self) -> RuleSet:
+        """The rules as the table has them now, in the order of its rows.
+
+        Raises `QueryError` with all errors of all rules, each with its name, and `DataError` where the table
+        cannot be read.
+        """
+        read: dict[str, Query] = {}
+        texts: dict[str, RuleText] = {}
+        errors: list[QueryError] = []
+        for row in _rows(self, _stamps(self)):
+            name = row[NAME] or ""
+            if name in texts:
+                raise _twice(name, self)
+            texts[name] = RuleText(row[QUERY] or "", metadata=_said(row))
+            try:
+                read[name] = query_of_text(name, _text_of(row))
+            except QueryError as error:
+                errors += [error, *error.others]
+                error.others = ()
+        raise_first(errors)
+        return RuleSet(read, texts)
+
+    def __repr__(self) -> str:
+        return f"estero.rule_table({self.place!r})"
+
+
+@checked
+def rule_table(table: str | PathLike[str]) -> RuleTable:
+    """A table whose rows are rules, with the columns ``name`` and ``query``, in the place of a set of rules.
+
+    `table` is a file of Parquet or a directory of such files, of this machine or at an address that Arrow
+    knows (``s3://…``), or the name of a table of Parquet files in the catalog of Spark (``rules``,
+    ``catalog.db.rules``): a text of words and dots that does not end in ``.parquet``. A `Path` is always one. A
+    column ``language`` has ``ceql`` (also where it is NULL), ``eql`` or ``sigma``; what further columns have,
+    such as ``title`` or ``level``, is said of the rules.
+
+    On a stream (`estero.spark.recognize`, `estero.live`) the rows may change while it runs; `RuleTable.rules`
+    has them as they are now.
+    """
+    place = fspath(table)
+    if isinstance(table, PathLike) and _OF_CATALOG.fullmatch(place):
+        place = f"./{place}"
+    return RuleTable(place)
+
+
+class RuleRows(RuleOrigin):
+    """The rules in a table of Parquet files, with `values` for their parameters.
+
+    `changed` looks at names, times and sizes of the files, and reads all of them where one has changed.
+    """
+
+    called = "a table of rules"
+
+    def __init__(self, table: RuleTable, values: Mapping[str, object]) -> None:
+        super().__init__(values)
+        self._table = table
+        self._seen: Stamps | None = None
+
+    def changed(self) -> dict[str, str] | None:
+        """The texts of all rules, by name in order, if one is new, gone or another since the last look.
+
+        A table is looked at by its files; raises `DataError` where it cannot be read.
+        """
+        stamps = _stamps(self._table)
+        if stamps == self._seen:
+            return None
+        rows = list(_rows(self._table, stamps))
+        self._seen = stamps
+        texts: dict[str, str] = {}
+        said: dict[str, Mapping[str, str]] = {}
+        for row in rows:
+            name = row[NAME] or ""
+            try:
+                if name in texts:
+                    raise _twice(name, self._table)
+                text = _text_of(row)
+                self.know(name, text, query_of_text(name, text))
+                texts[name] = text
+            except (EsteroError, ValueError) as error:
+                self.refuse(name, error)
+                if name in self.texts:
+                    texts[name] = self.texts[name]
+            said[name] = _said(row)
+        self.metadata = said
+        return texts if texts != self.texts else None
+
+
+def origin_of(place: Path | RuleTable, values: Mapping[str, object] | None = None) -> RuleOrigin:
+    """The rules in a directory or a table, as they are at moments, with `values` for their parameters.
+
+    Raises `DataError` where there is no directory, and no table.
+    """
+    known = dict(values or {})
+    if isinstance(place, RuleTable):
+        _stamps(place)
+        return RuleRows(place, known)
+    return RuleFiles(directory_of(place), known)
+
+
+def _twice(name: str, table: RuleTable) -> DataError:
+    return DataError(f"two rows have the rule {name!r}", file=table.place, hint="leave one of them out")
+
+
+def _text_of(row: Mapping[str, str | None]) -> str:
+    language, query = row.get(LANGUAGE) or "ceql", row[QUERY]
+    if language.lower() not in LANGUAGES:
+        raise DataError(f"there are rules in {', '.join(LANGUAGES)}, not in {language!r}")
+    if query is None:
+        raise DataError("the rule has no query: NULL")
+    return LANGUAGES[language.lower()] + query
+
+
+def _said(row: Mapping[str, str | None]) -> Mapping[str, str]:
+    """What the further columns say of a rule."""
+    return {
+        word: value
+        for word, value in row.items()
+        if word not in {NAME, QUERY, LANGUAGE} and value is not None
+    }
+
+
+def _stamps(table: RuleTable) -> Stamps:
+    """The paths, times and sizes of the files of a table.
+
+    Raises `DataError` where there are none, and where they do not say which of them count.
+    """
+    system, path = _found(table)
+    info = system.get_file_info(path)
+    if info.type is pyarrow.fs.FileType.File:
+        listed = [info]
+    elif info.type is pyarrow.fs.FileType.Directory:
+        inside = system.get_file_info(pyarrow.fs.FileSelector(path, recursive=True))
+        for one in inside:
+            if (log := _LOGS.get(one.base_name)) is not None and one.type is pyarrow.fs.FileType.Directory:
+                raise DataError(
+                    f"a table of {log} has files that do not count any more",
+                    file=table.place,
+                    hint="write the rules as Parquet files; or take them as they are now: estero.rules({…})",
+                )
+        listed = [one for one in inside if one.is_file and not _is_hidden(one.path.removeprefix(path))]
+    else:
+        listed = []
+    if not listed:
+        raise DataError("there is no table of rules: no file of Parquet", file=table.place)
+    stamps = tuple(sorted((one.path, one.mtime_ns or 0, one.size) for one in listed))
+    if sum(size for *_, size in stamps) > _MOST:
+        raise DataError(f"more than {_MOST:,} bytes are no table of rules", file=table.place)
+    return stamps
+
+
+def _rows(table: RuleTable, stamps: Stamps) -> Iterator[dict[str, str | None]]:
+    """The rows of the files, in order, as texts."""
+    system, _ = _found(table)
+    for path, *_ in stamps:
+        try:
+            read = pyarrow.parquet.read_table(path, filesystem=system, partitioning=None)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise DataError(f"this is no file of Parquet: {error}", file=path) from error
+        for column in (NAME, QUERY):
+            if column not in read.column_names:
+                raise DataError(
+                    f"a table of rules has the columns {NAME} and {QUERY}, and this one has no {column}",
+                    file=path,
+                    hint=f"its columns are {', '.join(read.column_names)}",
+                )
+        texts = {
+            name: read.column(name).cast(pa.string())
+            for name in read.column_names
+            if _is_plain(read.schema.field(name).type)
+        }
+        yield from pa.table(texts).to_pylist()
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _found(table: RuleTable) -> tuple[pyarrow.fs.FileSystem, str]:
+    """The file system of a table, and its path there."""
+    if table.in_catalog:
+        raise DataError(
+            f"{table.place} is the name of a table in the catalog of Spark",
+            hint=f"say its path, or rule_table(Path({table.place!r})) for a file here",
+        )
+    if table.place.startswith("file:/"):  # as Hadoop writes it, with one slash or three
+        return pyarrow.fs.LocalFileSystem(), unquote(urlsplit(table.place).path)
+    if "://" not in table.place:
+        return pyarrow.fs.LocalFileSystem(), str(Path(table.place).absolute())
+    system, path = pyarrow.fs.FileSystem.from_uri(table.place)
+    return system, path
+
+
+def _is_hidden(path: str) -> bool:
+    """Whether Spark would not read a file either: where a part of its path begins so."""
+    return any(part.startswith(("_", ".")) for part in path.split("/"))
