@@ -190,7 +190,8 @@ _OPEN: Final = {
 protocols, which a value has without being called so."""
 
 
-def _is_whole(value: Any) -> bool:
+def is_whole(value: Any) -> bool:
+    """Whether a value is an integer of Python or NumPy."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -206,7 +207,7 @@ def _is_answer(value: Any) -> bool:
 
 _PLAIN: Final = {
     "str": _Kind(lambda value: isinstance(value, str), ("a string",)),
-    "int": _Kind(_is_whole, ("an integer",)),
+    "int": _Kind(is_whole, ("an integer",)),
     "float": _Kind(_is_number, ("a number",)),
     "bool": _Kind(
         lambda value: isinstance(value, bool) or type(value).__name__ == "bool", ("True or False",)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
 from os import PathLike
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, overload
 
@@ -20,7 +19,7 @@ from estero.answers.rows import Rows
 from estero.answers.run import Divisible, KnownLater, Run, WholeSet, WithEvents, whole_stream
 from estero.answers.shown_values import held_by_python
 from estero.answers.writers import write_answer
-from estero.arguments import checked, shown
+from estero.arguments import checked, is_whole, shown
 from estero.engine.walk.share import Share
 from estero.errors import legible
 
@@ -313,7 +312,7 @@ class Answer(Batches):
     def __getitem__(self, index: int | slice) -> ComplexEvent | Answer:
         if isinstance(index, slice):
             return self._slice(index)
-        if not _is_place(index):
+        if not is_whole(index):
             raise TypeError(
                 f"answer[i] is a complex event by its number and answer[i:j] an answer, not {shown(index)}: "
                 "rows() and to_arrow() have columns"
@@ -422,7 +421,7 @@ class Answer(Batches):
         if self._picked is not None:
             return Answer(self._run, picked=self._picked[wanted], whole=self._whole)
         for end in (wanted.start, wanted.stop):
-            if end is not None and not _is_place(end):
+            if end is not None and not is_whole(end):
                 raise TypeError(f"a slice of an answer is between two whole numbers, not {shown(end)}")
         start, stop = wanted.start or 0, wanted.stop
         if start < 0 or (stop is not None and stop < 0):
@@ -433,11 +432,6 @@ class Answer(Batches):
             bound for bound in (self._stop, None if stop is None else self._start + stop) if bound is not None
         ]
         return Answer(self._run, start=self._start + start, stop=min(ends, default=None), whole=self._whole)
-
-
-def _is_place(number: object) -> bool:
-    """Whether this is an integer of Python or NumPy."""
-    return isinstance(number, Integral) and not isinstance(number, bool)
 
 
 class Undecided(Answer):

@@ -313,14 +313,12 @@ def _of_partials(name: str, kind: pa.DataType, taken: set[str]) -> pa.Field:
 
 def partial_of(field: pa.Field) -> str | None:
     """What a column says of a partial match: ``steps``, ``expired_time`` or ``complete``; else None."""
-    name: bytes | None = (field.metadata or {}).get(PARTIAL_KEY)
-    return None if name is None else name.decode()
+    return _said(field, PARTIAL_KEY)
 
 
 def label_of(field: pa.Field) -> str | None:
     """The label that a column of an answer shows, or None for the other columns."""
-    label: bytes | None = (field.metadata or {}).get(LABEL_KEY)
-    return None if label is None else label.decode()
+    return _said(field, LABEL_KEY)
 
 
 def is_stage(field: pa.Field) -> bool:
@@ -330,8 +328,12 @@ def is_stage(field: pa.Field) -> bool:
 
 def measure_of(field: pa.Field) -> str | None:
     """The name of the value that a column of an answer shows, or None for the other columns."""
-    name: bytes | None = (field.metadata or {}).get(MEASURE_KEY)
-    return None if name is None else name.decode()
+    return _said(field, MEASURE_KEY)
+
+
+def _said(field: pa.Field, key: bytes) -> str | None:
+    said: bytes | None = (field.metadata or {}).get(key)
+    return None if said is None else said.decode()
 
 
 def columns_alike(rows: pa.Table, schema: pa.Schema) -> dict[str, pa.ChunkedArray]:

@@ -24,6 +24,7 @@ from estero.answers.report import (
     label_of,
     untaken,
 )
+from estero.answers.run import first_rows
 from estero.answers.shown_values import held_by_python
 from estero.answers.writers import write_answer
 from estero.arguments import checked
@@ -182,13 +183,7 @@ class Rows(Batches):
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, made as they are asked for."""
-        left = self._most
-        for batch in self._layout.batches(self._answer.batches()) if left != 0 else ():
-            yield batch.slice(0, left)
-            if left is not None:
-                left -= batch.num_rows
-                if left <= 0:
-                    return
+        return first_rows(self._layout.batches(self._answer.batches()), self._most)
 
     def limit(self, n: int) -> Rows:
         """The first `n` rows; ValueError if n is negative."""

@@ -109,6 +109,18 @@ class WholeSet(Protocol):
         """The run of all complex events, best first, which is lazy."""
 
 
+def first_rows(tables: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """The first `limit` rows of some tables, or all of them; no more tables are asked for than that needs."""
+    if limit is None:
+        yield from tables
+        return
+    for table in tables if limit > 0 else ():
+        yield table.slice(0, limit)
+        limit -= table.num_rows
+        if limit <= 0:
+            return
+
+
 def whole_stream(run: Run, refused: str) -> WholeStream:
     """The run itself; raises ValueError, which says what is `refused`, where it is not of a whole stream."""
     if isinstance(run, WholeStream):

@@ -19,3 +19,8 @@ LAST: Final = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH + timedelta(days=1)) 
 def micros_of(moment: datetime) -> int:
     """Microseconds since the epoch; `moment` has a zone."""
     return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment_of(micros: int) -> datetime:
+    """The moment so many microseconds after the epoch, in UTC; OverflowError for one without a calendar."""
+    return _EPOCH + timedelta(microseconds=micros)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 
 from estero.classify.columns import Tick
+from estero.classify.instants import micros_of
 from estero.language.tree.literals import Value
 from estero.language.tree.schema import Kind
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def in_form(values: Sequence[Value], kind: Kind | None, tick: Tick) -> list[int | float | str]:
@@ -32,8 +31,7 @@ def in_form(values: Sequence[Value], kind: Kind | None, tick: Tick) -> list[int 
             return list(_floats(values))
         case Kind.TIMESTAMP:
             scale = 1000 if tick == "ns" else 1
-            times = [value for value in values if isinstance(value, datetime)]
-            return [(time_ - _EPOCH) // timedelta(microseconds=1) * scale for time_ in times]
+            return [micros_of(value) * scale for value in values if isinstance(value, datetime)]
         case _:
             return [value for value in values if isinstance(value, str)]
 

@@ -103,18 +103,16 @@ class Spark(Dialect):
         return exp.Dot(this=value, expression=exp.to_identifier(step, quoted=True))
 
     def of_elements(self, whole: SQL, item: exp.Column, value: SQL) -> SQL:
-        return call("transform", whole, exp.Lambda(this=value, expressions=[item.this.copy()]))
+        return call("transform", whole, _lambda(item, value))
 
     def flat(self, whole: SQL, item: exp.Column) -> SQL:
-        there = exp.Lambda(this=is_not_null(item), expressions=[item.this.copy()])
-        return call("flatten", call("filter", whole, there))
+        return call("flatten", call("filter", whole, _lambda(item, is_not_null(item))))
 
     def any_element(self, whole: SQL, item: exp.Column, condition: SQL) -> SQL:
-        return call("exists", whole, exp.Lambda(this=condition, expressions=[item.this.copy()]))
+        return call("exists", whole, _lambda(item, condition))
 
     def let(self, name: exp.Column, value: SQL, result: SQL) -> SQL:
-        body = exp.Lambda(this=result, expressions=[name.this.copy()])
-        return call("get", call("transform", call("array", value), body), number(0))
+        return call("get", call("transform", call("array", value), _lambda(name, result)), number(0))
 
     def in_utc(self, column: ColumnType) -> ColumnType:
         """The same column for a session in UTC, where Spark's own fast cast is right."""
@@ -313,3 +311,8 @@ def _micros_of_local_time(value: SQL) -> SQL:
     terms: list[SQL] = [exp.Mul(this=part, expression=number(f"{length}L")) for part, length in parts]
     micros = exp.paren(exp.Mul(this=seconds, expression=number(_SECOND)), copy=False)
     return total([*terms, cast(micros, "BIGINT")])
+
+
+def _lambda(name: exp.Column, result: SQL) -> exp.Lambda:
+    """The function that gives a result for what is called so."""
+    return exp.Lambda(this=result, expressions=[name.this.copy()])

@@ -45,6 +45,7 @@ class ChainPlan(KeyedPlan):
     """
 
     evaluated: ClassVar[tuple[str, ...]] = ("columns", "states", "final", "steps", "transitions", "orders")
+    checked_by = "the index"
 
     chain: Chain
     pattern: CEA
@@ -141,14 +142,6 @@ class ChainPlan(KeyedPlan):
         if self.in_registers:
             return "complex events have at most two events, and registers would keep a run for each first one"
         return "they could not check the remaining filters either"
-
-    def filter_lines(self) -> Iterator[str]:
-        """Where each comparison of several events is checked, if not all are by the index."""
-        if not self.residuals:
-            return
-        yield "by the index, as each event comes:"
-        yield from (f"  {self.said(residual)}" for residual in self.pushed)
-        yield from self.residual_lines()
 
     def automaton_sections(self) -> Iterator[Section]:
         """The chain automaton."""

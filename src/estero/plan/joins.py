@@ -50,6 +50,7 @@ class JoinPlan(KeyedPlan):
     """
 
     evaluated: ClassVar[tuple[str, ...]] = ("columns", "automaton")
+    checked_by = "join keys"
 
     automaton: PCEA
     drawn: QTreeOfAtoms | CEA
@@ -95,14 +96,6 @@ class JoinPlan(KeyedPlan):
             yield f"guarantee: {update}; filtered while enumerating, so there is no bound on the delay"
         else:
             yield f"guarantee: {update}, output-linear delay between complex events"
-
-    def filter_lines(self) -> Iterator[str]:
-        """Where each comparison of several events is checked, if not all are by join keys."""
-        if not self.residuals:
-            return
-        yield "by join keys, as each event comes:"
-        yield from (f"  {self.said(residual)}" for residual in self.pushed)
-        yield from self.residual_lines()
 
     def automaton_sections(self) -> Iterator[Section]:
         """The q-tree and the automaton that was made of it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from estero.language.tree.words import named
 from estero.plan.keys import KeyColumn
@@ -19,6 +20,9 @@ class KeyedPlan(Plan):
 
     columns: tuple[KeyColumn, ...]
 
+    checked_by: ClassVar[str]
+    """What checks comparisons as events come."""
+
     def key_lines(self) -> Iterator[str]:
         """The keys by which events are joined."""
         if self.shown_keys:
@@ -30,6 +34,14 @@ class KeyedPlan(Plan):
         exact = not self.shown_keys and all(column.exact for column in self.columns)
         keys = "as they are" if exact else "as two independent 64-bit hashes"
         yield f"join keys: values that the classification computes, {keys}"
+
+    def filter_lines(self) -> Iterator[str]:
+        """Where each comparison of several events is checked, if not all are as events come."""
+        if not self.residuals:
+            return
+        yield f"by {self.checked_by}, as each event comes:"
+        yield from (f"  {self.said(residual)}" for residual in self.pushed)
+        yield from self.residual_lines()
 
     def heap_guarantee(self, update: str) -> str:
         """`update` per event, a function of how many events there are, in words."""

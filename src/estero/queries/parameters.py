@@ -15,6 +15,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, TypeVar, cast
 
+from estero.classify.instants import moment_of
 from estero.errors import QueryError
 from estero.language.builder.durations import duration_of, durations_of
 from estero.language.builder.numpy_times import nanoseconds_of
@@ -42,7 +43,6 @@ Tree = TypeVar("Tree")
 FEW: Final = 1_000
 """The longest list whose values are printed with the query; of a longer one its name is."""
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ANOTHER: Final = {
     "number": "a whole number, such as 5",
     "text": "a string",
@@ -233,7 +233,7 @@ def _of_ticks(value: Any, kind: str) -> object:
     if micros.denominator > 1:
         return _TooFine()
     try:
-        return _EPOCH + timedelta(microseconds=int(micros))
+        return moment_of(int(micros))
     except OverflowError:
         return value
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from estero.answers.held_run import HeldRun
 from estero.answers.participation import Aggregates, Participation
-from estero.answers.run import Run
+from estero.answers.run import Run, first_rows
 from estero.engine.walk.share import WHOLE, Share
 from estero.recognize.set_reader import ReadableSets, number_in
 
@@ -99,17 +99,13 @@ class Reading(Run, ABC):
         """Raises where the sets cannot be read on."""
 
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
-        if limit is not None and limit <= 0:
-            return
-        left = limit
+        return first_rows(self._tables(), limit)
+
+    def _tables(self) -> Iterator[pa.RecordBatch]:
         for reader, ended in self._sets(self.share):
             for table in reader.tables(ended):
-                if left is not None and table.num_rows >= left:
-                    yield table.slice(0, left)
-                    return
                 yield table
                 self._check_valid()
-                left = None if left is None else left - table.num_rows
 
     def count(self, *, enough: int | None = None) -> int:
         if self._sieved:
@@ -172,13 +168,9 @@ class RankedRun(Run):
         return self.of.counts_quickly
 
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
-        left = limit
-        for table in self.of.ranked_tables(self.by, ascending=self.ascending) if limit != 0 else ():
-            if left is not None and table.num_rows >= left:
-                yield table.slice(0, left)
-                return
-            yield table
-            left = None if left is None else left - table.num_rows
+        if limit == 0:  # not even ranked
+            return iter(())
+        return first_rows(self.of.ranked_tables(self.by, ascending=self.ascending), limit)
 
     def count(self, *, enough: int | None = None) -> int:
         return self.of.count(enough=enough)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from math import floor
 from typing import Any, Final, TypeAlias
@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from estero.classify.instants import micros_of
 from estero.engine.int64 import saturated
 from estero.errors import NOWHERE, DataError, QueryError
 from estero.language.builder.numpy_times import nanoseconds_of
@@ -26,7 +27,6 @@ END: Final = "end"
 AFTER_ALL: Final = 1 << 70
 """Later than every time."""
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NANOSECONDS: Final = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
 _NANOS: Final = re.compile(r"[.,]([0-9]{6})([0-9]{1,3})(?![0-9])")
 """A fraction of a second with nanoseconds."""
@@ -121,7 +121,7 @@ def nanoseconds_since_1970(value: object) -> Fraction | None:
         value = datetime(value.year, value.month, value.day)  # noqa: DTZ001  (as all without a zone)
     if isinstance(value, datetime):
         zoned = value.replace(tzinfo=UTC) if value.tzinfo is None else value
-        return Fraction((zoned - _EPOCH) // timedelta(microseconds=1) * 1000)
+        return Fraction(micros_of(zoned) * 1000)
     return None
 
 

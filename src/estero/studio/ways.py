@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.automata.cea import CEA, FIRST, EventPredicate, LabelSet, Transition
+from estero.automata.exploration import leaving
 from estero.automata.parted import parted
 from estero.automata.pcea import PCEA, PceaTransition
 from estero.automata.skeleton import skeleton
@@ -180,15 +181,13 @@ def _run(
     cea: CEA, bits: Sequence[int], marks: Sequence[LabelSet], shown: LabelSet
 ) -> list[Transition] | None:
     """A run from an initial to a final state over all events, that shows exactly these marks."""
-    leaving: dict[int, list[Transition]] = {}
-    for transition in cea.transitions:
-        leaving.setdefault(transition.source, []).append(transition)
+    leaves = leaving(cea.transitions)
     here = dict.fromkeys(cea.initial)
     before: list[dict[int, Transition]] = []
     for word, labels in zip(bits, marks, strict=True):
         reached: dict[int, Transition] = {}
         for state in here:
-            for transition in leaving.get(state, ()):
+            for transition in leaves[state]:
                 if transition.labels & shown == labels and transition.guard.allows(word):
                     reached.setdefault(transition.target, transition)
         before.append(reached)

@@ -57,9 +57,11 @@ class Shape(ABC):
     def is_done(self, progress: Progress) -> bool:
         """Whether a run may end with this progress."""
 
-    @abstractmethod
     def live(self, progress: Progress) -> frozenset[int]:
         """The shapes, this one included, that the run is inside an instance of."""
+        place, inner = progress
+        part: Shape = self.parts[place]
+        return part.live(inner) | {self.number}
 
     @abstractmethod
     def count(self, singles: frozenset[int]) -> tuple[int, int]:
@@ -127,11 +129,6 @@ class Succession(Shape):
         part: Shape = self.parts[place]
         return part.is_done(inner) and all(self.optional[place + 1 :])
 
-    def live(self, progress: Progress) -> frozenset[int]:
-        place, inner = progress
-        part: Shape = self.parts[place]
-        return part.live(inner) | {self.number}
-
     def count(self, singles: frozenset[int]) -> tuple[int, int]:
         counts = [part.count(singles) for part in self.parts]
         least = sum(few for (few, _), optional in zip(counts, self.optional, strict=True) if not optional)
@@ -161,11 +158,6 @@ class Choice(Shape):
         place, inner = progress
         part: Shape = self.parts[place]
         return part.is_done(inner)
-
-    def live(self, progress: Progress) -> frozenset[int]:
-        place, inner = progress
-        part: Shape = self.parts[place]
-        return part.live(inner) | {self.number}
 
     def count(self, singles: frozenset[int]) -> tuple[int, int]:
         counts = [part.count(singles) for part in self.parts]

@@ -6,11 +6,11 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final, Protocol, TypeAlias
 
 from estero.classify.columns import Tick
-from estero.classify.instants import FIRST, LAST, micros_of
+from estero.classify.instants import FIRST, LAST, micros_of, moment_of
 from estero.classify.rows.classified import Row
 from estero.classify.rows.durations import seconds
 from estero.classify.rows.texts import MOST_LETTERS
@@ -29,8 +29,6 @@ from estero.language.tree.functions import CASTS
 from estero.language.tree.literals import in_lower_case
 from estero.language.tree.schema import NUMBERS, Kind
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 _MONTHS: Final = {"year": 12, "quarter": 3, "month": 1}
 _SECOND: Final = 10**6
 _DAY: Final = 86_400 * _SECOND
@@ -328,7 +326,7 @@ def _moment_of(tick: Tick) -> Callable[[int], datetime]:
         micros = ticks // per_microsecond
         if not FIRST <= micros <= LAST:
             raise AskSqlError("a time without a calendar")
-        return _EPOCH + timedelta(microseconds=micros)
+        return moment_of(micros)
 
     return moment
 

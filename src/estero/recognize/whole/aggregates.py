@@ -139,13 +139,35 @@ class _Number(_Aggregate):
         return list(added(self.numbers, np.zeros(size, np.int64)))
 
 
-class _OfEvents(_Aggregate):
-    """``count``, ``sum`` or ``avg`` over all marked events of all complex events."""
+class _Sums(_Aggregate):
+    """``count``, ``sum`` or ``avg`` of values."""
 
     def __init__(self, asked: Asked, kind: pa.DataType | None) -> None:
         super().__init__(asked, kind)
         self.numbers: NDArray[Any] = np.zeros(0, object)
         self.sums = Sums(kind)
+
+    def values(self, size: int) -> pa.Array | list[int]:
+        numbers = added(self.numbers, np.zeros(size, np.int64))
+        match self.asked.outer:
+            case "count":
+                return numbers.tolist()
+            case "avg":
+                return pa.array(self.sums.averages(numbers), pa.float64())
+            case _:
+                return _shown(self.sums.values(numbers), self.kind)
+
+
+class _Extremes(_Aggregate):
+    """``min`` or ``max`` of values."""
+
+    def __init__(self, asked: Asked, kind: pa.DataType | None) -> None:
+        super().__init__(asked, kind)
+        self.extremes = Extremes(least=asked.outer == "min")
+
+
+class _OfEvents(_Sums):
+    """``count``, ``sum`` or ``avg`` over all marked events of all complex events."""
 
     def add(self, at_hand: SetAtHand) -> None:
         gates = at_hand.marked(self.asked.operand.label)
@@ -158,12 +180,6 @@ class _OfEvents(_Aggregate):
             if self.asked.outer != "count":
                 self.sums.add(integers_of(column)[0][known], taken, of, size)
         self.numbers = added(self.numbers, weighted(taken, np.ones(of.size, np.int64), of, size))
-
-    def values(self, size: int) -> pa.Array | list[int]:
-        numbers = added(self.numbers, np.zeros(size, np.int64))
-        if self.asked.outer == "count":
-            return numbers.tolist()
-        return _summed(self.asked.outer, self.sums, numbers, self.kind)
 
 
 class _ExtremeOfEvents(_Aggregate):
@@ -216,12 +232,8 @@ class _Durations(_Aggregate):
         return pa.array([None if one is None else one[0] / one[1] for one in some], pa.float64())
 
 
-class _Time(_Aggregate):
+class _Time(_Extremes):
     """The extremes of ``duration``, ``start_time`` and ``end_time``."""
-
-    def __init__(self, asked: Asked, kind: pa.DataType | None) -> None:
-        super().__init__(asked, kind)
-        self.extremes = Extremes(least=asked.outer == "min")
 
     def add(self, at_hand: SetAtHand) -> None:
         self.extremes.add(self._values(at_hand), at_hand.of_roots)
@@ -247,74 +259,49 @@ class _Time(_Aggregate):
         return times_of(ticks, self.kind)
 
 
-class _Inner(_Aggregate):
-    """Of what an inner aggregate is in one complex event."""
-
-    def best(self, at_hand: SetAtHand, *, least: bool = False) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Of each root that has one, the greatest value of a complex event, or the least; its partition."""
-        gates = at_hand.marked(self.asked.operand.label)
-        values: NDArray[Any] = np.ones(gates.size, np.int64)
-        known = np.ones(gates.size, np.bool_)
-        if self.asked.operand.attribute is not None:
-            column = at_hand.attribute(self.asked.operand, gates)
-            if self.asked.inner == "count":
-                known = pc.is_valid(column).to_numpy(zero_copy_only=False)
-            else:
-                values, known = checked_numbers(column, self.asked.text)
-        values, gates = summable(values[known], at_hand.circuit.event.size), gates[known]
-        has = at_hand.has(at_hand.events if self.asked.inner == "count" else gates)
-        how = _HOW[self.asked.inner or "sum"]
-        spread = at_hand.spread(gates, -values if least else values)
-        best, some = greatest(at_hand.circuit, _OTHER_WAY[how] if least else how, spread, has)
-        here = some[at_hand.gates]
-        of_roots: NDArray[Any] = best[at_hand.gates][here]
-        return -of_roots if least else of_roots, at_hand.of_roots[here]
+def _best(asked: Asked, at_hand: SetAtHand, *, least: bool = False) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Of each root that has one, the greatest inner value of a complex event, or the least; its partition."""
+    gates = at_hand.marked(asked.operand.label)
+    values: NDArray[Any] = np.ones(gates.size, np.int64)
+    known = np.ones(gates.size, np.bool_)
+    if asked.operand.attribute is not None:
+        column = at_hand.attribute(asked.operand, gates)
+        if asked.inner == "count":
+            known = pc.is_valid(column).to_numpy(zero_copy_only=False)
+        else:
+            values, known = checked_numbers(column, asked.text)
+    values, gates = summable(values[known], at_hand.circuit.event.size), gates[known]
+    has = at_hand.has(at_hand.events if asked.inner == "count" else gates)
+    how = _HOW[asked.inner or "sum"]
+    spread = at_hand.spread(gates, -values if least else values)
+    best, some = greatest(at_hand.circuit, _OTHER_WAY[how] if least else how, spread, has)
+    here = some[at_hand.gates]
+    of_roots: NDArray[Any] = best[at_hand.gates][here]
+    return -of_roots if least else of_roots, at_hand.of_roots[here]
 
 
-class _Extreme(_Inner):
+class _Extreme(_Extremes):
     """``max(sum(x.a))`` and its like."""
 
-    def __init__(self, asked: Asked, kind: pa.DataType | None) -> None:
-        super().__init__(asked, kind)
-        self.extremes = Extremes(least=asked.outer == "min")
-
     def add(self, at_hand: SetAtHand) -> None:
-        self.extremes.add(*self.best(at_hand, least=self.asked.outer == "min"))
+        self.extremes.add(*_best(self.asked, at_hand, least=self.asked.outer == "min"))
 
     def values(self, size: int) -> pa.Array | list[int]:
         return _shown(self.extremes.values(size), self.kind)
 
 
-class _OneByOne(_Inner):
+class _OneByOne(_Sums):
     """``avg(max(x.a))`` and its like: of complex events that are listed."""
-
-    def __init__(self, asked: Asked, kind: pa.DataType | None) -> None:
-        super().__init__(asked, kind)
-        self.numbers: NDArray[Any] = np.zeros(0, object)
-        self.sums = Sums(self.kind)
 
     def needs_list(self, at_hand: SetAtHand) -> bool:
         return at_hand.roots is not None
 
     def add(self, at_hand: SetAtHand) -> None:
-        values, of = self.best(at_hand)
+        values, of = _best(self.asked, at_hand)
         one, size = np.ones(values.size, np.int64), at_hand.parts
         self.numbers = added(self.numbers, weighted(one, one, of, size))
         if self.asked.outer != "count":
             self.sums.add(values, one, of, size)
-
-    def values(self, size: int) -> pa.Array | list[int]:
-        numbers = added(self.numbers, np.zeros(size, np.int64))
-        if self.asked.outer == "count":
-            return numbers.tolist()
-        return _summed(self.asked.outer, self.sums, numbers, self.kind)
-
-
-def _summed(outer: str, sums: Sums, numbers: NDArray[Any], kind: pa.DataType | None) -> Any:
-    """The values of ``sum`` or ``avg`` of so many values by partition."""
-    if outer == "avg":
-        return pa.array(sums.averages(numbers), pa.float64())
-    return _shown(sums.values(numbers), kind)
 
 
 def _shown(numbers: Sequence[Any], kind: pa.DataType | None) -> Any:

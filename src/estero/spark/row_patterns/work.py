@@ -18,6 +18,7 @@ from estero.errors import DataError
 from estero.events.database import lent_to
 from estero.language.row_patterns.tree import RowPatternClause
 from estero.recognize.row_patterns.evaluation import Evaluation, RangePart
+from estero.recognize.row_patterns.measures import whole
 from estero.recognize.row_patterns.ordered_rows import PROGRESS, Relation, Starts
 from estero.recognize.row_patterns.resumption import Surroundings
 from estero.recognize.row_patterns.statements import Statements, unique
@@ -125,7 +126,7 @@ class Evaluated:
     def as_result(self, table: pa.Table) -> pa.Table:
         """A table with the types that go back to Spark."""
         columns = [
-            as_type(_whole(column), field.type)
+            as_type(whole(column), field.type)
             for column, field in zip(table.columns, self._work.result, strict=True)
         ]
         return pa.Table.from_arrays(columns, schema=self._work.result)
@@ -195,10 +196,6 @@ def pieces_of(batches: Batches) -> Iterator[pa.Table]:
             waiting, count = [], 0
     if count:
         yield pa.Table.from_batches(waiting)
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def check_zone(zone: str) -> None:
