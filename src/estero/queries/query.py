@@ -104,7 +104,7 @@ class Query:
     @property
     def only_type(self) -> str:
         """The type of all events if no column has it."""
-        return self.tree.streams[0] if self.tree.streams else "Event"
+        return self.statement.streams[0] if self.statement.streams else "Event"
 
     @property
     def parameters(self) -> tuple[str, ...]:

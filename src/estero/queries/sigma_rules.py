@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from estero.language.sigma.fields import Mapped
 from estero.language.sigma.log_sources import condition_of
 from estero.language.sigma.mappings import mapped_of
 from estero.language.sigma.read import FAILURES, Reading, detection_of
-from estero.language.sigma.tree import About, Condition, Correlation, Detection, LogSource, Rule
+from estero.language.sigma.tree import About, Condition, Correlation, Detection, LogSource, Refusal, Rule
 from estero.queries.sigma_statement import SigmaStatement
 from estero.queries.statement import Statement
 
@@ -28,6 +28,15 @@ class SigmaOptions:
     mapped: Mapped
     reading: Reading
     logsource: bool | None
+    _told: dict[LogSource, tuple[Condition | None, Mapped]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+
+    def told(self, source: LogSource) -> tuple[Condition | None, Mapped]:
+        """What is said of a log source, worked out once: thousands of rules have few of them."""
+        if source not in self._told:
+            self._told[source] = condition_of(source, self.mapped)
+        return self._told[source]
 
 
 @checked
@@ -84,7 +93,7 @@ class SigmaRule:
         if self.rule is None:
             raise ValueError(f"the rule {self.name} has a problem")
         ((source, mapped),) = self.sources
-        return SigmaStatement.of(self.rule, mapped, source)
+        return SigmaStatement(self.rule, mapped, source)
 
 
 def rules_in_text(text: str, options: SigmaOptions) -> list[SigmaRule]:
@@ -93,7 +102,9 @@ def rules_in_text(text: str, options: SigmaOptions) -> list[SigmaRule]:
 
 
 def rules_in_documents(
-    documents: Iterable[Document], options: SigmaOptions, before: Mapping[int, Detection] | None = None
+    documents: Iterable[Document],
+    options: SigmaOptions,
+    before: Mapping[int, Detection | Refusal] | None = None,
 ) -> list[SigmaRule]:
     """The rules of documents, of whatever texts, in order; correlations refer to any of them.
 
@@ -101,7 +112,7 @@ def rules_in_documents(
     """
     given, known_before = list(documents), before or {}
     read = {
-        id(one): _placed(one, known_before[id(one)], options)
+        id(one): _known(one, known_before[id(one)], options)
         if id(one) in known_before
         else _detection(one, options)
         for one in given
@@ -134,19 +145,26 @@ def _detection(document: Document, options: SigmaOptions) -> SigmaRule:
     return _placed(document, rule, options)
 
 
+def _known(document: Document, before: Detection | Refusal, options: SigmaOptions) -> SigmaRule:
+    """The rule of a document that was read before."""
+    if isinstance(before, Refusal):
+        return SigmaRule(document, before.about, problem=before.error(document.text))
+    return _placed(document, before, options)
+
+
 def _placed(document: Document, rule: Detection, options: SigmaOptions) -> SigmaRule:
     """A rule with the condition of its log source, or the problem that there is none."""
     about = rule.about
     if options.logsource is False:
         return SigmaRule(document, about, rule, sources=((None, options.mapped),))
-    source, mapped = condition_of(rule.source, options.mapped)
+    source, mapped = options.told(rule.source)
     if source is None and options.logsource:
         problem = document.error(
             f"nothing says which events have this log source: {rule.source}",
             "logsource",
             hint="fields= has ready mappings, and takes sources of your own; logsource=False asks all events",
         )
-        return SigmaRule(document, about, problem=problem)
+        return SigmaRule(document, about, rule, problem=problem)
     unknown = rule.source if source is None else None
     return SigmaRule(document, about, rule, sources=((source, mapped),), unknown_source=unknown)
 

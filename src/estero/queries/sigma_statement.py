@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from estero.errors import QueryError
 from estero.language.sigma.fields import Fields, Mapped
@@ -32,15 +33,28 @@ class SigmaStatement(Statement):
     """
 
     made_by = "query"
+    tree: QueryTree = field(init=False, compare=False, repr=False)
     rule: Detection
     mapped: Mapped
     source: Condition | None = None
     """What the log source says; None where it is not asked for."""
 
-    @classmethod
-    def of(cls, rule: Detection, mapped: Mapped, source: Condition | None) -> SigmaStatement:
-        """The statement of a rule."""
-        return cls(tree_of(lowered_rule(rule, source, None, mapped)[0], EVENT), rule, mapped, source)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> QueryTree:
+            """The tree, made when it is asked for first: to plan a rule for some events takes none."""
+            if name != "tree":
+                raise AttributeError(f"{type(self).__name__} has no attribute {name}")
+            tree = tree_of(lowered_rule(self.rule, self.source, None, self.mapped)[0], EVENT)
+            return self.__dict__.setdefault("tree", tree)
+
+    @property
+    def ranking(self) -> None:
+        return None
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return ()
 
     def __str__(self) -> str:
         return str(self.tree)

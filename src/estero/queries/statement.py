@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from estero.errors import NOWHERE, QueryError
-from estero.language.tree.query import QueryTree
+from estero.language.tree.query import QueryTree, Ranking
 from estero.language.tree.schema import Schema
 from estero.plan.plan import Layout, Plan
 from estero.queries.parameters import bound
@@ -30,6 +30,16 @@ class Statement(ABC):
 
     tree: QueryTree
     distinct: bool = field(default=False, kw_only=True)
+
+    @property
+    def ranking(self) -> Ranking | None:
+        """What ORDER BY says."""
+        return self.tree.ranking
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The names after FROM."""
+        return self.tree.streams
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -58,7 +68,7 @@ class Statement(ABC):
 
     def plan(self, layout: Layout) -> Plan:
         """The plan of a query that fits; `QueryError` for one with ORDER BY, which is of all events."""
-        if self.tree.ranking is not None:
+        if self.ranking is not None:
             raise QueryError(
                 "ORDER BY is of an answer to all events, which run() gives",
                 text=self.tree.text,

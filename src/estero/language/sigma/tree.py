@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from estero.errors import QueryError, Span
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -211,6 +213,36 @@ class Detection:
     about: About
     source: LogSource
     condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the text of a rule is none that can be run: a `QueryError` as data."""
+
+    about: About
+    message: str
+    start: int
+    end: int
+    found: str
+    expected: str
+    hint: str
+
+    @classmethod
+    def of(cls, about: About, error: QueryError) -> Refusal:
+        """The data of an error."""
+        place = error.span
+        return cls(about, error.message, place.start, place.end, error.found, error.expected, error.hint)
+
+    def error(self, text: str) -> QueryError:
+        """The error in the text."""
+        return QueryError(
+            self.message,
+            text=text,
+            span=Span(self.start, self.end),
+            found=self.found,
+            expected=self.expected,
+            hint=self.hint,
+        )
 
 
 CorrelationType = Literal[

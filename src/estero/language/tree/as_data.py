@@ -15,18 +15,22 @@ _SPAN: Final = "span"
 class TreeData:
     """Writes and reads trees of some `classes`, which go by their places; the order is a part of the format.
 
-    A node is a list of its class, its fields in order, and the start and the end of its span if it has one.
+    A node is a list of its class, its fields, those that go by their names last, and the start and the end of
+    its span if it has one.
     What stands in a tuple is a list behind -1.
     """
 
     def __init__(self, classes: Sequence[type]) -> None:
         self._places = {kind: place for place, kind in enumerate(classes)}
-        self._kinds = [(kind, *_shape(kind)) for kind in classes]
+        self._kinds: list[tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...], bool]] = [
+            (kind, *_shape(kind)) for kind in classes
+        ]
 
     @property
     def format(self) -> str:
         """All that has to be the same where data is written and where it is read."""
-        return repr([(kind.__name__, names, spanned) for kind, names, spanned in self._kinds])
+        shapes = zip(self._places, self._kinds, strict=True)
+        return repr([(kind.__name__, names, named, spanned) for kind, (_, names, named, spanned) in shapes])
 
     def written(self, value: Any) -> Any:
         """A tree as data; TypeError for a value of any other class."""
@@ -37,32 +41,38 @@ class TreeData:
         place = self._places.get(type(value))
         if place is None:
             raise TypeError(f"a tree with {type(value).__name__} is not written")
-        _, names, spanned = self._kinds[place]
-        own = [place, *(self.written(getattr(value, name)) for name in names)]
+        _, names, named, spanned = self._kinds[place]
+        own = [place, *(self.written(getattr(value, name)) for name in (*names, *named))]
         return [*own, value.span.start, value.span.end] if spanned else own
 
     def read(self, data: Any) -> Any:
         """The tree of data; IndexError, TypeError or ValueError for data that was not written here."""
         if type(data) is not list:
             return data
-        place = data[0]
+        place, read = data[0], self.read
         if place == _TUPLE:
-            return tuple([self.read(item) for item in data[1:]])
+            return tuple([read(item) if type(item) is list else item for item in data[1:]])
         if type(place) is not int or place < 0:
             raise ValueError(f"there is no class {place!r}")
-        kind, names, spanned = self._kinds[place]
-        count = len(names)
-        if len(data) != 1 + count + 2 * spanned:
-            raise ValueError(f"{kind.__name__} has {count} fields")
-        make: Callable[..., Any] = kind
-        values = {name: self.read(item) for name, item in zip(names, data[1:], strict=False)}
-        return make(**values, span=_span(data[-2], data[-1])) if spanned else make(**values)
+        make, names, named, spanned = self._kinds[place]
+        last = 1 + len(names)
+        if len(data) != last + len(named) + 2 * spanned:
+            raise ValueError(f"class {place} has other fields")
+        values = [read(item) if type(item) is list else item for item in data[1:last]]  # a call costs more
+        further = dict(zip(named, map(read, data[last:]), strict=False)) if named else {}
+        if spanned:
+            further["span"] = _span(data[-2], data[-1])
+        return make(*values, **further)
 
 
-def _shape(kind: type) -> tuple[tuple[str, ...], bool]:
-    """The fields of a class without its span, and whether it has one."""
-    names = [field.name for field in fields(kind) if field.init]
-    return tuple(name for name in names if name != _SPAN), _SPAN in names
+def _shape(kind: type) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """The fields of a class by their places, those that go by their names, and whether it has a span."""
+    taken = [field for field in fields(kind) if field.init]
+    others = [field for field in taken if field.name != _SPAN]
+    names, named = (
+        tuple(field.name for field in others if field.kw_only is by_name) for by_name in (False, True)
+    )
+    return names, named, len(others) < len(taken)
 
 
 def _span(start: Any, end: Any) -> Span:

@@ -29,7 +29,7 @@ _CLASSES: Final = (
     *(eql.Alike, eql.AllOf, eql.AnyOf, eql.Negated, eql.EventQuery, eql.Item, eql.Sequence, eql.Sample),
     *(eql.Pipe, eql.EqlTree, sigma.Text, sigma.Number, sigma.Truth, sigma.Missing, sigma.Compared),
     *(sigma.Searched, sigma.Network, sigma.SameAs, sigma.PartOfTime, sigma.Keyword, sigma.Every, sigma.Some),
-    *(sigma.Negated, sigma.LogSource, sigma.About, sigma.Detection),
+    *(sigma.Negated, sigma.LogSource, sigma.About, sigma.Detection, sigma.Refusal),
 )
 TREES: Final = TreeData(_CLASSES)
 _PACKAGES: Final = ("eql", "sigma", "syntax", "tree")

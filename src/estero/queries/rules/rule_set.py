@@ -379,7 +379,8 @@ class RuleSet:
     @property
     def only_type(self) -> str:
         """The type of all events where no column has it: what FROM says, the same in all rules."""
-        streams = {rule.tree.streams[0]: name for name, rule in self._rules.items() if rule.tree.streams}
+        asked = ((name, rule.statement.streams) for name, rule in self._rules.items())
+        streams = {streams[0]: name for name, streams in asked if streams}
         return next(iter(streams)) if len(streams) == 1 else "Event"
 
     def __repr__(self) -> str:

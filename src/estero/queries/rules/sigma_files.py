@@ -46,7 +46,7 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
     require("sigma", f"{given[0]}, a rule in Sigma,")
     from estero.language.sigma.documents import Document, documents_of
     from estero.language.sigma.read import Reading
-    from estero.language.sigma.tree import Detection
+    from estero.language.sigma.tree import Detection, Refusal
     from estero.queries.sigma_rules import options_of, rules_in_documents
 
     unknown = set(options or {}) - {"fields", "pipeline", "placeholders", "logsource"}
@@ -57,7 +57,7 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
     read = SigmaFiles()
     remembers = cache.is_on and asked.reading == Reading()
     keys: dict[Path, str] = {}
-    before: dict[int, Detection] = {}
+    before: dict[int, Detection | Refusal] = {}
     documents: list[Document] = []
     places: dict[int, Path] = {}
     for file in given:
@@ -65,7 +65,7 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
             text = text_of_file(file)
             keys[file] = key_of("sigma", text.encode()) if remembers else ""
             known = cache.get(keys[file]) if remembers else None
-            if known is not None and isinstance(known[1], Detection):
+            if known is not None and isinstance(known[1], Detection | Refusal):
                 document = Document({}, text, 0)
                 before[id(document)] = known[1]
                 here = [document]
@@ -83,6 +83,8 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
         new = id(rule.document) not in before and alone[file] == 1
         if remembers and new and isinstance(rule.rule, Detection):
             cache.put(keys[file], {}, rule.rule)
+        elif remembers and new and rule.problem is not None and "correlation" not in rule.document.content:
+            cache.put(keys[file], {}, Refusal.of(rule.about, rule.problem))
         name = rule.name or _free(file.stem, read)
         metadata = {**rule.about.metadata(), "file": str(file)}
         if name in read.rules:
