@@ -23,7 +23,7 @@ from estero.errors import DataError
 from estero.events.database import LentDatabases, lent_cursor
 from estero.events.descriptions import described
 from estero.events.inputs import Input, open_inputs, read_twice
-from estero.events.key_hashes import key_hashes
+from estero.events.key_hashes import DUCKDB_KEYS
 from estero.events.plain_reading import PlainReading
 from estero.events.reading_errors import TooLargeError, reading
 from estero.events.screening import Screen, with_bits
@@ -249,7 +249,7 @@ class Source:
             return None
         rests = None if screen is None else screen.rests
         classifier = plain_classifier(
-            classification, self.column_types, source.arrow_schema, rests, reach, key_hashes
+            classification, self.column_types, source.arrow_schema, rests, reach, DUCKDB_KEYS
         )
         if classifier is None or not self.is_sorted():
             return None
@@ -299,7 +299,7 @@ class Source:
         (source, *others) = self._inputs.values()
         schema = None
         if self.view is None and not others and source.arrow_schema is not None:
-            schema = plain_schema(classification, self.column_types, source.arrow_schema, key_hashes)
+            schema = plain_schema(classification, self.column_types, source.arrow_schema, DUCKDB_KEYS)
         if schema is None:
             schema = self._sql.schema_of(classification)
         return self._columns.shown(empty_batch(schema)).schema

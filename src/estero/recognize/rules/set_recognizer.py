@@ -332,7 +332,7 @@ class RuleSetRecognizer:
     def _begin(self, plans: dict[str, Plan]) -> None:
         alike: dict[object, dict[str, Plan]] = {}
         for name, plan in plans.items():
-            alike.setdefault(reading_of(plan), {})[name] = plan
+            alike.setdefault(reading_of(plan, self._source), {})[name] = plan
         for own in alike.values():
             reading = RuleReading(next(iter(own.values())), self._layout, self._source)
             reading.begin(own)
@@ -341,7 +341,7 @@ class RuleSetRecognizer:
         self._names = {name: homes[name] for name in plans}
 
     def _put(self, name: str, plan: Plan) -> None:
-        common = reading_of(plan)
+        common = reading_of(plan, self._source)
         for reading in self._readings:
             if reading.common == common:
                 reading.add(name, plan)
