@@ -187,8 +187,11 @@ class Source:
         if self.one_shot and len(self._inputs) > 1 and self._columns.order:
             self.hold()
         try:
-            batches = self._read(classification, threads, reach)
-            yield from map(self._columns.shown, batches)
+            batches = map(self._columns.shown, self._read(classification, threads, reach))
+            if classification.encoded:
+                schema = self.classified_schema(classification)
+                batches = map(functools.partial(_encoded, schema=schema), batches)
+            yield from batches
         except DataError as error:
             if not isinstance(error, TooLargeError) or self.one_shot:
                 raise
@@ -445,6 +448,14 @@ class Source:
         screened = None if screen is None else screen.rests
         statement = self._sql.statement(classification, in_memory=True, screened=screened)
         return self._sql.classified_at_once(table, statement)
+
+
+def _encoded(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with dictionaries where this schema has some."""
+    for place, field in enumerate(schema):
+        if pa.types.is_dictionary(field.type) and not pa.types.is_dictionary(batch.column(place).type):
+            batch = batch.set_column(place, field, batch.column(place).dictionary_encode())
+    return batch
 
 
 def _occurs(batch: pa.RecordBatch, text: str) -> bool:

@@ -203,7 +203,9 @@ class PlainClassifier:
         if kind is None:
             return _ValueColumn(None, of_types, pa.int64() if value.hashed is None else pa.uint64())
         if value.hashed is not None and kind is Kind.STRING and self._sql_keys is not None:
-            return _ValueColumn(name, of_types, pa.uint64(), value.hashed)
+            encoded = self._classification.encoded and self._columns.is_encoded(name)
+            kind_of_hash = pa.dictionary(pa.int32(), pa.uint64()) if encoded else pa.uint64()
+            return _ValueColumn(name, of_types, kind_of_hash, value.hashed)
         if kind not in _NUMBERS or value.hashed is not None:
             raise NotPlainError
         return _ValueColumn(name, of_types, pa.float64() if kind is Kind.FLOAT else pa.int64())
@@ -326,41 +328,63 @@ class PlainClassifier:
         if self._key is None:
             return [], None
         if self._kind(self._key) is Kind.STRING:
-            return self._hashes(columns, self._key), None
+            hashes = self._hashes(columns, self._key)
+            return [hashes.rows(half) for half in range(len(KEYS))], None
         return [columns.ticks(self._key).view(np.uint64), np.zeros(columns.batch.num_rows, np.uint64)], None
 
-    def _hashes(self, columns: BatchColumns, name: str) -> Halves:
-        """Both halves of the keys of a column of texts; any numbers for NULL."""
+    def _hashes(self, columns: BatchColumns, name: str) -> _Hashes:
+        """The halves of the keys of a column of texts."""
         if self._sql_keys is None:
             raise NotPlainError
         texts = columns.array(name)
         if isinstance(texts, pa.DictionaryArray) and len(texts.dictionary) <= len(texts):
-            indices = indices_of(texts)
-            halves = self._sql_keys.of_dictionary(texts.dictionary)
-            one, other = (np.append(half, np.uint64(0))[indices] for half in halves)
-            return one, other
-        return self._sql_keys.of_texts(columns.decoded(name))
+            return _Hashes(self._sql_keys.of_dictionary(texts.dictionary), texts)
+        return _Hashes(self._sql_keys.of_texts(columns.decoded(name)))
 
     def _value_arrays(self, columns: BatchColumns) -> Iterator[pa.Array]:
         """The values that registers and joins compare; NULL for events of other types."""
-        hashes: dict[str, Halves] = {}
+        hashes: dict[str, _Hashes] = {}
         for name, of_types, kind, half in self._values:
-            if name is None or columns.array(name).null_count == columns.batch.num_rows:
-                yield pa.nulls(columns.batch.num_rows, kind)
+            if name is None or columns.is_null(name):
+                yield columns.nulls(kind)
                 continue
-            if half is not None:
-                if name not in hashes:
-                    hashes[name] = self._hashes(columns, name)
-                numbers = hashes[name][half]
-            elif pa.types.is_floating(kind):
-                numbers = stored(columns.decoded(name)).astype(np.float64)
-            else:
-                numbers = columns.ticks(name)
             known = columns.known(name)
             if of_types != Constant(holds=True):
                 own = rows_of(of_types, columns)
                 known = own if known is None else own & known
-            yield with_nulls(numbers, known)
+            if half is not None:
+                if name not in hashes:
+                    hashes[name] = self._hashes(columns, name)
+                yield hashes[name].array(half, known, encoded=pa.types.is_dictionary(kind))
+            elif pa.types.is_floating(kind):
+                yield with_nulls(stored(columns.decoded(name)).astype(np.float64), known)
+            else:
+                yield with_nulls(columns.ticks(name), known)
+
+
+class _Hashes(NamedTuple):
+    """The halves of the keys of texts: of all rows, or of a dictionary in which these are."""
+
+    halves: Halves
+    texts: pa.DictionaryArray | None = None
+
+    def rows(self, half: int) -> NDArray[np.uint64]:
+        """One half for each row; any number for NULL."""
+        if self.texts is None:
+            return self.halves[half]
+        numbers: NDArray[np.uint64] = np.append(self.halves[half], np.uint64(0))[indices_of(self.texts)]
+        return numbers
+
+    def array(self, half: int, known: Mask | None, *, encoded: bool) -> pa.Array:
+        """One half for each row, NULL where it is not known."""
+        if not encoded:
+            return with_nulls(self.rows(half), known)
+        if self.texts is None:
+            return with_nulls(self.halves[half], known).dictionary_encode()
+        indices = self.texts.indices.cast(pa.int32())
+        if known is not None:
+            indices = with_nulls(stored(indices), known)
+        return pa.DictionaryArray.from_arrays(indices, array_of(self.halves[half]))
 
 
 class _ValueColumn(NamedTuple):
@@ -380,6 +404,8 @@ def _unsigned(half: pa.Array) -> NDArray[np.uint64]:
 def _shown(columns: BatchColumns, name: str, kind: pa.DataType) -> pa.Array:
     """The values in the type in which DuckDB hands them back, or with their dictionary."""
     try:
+        if columns.is_null(name):
+            return columns.nulls(kind)
         if pa.types.is_dictionary(kind):
             return _encoded(columns, name)
         array = columns.decoded(name)
