@@ -14,7 +14,7 @@ from typing import Final
 from sqlglot import exp
 
 from estero.classify.bits import BitWriter
-from estero.classify.column_names import ARRIVAL, KEYS, POSITION, TIME, event_column
+from estero.classify.column_names import ARRIVAL, KEYED, KEYS, POSITION, TIME, event_column
 from estero.classify.columns import ColumnType, canonical, reference
 from estero.classify.dialect import Dialect
 from estero.classify.duckdb_dialect import DUCKDB
@@ -173,6 +173,13 @@ def _statement(
     else:
         condition = clauses.relevance_by_bits() if in_memory else clauses.relevance()
     return f"SELECT {_selected(outputs, DUCKDB)} FROM {source} WHERE {condition}"
+
+
+def keys_sql(classification: Classification, source: str, columns: Mapping[str, ColumnType]) -> str:
+    """DuckDB's statement for the keys of the events of the relation `source`, and whether they are known."""
+    asked = replace(classification, predicates=(), payload=(), values=())
+    clauses = Clauses(asked, DUCKDB, columns)
+    return f"SELECT {_selected(clauses.keys() | {KEYED: clauses.keyed()}, DUCKDB)} FROM {source}"
 
 
 def _some(words: Iterable[str]) -> list[exp.Expr]:

@@ -7,18 +7,17 @@ from typing import Generic, TypeVar
 
 Answer = TypeVar("Answer")
 
-_MOST = 16
-
 
 class Remembered(Generic[Answer]):
-    """The answers to the last requests, which are compared by ``==``.
+    """The answers to the last requests, at most so many, which are compared by ``==``.
 
     >>> lengths = Remembered[int]()
     >>> lengths.of({"a": 1}, lambda: 1), lengths.of({"a": 1}, lambda: 1 // 0)
     (1, 1)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 16) -> None:
+        self._most = most
         self._last: list[tuple[object, Answer]] = []
 
     def of(self, asked: object, work: Callable[[], Answer]) -> Answer:
@@ -28,5 +27,5 @@ class Remembered(Generic[Answer]):
                 return answer
         answer = work()
         self._last.insert(0, (asked, answer))
-        del self._last[_MOST:]
+        del self._last[self._most :]
         return answer

@@ -1,44 +1,64 @@
-"""The key of PARTITION BY for the texts of a dictionary, as DuckDB has it for a column of texts."""
+"""Keys as DuckDB has them, for what is classified without it: of texts, or of the columns of keys."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from estero.classify.arrays import numbers_in
+from estero.classify.columns import ColumnType
 from estero.classify.remembered import Remembered
+from estero.classify.vectors.classifier import Halves, RowKeys
 from estero.language.tree.schema import Kind
-
-Halves = tuple[NDArray[np.uint64], NDArray[np.uint64]]
+from estero.plan.plan import Classification
 
 _MOST_REMEMBERED: Final = 1 << 16
 """Texts of a dictionary whose keys are remembered; those of longer ones are worked out for each batch."""
 
 
-def key_hashes(texts: pa.Array) -> Halves:
-    """Both halves of the key of each text, in order: the keys that the classifying statement gives to them.
+class DuckDBKeys:
+    """Asks DuckDB for keys: only it knows its hashes. A question takes 1 ms, whatever it is about."""
 
-    Only DuckDB knows its hashes, so it is asked, for 1 ms; those of the last dictionaries are known.
-    """
-    if len(texts) > _MOST_REMEMBERED:
-        return _asked(texts)
-    return _known.of(texts, lambda: _asked(texts))
+    def of_texts(self, texts: pa.Array) -> Halves:
+        """Both halves of the key of each text; 0 for NULL."""
+        from estero.classify.columns import reference
+        from estero.classify.duckdb_dialect import DUCKDB
+        from estero.events.database import EVENTS
+        from estero.events.prepared_statements import executed_over
+
+        text = reference("text", ColumnType(Kind.STRING, "VARCHAR"))
+        first, second = (half.sql("duckdb") for half in DUCKDB.hashes([(text, Kind.STRING)]))
+        statement = f"SELECT {first} AS first, {second} AS second FROM {EVENTS}"
+        halves = executed_over(pa.table({"text": texts}), statement)
+        return numbers_in(halves.column("first")), numbers_in(halves.column("second"))
+
+    def of_dictionary(self, texts: pa.Array) -> Halves:
+        """The same of the texts of a dictionary; those of the last ones are known."""
+        if len(texts) > _MOST_REMEMBERED:
+            return self.of_texts(texts)
+        return _known.of(texts, lambda: self.of_texts(texts))
+
+    def of_rows(self, classification: Classification, columns: Mapping[str, ColumnType]) -> RowKeys:
+        """What gives the keys of PARTITION BY."""
+        return partial(_keys_of, lru_cache(1)(partial(_statement, classification, columns)))
 
 
-def _asked(texts: pa.Array) -> Halves:
-    from estero.classify.columns import ColumnType, reference
-    from estero.classify.duckdb_dialect import DUCKDB
+def _statement(classification: Classification, columns: Mapping[str, ColumnType]) -> str:
+    from estero.classify.classify import keys_sql
     from estero.events.database import EVENTS
+
+    return keys_sql(classification, EVENTS, columns)
+
+
+def _keys_of(statement: Callable[[], str], batch: pa.RecordBatch) -> pa.RecordBatch:
     from estero.events.prepared_statements import executed_over
 
-    text = reference("text", ColumnType(Kind.STRING, "VARCHAR"))
-    first, second = (half.sql("duckdb") for half in DUCKDB.hashes([(text, Kind.STRING)]))
-    statement = f"SELECT {first} AS first, {second} AS second FROM {EVENTS}"
-    halves = executed_over(pa.table({"text": texts}), statement)
-    return numbers_in(halves.column("first")), numbers_in(halves.column("second"))
+    return executed_over(pa.Table.from_batches([batch]), statement())
 
+
+DUCKDB_KEYS: Final = DuckDBKeys()
 
 _known = Remembered[Halves]()

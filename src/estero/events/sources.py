@@ -23,7 +23,7 @@ from estero.errors import DataError
 from estero.events.database import LentDatabases, lent_cursor
 from estero.events.descriptions import described
 from estero.events.inputs import Input, open_inputs, read_twice
-from estero.events.key_hashes import key_hashes
+from estero.events.key_hashes import DUCKDB_KEYS
 from estero.events.plain_reading import PlainReading
 from estero.events.reading_errors import TooLargeError, reading
 from estero.events.screening import Screen, with_bits
@@ -187,8 +187,11 @@ class Source:
         if self.one_shot and len(self._inputs) > 1 and self._columns.order:
             self.hold()
         try:
-            batches = self._read(classification, threads, reach)
-            yield from map(self._columns.shown, batches)
+            batches = map(self._columns.shown, self._read(classification, threads, reach))
+            if classification.encoded:
+                schema = self.classified_schema(classification)
+                batches = map(functools.partial(_encoded, schema=schema), batches)
+            yield from batches
         except DataError as error:
             if not isinstance(error, TooLargeError) or self.one_shot:
                 raise
@@ -249,7 +252,7 @@ class Source:
             return None
         rests = None if screen is None else screen.rests
         classifier = plain_classifier(
-            classification, self.column_types, source.arrow_schema, rests, reach, key_hashes
+            classification, self.column_types, source.arrow_schema, rests, reach, DUCKDB_KEYS
         )
         if classifier is None or not self.is_sorted():
             return None
@@ -299,7 +302,7 @@ class Source:
         (source, *others) = self._inputs.values()
         schema = None
         if self.view is None and not others and source.arrow_schema is not None:
-            schema = plain_schema(classification, self.column_types, source.arrow_schema, key_hashes)
+            schema = plain_schema(classification, self.column_types, source.arrow_schema, DUCKDB_KEYS)
         if schema is None:
             schema = self._sql.schema_of(classification)
         return self._columns.shown(empty_batch(schema)).schema
@@ -445,6 +448,14 @@ class Source:
         screened = None if screen is None else screen.rests
         statement = self._sql.statement(classification, in_memory=True, screened=screened)
         return self._sql.classified_at_once(table, statement)
+
+
+def _encoded(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with dictionaries where this schema has some."""
+    for place, field in enumerate(schema):
+        if pa.types.is_dictionary(field.type) and not pa.types.is_dictionary(batch.column(place).type):
+            batch = batch.set_column(place, field, batch.column(place).dictionary_encode())
+    return batch
 
 
 def _occurs(batch: pa.RecordBatch, text: str) -> bool:

@@ -50,7 +50,7 @@ class Classification:
     PARTITION BY, the alternatives in order. `keep_all` keeps events with no bit set as well, because
     an operator has to see them. `order` breaks ties of time; `payload` names the attributes that the
     report shows. Without `type_column` every event is of type `only_type`. `values` are what registers
-    and join keys compare.
+    and join keys compare. Where it is `encoded`, strings of the payload that have a dictionary may keep it.
     """
 
     predicates: tuple[EventPredicate, ...]
@@ -62,6 +62,7 @@ class Classification:
     order: tuple[str, ...] = ()
     payload: tuple[str, ...] = ()
     values: tuple[Value, ...] = ()
+    encoded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

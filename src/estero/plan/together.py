@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from estero.language.tree.expressions import Attribute
 from estero.language.tree.paths import is_path
+from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
 
 T = TypeVar("T")
+
+_NUMBERS: Final = frozenset({Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.NULL})
+"""Kinds of columns whose values are compared as they are."""
 
 
 def together(classifications: Sequence[Classification]) -> Classification:
@@ -32,14 +37,27 @@ def together(classifications: Sequence[Classification]) -> Classification:
     )
 
 
-def reading_of(known: Classification) -> tuple[object, ...]:
+def reading_of(known: Classification, checked: Collection[str] | None = None) -> tuple[object, ...]:
     """What classifications have in common that can be asked `together`.
 
-    Values that are compared by their hashes are the same whatever else is compared; others are not: they are
-    in nanoseconds where some time is.
+    Values that are compared by their hashes are the same whatever else is compared, and so are numbers of
+    columns, but for those that are `checked`, as not all of theirs have 64 bits; None: all may be. Others
+    are not: times are in nanoseconds where some time is, and what may overflow is computed for events that
+    matter alone.
     """
-    numbers = tuple(value for value in known.values if value.hashed is None)
-    return known.keys, numbers, known.type_column, known.only_type
+    kinds = known.schema.column_kinds
+    own = tuple(
+        value
+        for value in known.values
+        if value.hashed is None
+        and not (
+            isinstance(value.expression, Attribute)
+            and checked is not None
+            and value.expression.name not in checked
+            and kinds.get(value.expression.name, Kind.NULL) in _NUMBERS
+        )
+    )
+    return known.keys, own, known.type_column, known.only_type
 
 
 def _all(lists: Iterable[Sequence[T]]) -> tuple[T, ...]:

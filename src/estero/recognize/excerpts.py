@@ -25,6 +25,7 @@ from estero.classify.column_names import (
 )
 from estero.classify.vectors.taking import taken
 from estero.events.sources import Source
+from estero.events.tables.shown_types import plain, plain_type
 from estero.plan.plan import Classification
 from estero.plan.together import together
 from estero.recognize.batch_columns import numbers_of
@@ -57,8 +58,9 @@ class Excerpt:
         fields = [events.field(name) for name in self._first]
         fields += [pa.field(name, pa.int64()) for name in self._words]
         fields += [events.field(there).with_name(name) for name, there in self._values.items()]
-        self.schema: pa.Schema = pa.schema([*fields, *map(events.field, self._shown)])
-        """The columns of what it reads."""
+        fields += map(events.field, self._shown)
+        self.schema: pa.Schema = pa.schema([field.with_type(plain_type(field.type)) for field in fields])
+        """The columns of what it reads, without dictionaries."""
 
     def of(self, classified: pa.RecordBatch) -> pa.RecordBatch:
         """The events that matter to the plan, with its own bits and values."""
@@ -92,8 +94,7 @@ class Excerpt:
         columns = [
             *(events.column(name) for name in self._first),
             *map(array_of, words),
-            *(events.column(name) for name in self._values.values()),
-            *(events.column(name) for name in self._shown),
+            *(plain(events.column(name)) for name in (*self._values.values(), *self._shown)),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 

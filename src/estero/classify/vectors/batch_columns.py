@@ -30,6 +30,7 @@ class BatchColumns:
         self.batch = batch
         self._plain: dict[str, pa.Array] = {}
         self._known: dict[str, Mask | None] = {}
+        self._nulls: dict[pa.DataType, pa.Array] = {}
         self.masks: dict[object, Mask] = {}
 
     def array(self, name: str) -> pa.Array:
@@ -38,6 +39,17 @@ class BatchColumns:
         if array is None:
             array = self._plain[name] = without_views(self.batch.column(name))
         return array
+
+    def is_null(self, name: str) -> bool:
+        """Whether the column has nothing but NULL."""
+        array = self.batch.column(name)
+        return bool(array.null_count == len(array))
+
+    def nulls(self, kind: pa.DataType) -> pa.Array:
+        """A column of NULLs of this type, the same whenever it is asked for."""
+        if kind not in self._nulls:
+            self._nulls[kind] = pa.nulls(self.batch.num_rows, kind)
+        return self._nulls[kind]
 
     def decoded(self, name: str) -> pa.Array:
         """The column without a dictionary."""

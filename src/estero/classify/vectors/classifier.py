@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,17 @@ from numpy.typing import NDArray
 
 from estero.automata.cea import EventPredicate
 from estero.automata.registers import Value
-from estero.classify.arrays import array_of, numbers_in
-from estero.classify.column_names import KEYS, POSITION, TIME, WORD, screen_name, value_name, word_names
+from estero.classify.arrays import array_of, numbers_in, without_nulls
+from estero.classify.column_names import (
+    KEYED,
+    KEYS,
+    POSITION,
+    TIME,
+    WORD,
+    screen_name,
+    value_name,
+    word_names,
+)
 from estero.classify.columns import ColumnType
 from estero.classify.vectors.arrow_types import as_returned
 from estero.classify.vectors.batch_columns import (
@@ -28,10 +37,9 @@ from estero.classify.vectors.batch_columns import (
     OddValueError,
     stored,
     with_nulls,
-    without_views,
 )
 from estero.classify.vectors.compile import NotPlainError, PlainColumns, joined
-from estero.classify.vectors.conditions import Condition, Constant, TextList, rows_of
+from estero.classify.vectors.conditions import Condition, Constant, TextList, indices_of, rows_of
 from estero.classify.vectors.taking import taken
 from estero.classify.vectors.within_reach import within_reach
 from estero.language.tree.expressions import Attribute, Node
@@ -43,8 +51,22 @@ _ITSELF: Final = frozenset({Kind.INT, Kind.BOOL, Kind.TIMESTAMP})
 """Kinds whose single key is the value itself."""
 _NUMBERS: Final = _ITSELF | {Kind.FLOAT}
 
-KeyHashes = Callable[[pa.Array], tuple[NDArray[np.uint64], NDArray[np.uint64]]]
-"""Both halves of the key of each text, as SQL has them."""
+Halves = tuple[NDArray[np.uint64], NDArray[np.uint64]]
+RowKeys = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""Gives for each row both halves of its key, and whether that is known, for rows with the columns of keys."""
+
+
+class SqlKeys(Protocol):
+    """Keys that only SQL knows, for what is classified without it."""
+
+    def of_texts(self, texts: pa.Array) -> Halves:
+        """Both halves of the key of each text; any numbers for NULL."""
+
+    def of_dictionary(self, texts: pa.Array) -> Halves:
+        """The same of texts that may be asked for again."""
+
+    def of_rows(self, classification: Classification, columns: Mapping[str, ColumnType]) -> RowKeys:
+        """What gives the keys of PARTITION BY."""
 
 
 def plain_classifier(
@@ -53,16 +75,16 @@ def plain_classifier(
     events: pa.Schema,
     screened: Sequence[Node | None] | None = None,
     reach: Reach | None = None,
-    hashes: KeyHashes | None = None,
+    keys: SqlKeys | None = None,
 ) -> PlainClassifier | None:
     """The classifier of batches with this schema; None where something that is asked is not plain.
 
     `columns` is as in `classify_sql`, and so is `screened`: what is left of the predicates where batches come
-    with the bits of a screen. Events out of `reach` are left out. With `hashes` a key may be a text, if it
-    comes with a dictionary, whose few texts these are asked of.
+    with the bits of a screen. Events out of `reach` are left out. With `keys`, which are asked for the columns
+    of keys alone, keys need not be plain.
     """
     try:
-        return PlainClassifier(classification, PlainColumns(columns, events), screened, reach, hashes)
+        return PlainClassifier(classification, PlainColumns(columns, events), screened, reach, keys)
     except NotPlainError:
         return None
 
@@ -71,15 +93,15 @@ def plain_schema(
     classification: Classification,
     columns: Mapping[str, ColumnType],
     events: pa.Schema,
-    hashes: KeyHashes | None = None,
+    keys: SqlKeys | None = None,
 ) -> pa.Schema | None:
     """The columns of a classified table as DuckDB hands them back; None where DuckDB is to be asked.
 
-    The conditions make no difference; `hashes` are as in `plain_classifier`.
+    The conditions make no difference; `keys` are as in `plain_classifier`.
     """
     silent = (EventPredicate(()),) * len(classification.predicates)
     asked = replace(classification, predicates=silent)
-    classifier = plain_classifier(asked, columns, events, hashes=hashes)
+    classifier = plain_classifier(asked, columns, events, keys=keys)
     return None if classifier is None else classifier.schema
 
 
@@ -95,10 +117,10 @@ class PlainClassifier:
         columns: PlainColumns,
         screened: Sequence[Node | None] | None,
         reach: Reach | None = None,
-        hashes: KeyHashes | None = None,
+        keys: SqlKeys | None = None,
     ) -> None:
         self._classification = classification
-        self._hashes = hashes
+        self._sql_keys = keys
         self._reach = None if screened is not None and not any(screened) else reach
         self._columns = columns
         self._is_screened = screened is not None
@@ -109,10 +131,15 @@ class PlainClassifier:
         self._unasked = [_masks([None] * len(part)) for part in parts]
         self._time = self._time_column()
         self._key = self._key_column()
-        self._values = [self._value(value) for value in classification.values]
-        if len({columns.ticks_of(name) for name, *_ in self._values} - {None}) > 1:
+        self._row_keys: RowKeys | None = None
+        self._key_columns: list[str] = []
+        if classification.keys and self._key is None:
+            self._row_keys = self._keys_by_sql()
+        self._values = list(map(self._value, classification.values))
+        numbers = [value.name for value in self._values if value.name is not None and value.half is None]
+        if len(set(map(columns.ticks_of, numbers)) - {None}) > 1:
             raise NotPlainError
-        self._payload = [(name, as_returned(self._columns.stored(name))) for name in classification.payload]
+        self._payload = list(map(self._payload_column, classification.payload))
         self.schema: pa.Schema = self._schema()
 
     # ------------------------------------------------------------------------------------- compiling
@@ -142,29 +169,52 @@ class PlainClassifier:
         return name
 
     def _key_column(self) -> str | None:
-        """The column of a key that is itself, or a text of a dictionary."""
+        """The column of a key that is itself, or a text of a dictionary; None for keys of another form."""
         if not self._classification.keys:
             return None
         (*others, bracket) = self._classification.keys
         present = [name for name in bracket if self._columns.has(name)]
         if others or len(present) != 1:
-            raise NotPlainError
+            return None
         (name,) = present
-        kind = self._kind(name)
-        hashed = kind is Kind.STRING and self._hashes is not None and self._columns.is_encoded(name)
-        if kind not in _ITSELF and not hashed:
-            raise NotPlainError
-        return name
+        kind = self._columns.kind_of_key(name)
+        hashed = kind is Kind.STRING and self._sql_keys is not None and self._columns.is_encoded(name)
+        return name if kind in _ITSELF or hashed else None
 
-    def _value(self, value: Value) -> tuple[str, Condition, bool]:
-        """The column of a value, the rows of its types, and whether it is a float."""
-        if not isinstance(value.expression, Attribute) or value.hashed is not None:
+    def _keys_by_sql(self) -> RowKeys:
+        """What asks SQL for keys of any other form, of their columns alone."""
+        if self._sql_keys is None:
             raise NotPlainError
-        name = value.expression.name
+        brackets = [list(filter(self._columns.has, bracket)) for bracket in self._classification.keys]
+        names = [name for bracket in brackets for name in bracket]
+        if not all(brackets) or not all(map(self._columns.has_hash, names)):
+            raise NotPlainError
+        if any(len(bracket) > 1 for bracket in brackets) and self._classification.type_column is not None:
+            names.append(self._classification.type_column)
+        self._key_columns = list(dict.fromkeys(names))
+        return self._sql_keys.of_rows(self._classification, self._columns.types)
+
+    def _value(self, value: Value) -> _ValueColumn:
+        """The column of a value."""
+        if not isinstance(value.expression, Attribute):
+            raise NotPlainError
+        name, of_types = value.expression.name, self._has_type(value.types)
         kind = self._kind(name)
-        if kind not in _NUMBERS:
+        if kind is None:
+            return _ValueColumn(None, of_types, pa.int64() if value.hashed is None else pa.uint64())
+        if value.hashed is not None and kind is Kind.STRING and self._sql_keys is not None:
+            encoded = self._classification.encoded and self._columns.is_encoded(name)
+            kind_of_hash = pa.dictionary(pa.int32(), pa.uint64()) if encoded else pa.uint64()
+            return _ValueColumn(name, of_types, kind_of_hash, value.hashed)
+        if kind not in _NUMBERS or value.hashed is not None:
             raise NotPlainError
-        return name, self._has_type(value.types), kind is Kind.FLOAT
+        return _ValueColumn(name, of_types, pa.float64() if kind is Kind.FLOAT else pa.int64())
+
+    def _payload_column(self, name: str) -> tuple[str, pa.DataType]:
+        """A column that is handed on, and its type."""
+        kind = as_returned(self._columns.stored(name))
+        encoded = self._classification.encoded and pa.types.is_string(kind) and self._columns.is_encoded(name)
+        return name, pa.dictionary(pa.int32(), kind) if encoded else kind
 
     def _kind(self, name: str) -> Kind | None:
         column = self._columns.column(name)
@@ -172,11 +222,10 @@ class PlainClassifier:
 
     def _schema(self) -> pa.Schema:
         fields = [(POSITION, pa.int64()), (TIME, pa.int64())]
-        fields += [(name, pa.uint64()) for name in KEYS if self._key is not None]
+        fields += [(name, pa.uint64()) for name in KEYS if self._classification.keys]
         fields += [(name, pa.int64()) for name in word_names(len(self._classification.predicates))]
         fields += [
-            (value_name(place), pa.float64() if is_float else pa.int64())
-            for place, (_, _, is_float) in enumerate(self._values)
+            (value_name(place), value.kind) for place, value in enumerate(self._values)
         ]
         return pa.schema([*fields, *self._payload])
 
@@ -203,7 +252,11 @@ class PlainClassifier:
                 return None
             batch = taken(batch, rows)
             columns = BatchColumns(batch)
-        return pa.RecordBatch.from_arrays(list(self._outputs(columns, words)), schema=self.schema)
+        halves, known = self._halves(columns)
+        classified = pa.RecordBatch.from_arrays(
+            list(self._outputs(columns, halves, words)), schema=self.schema
+        )
+        return classified if known is None else classified.filter(array_of(known))
 
     def _bits(self, columns: BatchColumns) -> list[NDArray[np.int64]]:
         """The words of bits of all rows."""
@@ -245,7 +298,12 @@ class PlainClassifier:
             stamps = columns.ticks(self._time)
         return within_reach(self._reach, stamps if rows is None else stamps[rows], words)
 
-    def _outputs(self, columns: BatchColumns, words: Sequence[NDArray[np.int64]]) -> Iterator[pa.Array]:
+    def _outputs(
+        self,
+        columns: BatchColumns,
+        halves: Sequence[NDArray[np.uint64]],
+        words: Sequence[NDArray[np.int64]],
+    ) -> Iterator[pa.Array]:
         """The columns of `schema`."""
         position = columns.batch.column(POSITION)
         yield position
@@ -255,42 +313,117 @@ class PlainClassifier:
             raise OddValueError
         else:
             yield array_of(columns.ticks(self._time))
-        if self._key is not None:
-            yield from map(array_of, self._halves(columns, self._key))
+        yield from map(array_of, halves)
         yield from map(array_of, words)
-        for name, of_types, is_float in self._values:
-            yield _value_array(columns, name, of_types, is_float=is_float)
+        yield from self._value_arrays(columns)
         for name, kind in self._payload:
-            yield _shown(columns.decoded(name), kind)
+            yield _shown(columns, name, kind)
 
-    def _halves(self, columns: BatchColumns, name: str) -> list[NDArray[np.uint64]]:
-        """Both halves of the key, which no event lacks."""
-        if self._hashes is not None and self._kind(name) is Kind.STRING:
-            return _halves_of_texts(without_views(columns.batch.column(name)), self._hashes)
-        return [columns.ticks(name).view(np.uint64), np.zeros(columns.batch.num_rows, np.uint64)]
+    def _halves(self, columns: BatchColumns) -> tuple[Sequence[NDArray[np.uint64]], Mask | None]:
+        """Both halves of the keys, if there are any, and which of them are known; None for all."""
+        if self._row_keys is not None:
+            keys = self._row_keys(columns.batch.select(self._key_columns))
+            known = numbers_in(keys.column(KEYED).cast(pa.uint8())).view(np.bool_)
+            return [_unsigned(keys.column(name)) for name in KEYS], None if known.all() else known
+        if self._key is None:
+            return [], None
+        if self._kind(self._key) is Kind.STRING:
+            hashes = self._hashes(columns, self._key)
+            return [hashes.rows(half) for half in range(len(KEYS))], None
+        return [columns.ticks(self._key).view(np.uint64), np.zeros(columns.batch.num_rows, np.uint64)], None
+
+    def _hashes(self, columns: BatchColumns, name: str) -> _Hashes:
+        """The halves of the keys of a column of texts."""
+        if self._sql_keys is None:
+            raise NotPlainError
+        texts = columns.array(name)
+        if isinstance(texts, pa.DictionaryArray) and len(texts.dictionary) <= len(texts):
+            return _Hashes(self._sql_keys.of_dictionary(texts.dictionary), texts)
+        return _Hashes(self._sql_keys.of_texts(columns.decoded(name)))
+
+    def _value_arrays(self, columns: BatchColumns) -> Iterator[pa.Array]:
+        """The values that registers and joins compare; NULL for events of other types."""
+        hashes: dict[str, _Hashes] = {}
+        for name, of_types, kind, half in self._values:
+            if name is None or columns.is_null(name):
+                yield columns.nulls(kind)
+                continue
+            known = columns.known(name)
+            if of_types != Constant(holds=True):
+                own = rows_of(of_types, columns)
+                known = own if known is None else own & known
+            if half is not None:
+                if name not in hashes:
+                    hashes[name] = self._hashes(columns, name)
+                yield hashes[name].array(half, known, encoded=pa.types.is_dictionary(kind))
+            elif pa.types.is_floating(kind):
+                yield with_nulls(stored(columns.decoded(name)).astype(np.float64), known)
+            else:
+                yield with_nulls(columns.ticks(name), known)
 
 
-def _halves_of_texts(texts: pa.DictionaryArray, hashes: KeyHashes) -> list[NDArray[np.uint64]]:
-    indices = numbers_in(texts.indices)
-    return [half[indices] for half in hashes(texts.dictionary)]
+class _Hashes(NamedTuple):
+    """The halves of the keys of texts: of all rows, or of a dictionary in which these are."""
+
+    halves: Halves
+    texts: pa.DictionaryArray | None = None
+
+    def rows(self, half: int) -> NDArray[np.uint64]:
+        """One half for each row; any number for NULL."""
+        if self.texts is None:
+            return self.halves[half]
+        numbers: NDArray[np.uint64] = np.append(self.halves[half], np.uint64(0))[indices_of(self.texts)]
+        return numbers
+
+    def array(self, half: int, known: Mask | None, *, encoded: bool) -> pa.Array:
+        """One half for each row, NULL where it is not known."""
+        if not encoded:
+            return with_nulls(self.rows(half), known)
+        if self.texts is None:
+            return with_nulls(self.halves[half], known).dictionary_encode()
+        indices = self.texts.indices.cast(pa.int32())
+        if known is not None:
+            indices = with_nulls(stored(indices), known)
+        return pa.DictionaryArray.from_arrays(indices, array_of(self.halves[half]))
 
 
-def _value_array(columns: BatchColumns, name: str, of_types: Condition, *, is_float: bool) -> pa.Array:
-    """The values that registers compare; NULL for events of other types."""
-    numbers = stored(columns.decoded(name)).astype(np.float64) if is_float else columns.ticks(name)
-    known = columns.known(name)
-    if of_types != Constant(holds=True):
-        own = rows_of(of_types, columns)
-        known = own if known is None else own & known
-    return with_nulls(numbers, known)
+class _ValueColumn(NamedTuple):
+    """The column of a value, None for NULL, the rows of its types, its type, and which hash it is."""
+
+    name: str | None
+    of_types: Condition
+    kind: pa.DataType
+    half: int | None = None
 
 
-def _shown(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The values in the type in which DuckDB hands them back."""
+def _unsigned(half: pa.Array) -> NDArray[np.uint64]:
+    """A half of keys, which DuckDB has as a signed or unsigned integer; 0 for NULL."""
+    return numbers_in(without_nulls(half)).view(np.uint64)
+
+
+def _shown(columns: BatchColumns, name: str, kind: pa.DataType) -> pa.Array:
+    """The values in the type in which DuckDB hands them back, or with their dictionary."""
     try:
+        if columns.is_null(name):
+            return columns.nulls(kind)
+        if pa.types.is_dictionary(kind):
+            return _encoded(columns, name)
+        array = columns.decoded(name)
         return array if array.type == kind else array.cast(kind)
     except pa.ArrowInvalid as error:  # a time beyond microseconds, or more text than a column may have
         raise OddValueError from error
+
+
+def _encoded(columns: BatchColumns, name: str) -> pa.Array:
+    """The texts with their dictionary, or with one of their own where that has more than they are."""
+    array = columns.array(name)
+    if not isinstance(array, pa.DictionaryArray):
+        return array.cast(pa.string()).dictionary_encode()
+    if len(array.dictionary) > len(array) or array.dictionary.null_count:
+        return array.dictionary_decode().cast(pa.string()).dictionary_encode()
+    if array.type == pa.dictionary(pa.int32(), pa.string()):
+        return array
+    return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), array.dictionary.cast(pa.string()))
 
 
 def _masks(conditions: Iterable[Condition | None]) -> dict[Condition | None, int]:

@@ -61,7 +61,8 @@ class PlainColumns:
     """Compiles conditions for the columns of `events`, which expressions read as `columns` says."""
 
     def __init__(self, columns: Mapping[str, ColumnType], events: pa.Schema) -> None:
-        self._columns = columns
+        self.types: Mapping[str, ColumnType] = columns
+        """How expressions read columns."""
         self._events = events
 
     def column(self, name: str) -> ColumnType | None:
@@ -72,7 +73,7 @@ class PlainColumns:
 
     def read(self, name: str) -> ColumnType | None:
         """The same for what has a column of its own among the events, be it inside of another one."""
-        column = self._columns.get(name)
+        column = self.types.get(name)
         if column is None or column.kind is Kind.NULL:
             return None
         if column.kind not in _PLAIN or column.stands is not None:
@@ -87,7 +88,19 @@ class PlainColumns:
 
     def has(self, name: str) -> bool:
         """Whether the events have such a column, or expressions read something by that name."""
-        return name in self._columns
+        return name in self.types
+
+    def kind_of_key(self, name: str) -> Kind | None:
+        """The kind of a column as a key; None for one that only SQL can read."""
+        column = self.types[name]
+        if is_path(name) or column.stands is not None or column.kind is Kind.NULL:
+            return None
+        self.stored(name)
+        return column.kind
+
+    def has_hash(self, name: str) -> bool:
+        """Whether every value of a column has a hash."""
+        return self.kind_of_key(name) is not None and not self.types[name].checked
 
     def is_encoded(self, name: str) -> bool:
         """Whether a column comes with a dictionary."""

@@ -18,6 +18,8 @@ from estero.language.tree.literals import in_lower_case
 _NO_PLACES: Final = np.empty(0, np.int64)
 _FOLDED: Final = np.array([letter + 32 if 65 <= letter <= 90 else letter for letter in range(256)], np.uint8)
 """The bytes of ASCII in lower case."""
+_MOST_ANSWERS: Final = 1 << 17
+"""So many pairs of a pattern and a string are remembered with whether it is like it, and no batch more."""
 
 
 class KnownPatterns:
@@ -26,6 +28,7 @@ class KnownPatterns:
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         self._patterns = patterns
         self._tests: dict[int, Callable[[str], bool]] = {}
+        self._answers: dict[tuple[int, str], bool] = {}
         by_needle: dict[tuple[str, int], list[int]] = {}
         certain, self._without_needle = np.zeros(len(patterns), np.bool_), []
         for place, needle in enumerate(map(needle_of, patterns)):
@@ -66,11 +69,22 @@ class KnownPatterns:
         if not values.size:
             return []
         strings = texts.take(pa.array(values)).to_pylist()
-        places = patterns.tolist()
-        tests = self._tests
-        for place in set(places) - tests.keys():
-            tests[place] = self._patterns[place].test()
-        return [tests[place](text) for text, place in zip(strings, places, strict=True)]
+        if len(self._answers) > _MOST_ANSWERS:
+            self._answers.clear()
+        answers = self._answers
+        likes = []
+        for asked in zip(patterns.tolist(), strings, strict=True):
+            is_like = answers.get(asked)
+            if is_like is None:
+                is_like = answers[asked] = self._is_like(*asked)
+            likes.append(is_like)
+        return likes
+
+    def _is_like(self, place: int, text: str) -> bool:
+        """Whether a string is like the pattern at a place."""
+        if place not in self._tests:
+            self._tests[place] = self._patterns[place].test()
+        return self._tests[place](text)
 
     def _asked_one_by_one(self, texts: pa.Array) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         parts = []

@@ -212,7 +212,7 @@ class PatternColumns(PlainColumns):
 
     def _of_elements(self, name: str, element: str, node: e.Node) -> Condition:
         """The rows in which an element of a list of strings satisfies a test: the test, of such a column."""
-        column = self._columns.get(name)
+        column = self.types.get(name)
         if column is None or column.element is None or column.element.kind is not Kind.STRING:
             raise NotPlainError
         if name not in self._events.names:

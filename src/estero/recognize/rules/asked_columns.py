@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.classify.arrays import known_in, texts_of
+from estero.classify.remembered import Remembered
 from estero.classify.vectors.batch_columns import BatchColumns, Mask
 from estero.classify.vectors.conditions import (
     Condition,
@@ -30,6 +32,8 @@ _FEW: Final = 1 << 16
 _FEW_TEXTS: Final = 256
 """So many texts have a hash each of their own in a small table (`KnownTexts`)."""
 _NO_PLACES: Final = np.empty(0, np.int64)
+_DICTIONARIES: Final = 2
+"""So many dictionaries of a column are remembered with what they say."""
 
 
 class AskedColumn:
@@ -54,16 +58,15 @@ class AskedColumn:
         patterns = {place: own for place, own in enumerate(conditions) if isinstance(own, Pattern)}
         self._patterns = KnownPatterns(list(patterns.values())) if patterns else None
         self._of_patterns = np.array(list(patterns), np.int64)
+        self._known_values = Remembered[tuple[Places, Places]](_DICTIONARIES)
 
-    def asked(self, columns: BatchColumns) -> AskedValues | AskedElements:
+    def asked(self, columns: BatchColumns) -> AskedValues | AskedElements | AskedNothing:
         """What a batch says to all conditions."""
         return self._of(columns.array(self.name))
 
-    def _of(self, column: pa.Array) -> AskedValues | AskedElements:
+    def _of(self, column: pa.Array) -> AskedValues | AskedElements | AskedNothing:
         if column.null_count == len(column):
-            return AskedValues(
-                np.zeros(len(column), np.int32), _NO_PLACES, _NO_PLACES, self._number, values=0
-            )
+            return AskedNothing(self._number)
         if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
             rows = pc.list_parent_indices(column).to_numpy()
             return AskedElements(self._of(column.flatten()), rows, len(column))
@@ -72,13 +75,20 @@ class AskedColumn:
             return AskedValues(codes, *self._by_constants(np.arange(self._sizes.size)), self._number)
         encoded = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
         values = encoded.dictionary
+        if encoded is column:
+            of_values, places = self._known_values.of(values, partial(self._pairs, values))
+        else:
+            of_values, places = self._pairs(values)
+        return AskedValues(indices_of(encoded), of_values, places, self._number, values=len(values))
+
+    def _pairs(self, values: pa.Array) -> tuple[Places, Places]:
+        """The pairs of a value, by its place, and a condition that it satisfies."""
         pairs = [self._by_constants(self._codes(values))]
         if self._patterns is not None:
             of_values, patterns = self._patterns.pairs(values)
             pairs.append((of_values, self._of_patterns[patterns]))
-        codes = indices_of(encoded)
-        of_values, places = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
-        return AskedValues(codes, of_values, places, self._number, values=len(values))
+        of_all, places = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+        return of_all, places
 
     def _by_constants(self, codes: NDArray[np.integer]) -> tuple[Places, Places]:
         """The pairs of a value, by its place, and a condition that asks for the constant that it is."""
@@ -175,13 +185,29 @@ class AskedValues:
         return self._of_asked
 
 
+class AskedNothing:
+    """What a column of NULLs says to the conditions on it."""
+
+    def __init__(self, number: int) -> None:
+        self.counts: NDArray[np.int64] = np.zeros(number, np.int64)
+        """The number of rows for which each condition holds, int64[conditions]."""
+
+    def rows(self, _place: int) -> Rows:
+        """The rows for which a condition holds."""
+        return _NO_PLACES
+
+    def holds(self, _place: int, rows: Rows) -> Mask:
+        """Whether a condition holds in some rows."""
+        return np.zeros(rows.size, np.bool_)
+
+
 class AskedElements:
     """What the elements of a column of lists say: a condition holds in a row if it does for one of them.
 
     `elements` are asked of all elements in a row, and `rows` are theirs, ascending.
     """
 
-    def __init__(self, elements: AskedValues | AskedElements, rows: Rows, size: int) -> None:
+    def __init__(self, elements: AskedValues | AskedElements | AskedNothing, rows: Rows, size: int) -> None:
         self._elements = elements
         self._rows = rows.astype(np.int64, copy=False)
         self._size = size

@@ -24,6 +24,7 @@ from estero.classify.vectors.text_patterns import Negation, Regex, Related, is_a
 from estero.recognize.rules.asked_columns import (
     AskedColumn,
     AskedElements,
+    AskedNothing,
     AskedValues,
     Rows,
     by_column,
@@ -41,7 +42,7 @@ class AskedBatch:
     def __init__(
         self,
         columns: BatchColumns,
-        values: Sequence[AskedValues | AskedElements | BoundedValues],
+        values: Sequence[AskedValues | AskedElements | AskedNothing | BoundedValues],
         most: NDArray[np.int64],
     ) -> None:
         self.columns = columns

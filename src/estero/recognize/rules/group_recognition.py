@@ -103,7 +103,7 @@ class GroupRecognition:
     def reads(self, everything: Classification, events: pa.Schema) -> None:
         """Events are classified for `everything` from now on."""
         plans = {place: self.group.plans[place] for place in self._since}
-        if self.group.shape is None:
+        if self.group.shape is None and not self.is_dispatched:
             ((place, since),) = self._since.items()
             self._excerpt = Excerpt(plans[place].classification, everything, events, since=since)
             return
@@ -180,7 +180,9 @@ class GroupRecognition:
         if segments:
             parts, of_rules, bits = zip(*segments, strict=True)
             rows, rules, word = pairs_by_row(parts, of_rules, bits, classified.num_rows)
-            events = self._with_rules(self._excerpt.taken(classified, rows, [word]), rules)
+            events = self._excerpt.taken(classified, rows, [word])
+            if self.group.shape is not None:
+                events = self._with_rules(events, rules)
             yield from self.recognition.recognize(events)
 
     def tables(self, ended: EndedSets) -> Iterator[RuleTable]:

@@ -72,6 +72,12 @@ def groups_of(plans: Mapping[str, Plan], *, may_grow: bool = False) -> list[Rule
     ]
 
 
+def is_dispatchable(plan: Plan) -> bool:
+    """Whether a plan looks at no other events than those that its conditions hold for."""
+    known = plan.classification
+    return not (plan.counts_places or known.keep_all or len(known.predicates) > WORD)
+
+
 def shape_of(plan: Plan) -> Shape | None:
     """The shape of a plan.
 
@@ -82,15 +88,13 @@ def shape_of(plan: Plan) -> Shape | None:
     if (
         not isinstance(plan, AutomatonPlan | StagedPlan)
         or (isinstance(plan, StagedPlan) and plan.reads_lists)
-        or plan.counts_places
-        or plan.classification.keep_all
+        or not is_dispatchable(plan)
         or plan.deadlines
         or plan.consume is not Consume.NONE
         or plan.interval is not None
         or plan.decides_later
         or plan.needs_enumeration
         or plan.from_first
-        or len(plan.classification.predicates) > WORD
     ):
         return None
     known = plan.classification

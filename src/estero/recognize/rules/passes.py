@@ -21,7 +21,12 @@ from estero.recognize.rules.dispatch import (
     plain_conditions,
     type_names,
 )
-from estero.recognize.rules.groups import RuleGroup, groups_of, shape_of
+from estero.recognize.rules.groups import RuleGroup, groups_of, is_dispatchable
+
+
+def checked_in(types: Mapping[str, ColumnType]) -> frozenset[str]:
+    """The columns of which a value may have no 64-bit form."""
+    return frozenset(name for name, column in types.items() if column.checked)
 
 
 class EventColumns(NamedTuple):
@@ -29,7 +34,6 @@ class EventColumns(NamedTuple):
 
     types: Mapping[str, ColumnType]
     classified: Callable[[Classification], pa.Schema]
-
 
 @dataclass(frozen=True, slots=True)
 class Pass:
@@ -61,8 +65,9 @@ def passes_of(plans: Mapping[str, Plan], columns: EventColumns | None = None) ->
     With `columns` conditions on events that have these are dispatched where that serves many rules.
     """
     alike: dict[tuple[object, ...], dict[str, Plan]] = {}
+    checked = None if columns is None else checked_in(columns.types)
     for name, plan in plans.items():
-        alike.setdefault(reading_of(plan.classification), {})[name] = plan
+        alike.setdefault(reading_of(plan.classification, checked), {})[name] = plan
     return [reading for own in alike.values() for reading in dispatched_passes(own, columns)]
 
 
@@ -88,14 +93,14 @@ def _of_types(plans: Iterable[Plan]) -> Classification:
     asked = together([plan.classification for plan in plans])
     types = tuple(EventPredicate((name,)) for name in type_names(asked.predicates))
     payload = tuple(dict.fromkeys((*asked.payload, *condition_columns(asked.predicates))))
-    return replace(asked, predicates=types, payload=payload)
+    return replace(asked, predicates=types, payload=payload, encoded=True)
 
 
 def _dispatched(
     plans: Mapping[str, Plan], columns: EventColumns
 ) -> dict[str, tuple[Plan, Mapping[EventPredicate, Condition]]]:
     """The rules whose conditions can be dispatched, with these; none where that does not pay."""
-    able = {name: plan for name, plan in plans.items() if shape_of(plan) is not None}
+    able = {name: plan for name, plan in plans.items() if is_dispatchable(plan)}
     if not is_worth_it(len(able)):
         return {}
     reading = _of_types(able.values())

@@ -26,18 +26,19 @@ from estero.recognize.metrics import Extent, Meter
 from estero.recognize.rules.asked_columns import Rows
 from estero.recognize.rules.dispatch import condition_columns, is_worth_it, plain_conditions, type_names
 from estero.recognize.rules.group_recognition import GroupRecognition
-from estero.recognize.rules.groups import RuleGroup, groups_of, shape_of
+from estero.recognize.rules.groups import RuleGroup, groups_of, is_dispatchable, shape_of
 from estero.recognize.rules.growing_dispatch import GrowingDispatch
 from estero.recognize.rules.kept_events import KeptEvents
+from estero.recognize.rules.passes import checked_in
 from estero.recognize.source_run import time_type
 
 GroupSets = list[tuple[GroupRecognition, EndedSets]]
 """Compact sets that have ended, each with the group whose it is."""
 
 
-def reading_of(plan: Plan) -> object:
-    """What plans have in common that share a reading."""
-    return *together_with(plan.classification), _decides_by_time(plan)
+def reading_of(plan: Plan, source: Source) -> object:
+    """What plans have in common that share a reading of a source."""
+    return *together_with(plan.classification, checked_in(source.column_types)), _decides_by_time(plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class RuleReading:
         *,
         after: RuleReading | None = None,
     ) -> None:
-        self.common: object = None if plan is None else reading_of(plan)
+        self.common: object = None if plan is None else reading_of(plan, source)
         self._layout = layout
         self._source = source
         self._strict = bool(layout.keep) or (plan is not None and _decides_by_time(plan))
@@ -159,7 +160,7 @@ class RuleReading:
 
     def _dispatched(self, plans: Mapping[str, Plan]) -> dict[str, Plan]:
         """The rules whose conditions can be dispatched, which they are from now on."""
-        able = {name: plan for name, plan in plans.items() if shape_of(plan) is not None}
+        able = {name: plan for name, plan in plans.items() if is_dispatchable(plan)}
         predicates = {one: None for plan in able.values() for one in plan.classification.predicates}
         if not predicates or not self._dispatch.has_bits_for(predicates):
             return {}
@@ -287,7 +288,7 @@ class RuleReading:
         groups = [_group_of(group.places, plans) for group in kept.groups]
         own = [plan for rules, since in groups for place, plan in enumerate(rules.plans) if place in since]
         reading = cls(own[0] if own else None, layout, source)
-        if any(reading_of(plan) != reading.common for plan in own):
+        if any(reading_of(plan, source) != reading.common for plan in own):
             raise ValueError("rules of one reading have several keys")
         reading._take_up(kept, groups)
         return reading

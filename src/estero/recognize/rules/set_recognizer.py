@@ -296,7 +296,7 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
     def _begin(self, plans: dict[str, Plan]) -> None:
         alike: dict[object, dict[str, Plan]] = {}
         for name, plan in plans.items():
-            alike.setdefault(reading_of(plan), {})[name] = plan
+            alike.setdefault(reading_of(plan, self._source), {})[name] = plan
         for own in alike.values():
             reading = RuleReading(next(iter(own.values())), self._layout, self._source)
             reading.begin(own)
@@ -305,7 +305,7 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
         self._names = {name: homes[name] for name in plans}
 
     def _put(self, name: str, plan: Plan, *, replay: bool) -> None:
-        common = reading_of(plan)
+        common = reading_of(plan, self._source)
         own = next((reading for reading in self._readings if reading.common == common), None)
         if own is None:
             own = RuleReading(plan, self._layout, self._source, after=self._readings[0])
