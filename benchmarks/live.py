@@ -3,8 +3,9 @@
 First the answers of a small stream through Kafka are compared with those of one run over its events. Then it
 times, for 10 and for 1,000 rules, how many events a second are read from a topic that is full, and how
 long an answer takes at a steady rate: from the time that an event has when it is sent to that at which its
-answer is read, committed, from the other topic. The engine is a process of its own then. Prints the figures,
-and writes them as JSON to ``--out``.
+answer is read, committed, from the other topic. The engine is a process of its own then. Beside it
+stands what the broker takes alone: an event that is sent and read, and one that a process without an engine
+sends on to a second topic, with transactions and without. Prints the figures, and writes them as JSON to ``--out``.
 
 The broker is that of the tests (`make connectors`), unless ``--broker HOST:PORT`` says another one.
 """
@@ -14,11 +15,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -136,17 +139,15 @@ def check(broker: str, directory: Path) -> int:
     columns: Mapping[str, list[Any]] = {name: [row[name] for row in rows] for name in rows[0]}
     times = pa.array(columns["time"]).cast(pa.timestamp("us", "UTC"))
     expected = estero.rules(rules_of(10)).run(pa.table({**columns, "time": times}), time="time").count()
-    if (
-        not expected
-        or told != expected
-        or len(list(answers(broker, "checked-answers", expected))) != expected
-    ):
+    if not expected or told != expected or len(list(read(broker, "checked-answers", expected))) != expected:
         raise Wrong(f"{told:,} answers, not {expected:,}")
     return expected
 
 
-def answers(broker: str, topic: str, number: int) -> Iterator[tuple[float, dict[str, Any]]]:
-    """So many answers of a topic, with the times at which they were read."""
+def read(
+    broker: str, topic: str, number: int, is_wanted: Callable[[dict[str, Any]], bool] = bool
+) -> Iterator[tuple[float, dict[str, Any]]]:
+    """So many rows of a topic that are wanted, with the times at which they were read."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(
@@ -156,54 +157,41 @@ def answers(broker: str, topic: str, number: int) -> Iterator[tuple[float, dict[
     while number:
         message = consumer.poll(1)
         if message is not None and message.error() is None:
-            yield time.time(), json.loads(message.value() or b"")
-            number -= 1
+            at, row = time.time(), json.loads(message.value() or b"")
+            if is_wanted(row):
+                yield at, row
+                number -= 1
     consumer.close()
 
 
-def latency(
-    broker: str, rules: int, rate: int, seconds: int, directory: Path, *, whole: bool
-) -> dict[str, Any]:
-    """Milliseconds from an event to its answer: each hundredth of a second three events complete a rule."""
+def waits(
+    broker: str, source: str, sink: str, rules: int, rate: int, number: int, ready: Callable[[], bool]
+) -> dict[str, float]:
+    """Milliseconds from an event to what it brings: each hundredth of a second three events complete a rule.
+
+    They are those from just before the last event is given to the client to when its answer was read.
+    """
     from threading import Thread
 
     from confluent_kafka import Producer
 
-    topic = f"rate-{rules}-{whole}"
-    make_topic(broker, topic)
-    make_topic(broker, f"{topic}-answers")
-    (directory / topic).mkdir()
-    for name, text in rules_of(rules).items():
-        (directory / topic / f"{name}.ceql").write_text(text)
-    options = [
-        *("stream", str(directory / topic), "--engine", "local", "--from", f"kafka://{broker}/{topic}"),
-        *(
-            "--to",
-            f"kafka://{broker}/{topic}-answers?transactions={str(whole).lower()}",
-            "--checkpoint",
-            str(directory / f"{topic}-state"),
-        ),
-        *("--schema", SCHEMA, "--time", "time"),
-    ]
-    process = subprocess.Popen([sys.executable, "-c", "from estero.cli import main; main()", *options])
-    number = seconds * 100
-    waits: list[float] = []
+    took: list[float] = []
 
-    def read() -> None:
-        for at, row in answers(broker, f"{topic}-answers", number):
-            waits.append((at - datetime.fromisoformat(row["end_time"]).timestamp()) * 1000)
+    def receive() -> None:
+        for at, row in read(broker, sink, number, ends_a_rule):
+            sent = row["end_time"] if "end_time" in row else row["time"]
+            took.append((at - datetime.fromisoformat(sent).timestamp()) * 1000)
 
     producer = Producer({"bootstrap.servers": broker, "linger.ms": 0})
 
     def put(name: str, price: float, user: int) -> None:
         now = datetime.now(UTC).isoformat(timespec="microseconds")
-        producer.produce(topic, json.dumps({"name": name, "time": now, "price": price, "user": user}))
+        producer.produce(source, json.dumps({"name": name, "time": now, "price": price, "user": user}))
         producer.poll(0)
 
-    reader = Thread(target=read)
+    reader = Thread(target=receive)
     reader.start()
-    state = directory / f"{topic}-state" / "state"
-    while process.poll() is None and not (state.exists() and state.stat().st_size > BEGUN):
+    while not ready():
         time.sleep(0.5)
     between = max(1, rate // 100 - 3)
     begun = time.perf_counter()
@@ -217,25 +205,117 @@ def latency(
             time.sleep(wait)
     producer.flush()
     reader.join()
-    process.terminate()
-    process.wait()
-    settled = waits[len(waits) // 5 :]
-    figures = {f"p{p}": round(float(np.percentile(settled, p)), 1) for p in (10, 50, 99)}
-    return {
-        "rules": rules,
-        "events a second": rate,
-        "answers": number,
-        **{f"ms {k}": v for k, v in figures.items()},
+    settled = took[len(took) // 5 :]
+    return {f"ms p{p}": round(float(np.percentile(settled, p)), 1) for p in (10, 50, 90, 99)}
+
+
+def ends_a_rule(row: Mapping[str, Any]) -> bool:
+    """Whether a row is an answer, or the last event of one."""
+    return "end_time" in row or (row["price"] == 99.0 and int(row["name"][1:]) % 3 == 2)
+
+
+def crossing(broker: str, rate: int, number: int) -> dict[str, Any]:
+    """The broker alone: an event is sent and read, and nothing is done with it."""
+    make_topic(broker, "crossed")
+    return {"crossing": "one", **waits(broker, "crossed", "crossed", 10, rate, number, lambda: True)}
+
+
+def relayed(broker: str, rate: int, number: int, *, whole: bool) -> dict[str, Any]:
+    """The broker twice: a process without an engine sends what it reads to the other topic."""
+    topic = f"relayed-{whole}"
+    make_topic(broker, topic)
+    make_topic(broker, f"{topic}-on")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.relay", broker, topic, f"{topic}-on", str(whole)]
+    )
+    try:
+        figures = waits(broker, topic, f"{topic}-on", 10, rate, number, lambda: True)
+    finally:
+        process.terminate()
+        process.wait()
+    return {"crossing": "two, in transactions" if whole else "two", **figures}
+
+
+def latency(
+    broker: str, rules: int, rate: int, number: int, directory: Path, *, whole: bool
+) -> dict[str, Any]:
+    """Milliseconds from an event to its answer by the engine, and what a batch takes of these."""
+    topic = f"rate-{rules}-{whole}"
+    make_topic(broker, topic)
+    make_topic(broker, f"{topic}-answers")
+    (directory / topic).mkdir()
+    for name, text in rules_of(rules).items():
+        (directory / topic / f"{name}.ceql").write_text(text)
+    metrics = f"127.0.0.1:{free_port()}"
+    sink = f"kafka://{broker}/{topic}-answers?transactions={str(whole).lower()}"
+    options = [
+        *("stream", str(directory / topic), "--engine", "local", "--from", f"kafka://{broker}/{topic}"),
+        *("--to", sink, "--checkpoint", str(directory / f"{topic}-state"), "--serve", metrics),
+        *("--schema", SCHEMA, "--time", "time"),
+    ]
+    process = subprocess.Popen([sys.executable, "-c", "from estero.cli import main; main()", *options])
+    state = directory / f"{topic}-state" / "state"
+
+    def is_ready() -> bool:
+        return process.poll() is not None or (state.exists() and state.stat().st_size > BEGUN)
+
+    try:
+        figures = waits(broker, topic, f"{topic}-answers", rules, rate, number, is_ready)
+        figures |= of_batches(metrics)
+    finally:
+        process.terminate()
+        process.wait()
+    transactions = "yes" if whole else "no"
+    return {"rules": rules, "events a second": rate, "transactions": transactions, **figures}
+
+
+def of_batches(server: str) -> dict[str, float]:
+    """What the engine says of its batches: how many there were, and the milliseconds of each stage."""
+    with urllib.request.urlopen(f"http://{server}/metrics") as page:
+        lines = page.read().decode().splitlines()
+    said = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    batches = float(said["estero_batches_total"])
+    stages = {
+        f"{stage}, ms a batch": round(
+            float(said[f'estero_stage_seconds_total{{stage="{stage}"}}']) / batches * 1000, 2
+        )
+        for stage in ("decode", "recognize", "write", "checkpoint")
     }
+    return {"batches": batches, **stages}
+
+
+def free_port() -> int:
+    """A port that nobody listens to."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def measures(
+    broker: str, rules: Sequence[int], events: int, rate: int, number: int, directory: Path
+) -> Iterator[dict[str, Any]]:
+    """All figures: the broker alone, then for each number of rules how fast, and how soon."""
+    if number:
+        yield crossing(broker, rate, number)
+        for whole in (False, True):
+            yield relayed(broker, rate, number, whole=whole)
+    for many in rules:
+        if events:
+            topic = f"full-{many}"
+            make_topic(broker, topic)
+            send(broker, topic, rows_of(events, many))
+            yield run(broker, many, events, directory, topic)
+        if number:
+            for whole in (False, True):
+                yield latency(broker, many, rate, number, directory, whole=whole)
 
 
 def main() -> None:
     """Checks, then times."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.live", description=__doc__)
     parser.add_argument("--broker", help="HOST:PORT of a broker; default: one is started")
-    parser.add_argument("--events", type=int, default=600_000)
+    parser.add_argument("--events", type=int, default=600_000, help="of a full topic; 0: no speed")
     parser.add_argument("--rate", type=int, default=2_000)
-    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--seconds", type=int, default=10, help="at the rate; 0: no latency")
     parser.add_argument("--rules", type=int, nargs="*", default=[10, 1_000])
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
@@ -248,15 +328,10 @@ def main() -> None:
         with kafka(directory / "broker") if given.broker is None else nullcontext(given.broker) as broker:
             print(f"{check(broker, directory):,} answers are those of one run")
             results = []
-            for rules in given.rules:
-                make_topic(broker, f"full-{rules}")
-                send(broker, f"full-{rules}", rows_of(given.events, rules))
-                results.append(run(broker, rules, given.events, directory, f"full-{rules}"))
-                print(results[-1])
-                for whole in (True, False):
-                    rate, seconds = given.rate, given.seconds
-                    results.append(latency(broker, rules, rate, seconds, directory, whole=whole))
-                    print(results[-1])
+            rate, number = given.rate, given.seconds * 100
+            for figures in measures(broker, given.rules, given.events, rate, number, directory):
+                results.append(figures)
+                print(figures, flush=True)
     if given.out is not None:
         machine = {"cores": os.cpu_count(), "python": sys.version.split()[0], "pyarrow": pa.__version__}
         given.out.write_text(json.dumps({"machine": machine, "results": results}, indent=2) + "\n")
