@@ -84,7 +84,7 @@ def test_arrays_of_one_layout_need_one_kernel(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(columns, "_select", select)
     for labels in (1, 2, 5):
         lookup = np.arange(3 * labels).reshape(labels, 3) % 2 == 0
-        select_labels(np.array([0, 2]), np.array([0, 1], np.int32), np.array([7, 8]), lookup)
+        select_labels(np.array([0, 2, 3]), np.array([0, 1, 0], np.int32), np.array([7, 8, 9]), lookup)
     assert len(layouts) == 1
     assert all(contiguous for _, _, contiguous in layouts.pop())
 

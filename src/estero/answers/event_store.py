@@ -8,12 +8,12 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.classify.arrays import array_of, empty_batch
+from estero.classify.arrays import array_of, empty_batch, numbers_in
 from estero.classify.column_names import is_kept
 from estero.classify.rows.classified import ClassifiedRow
+from estero.classify.vectors.taking import column_taken
 from estero.events.tables.shown_types import plain, plain_type
 
 _MANY, _FEW = 32, 2048
@@ -154,7 +154,10 @@ class EventStore:
 
 def rows_taken(events: pa.RecordBatch, name: str, rows: NDArray[np.int64]) -> pa.Array:
     """A column of the events in these rows, plain."""
-    return plain(pc.take(events.column(name), array_of(rows), boundscheck=False))
+    column = events.column(name)
+    if isinstance(column, pa.DictionaryArray) and not column.null_count:
+        return plain(column_taken(column.dictionary, numbers_in(column.indices)[rows].astype(np.int64)))
+    return plain(column_taken(column, rows))
 
 
 def joined_events(pieces: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -103,14 +103,17 @@ class SetReader:
 
     def tables(self, ended: EndedSets) -> Iterator[pa.RecordBatch]:
         """The complex events of `ended`, as tables."""
-        for table, _ in self.tables_with_ends(ended):
+        for table, _ in self._tables(ended):
             yield table
 
     def tables_with_ends(self, ended: EndedSets) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
         """The tables of `ended`, each with the positions at which its rows end."""
+        for table, matches in self._tables(ended):
+            yield table, ended.positions_of(matches.end)
+
+    def _tables(self, ended: EndedSets) -> Iterator[tuple[pa.RecordBatch, Matches]]:
         for matches, suppressed in self._with_suppressed(ended):
-            table = self._reporter.table(matches, ended.store or self.store, suppressed)
-            yield table, ended.position[np.searchsorted(ended.roots.event, matches.end)]
+            yield self._reporter.table(matches, ended.store or self.store, suppressed), matches
             self._capacity = min(4 * self._capacity, _LARGEST_CAPACITY)
 
     def tables_with_starts(

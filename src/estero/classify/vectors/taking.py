@@ -1,12 +1,14 @@
-"""Picks rows of a batch, views of strings included, which Arrow's `take` refuses."""
+"""Picks rows of columns: views of strings, which Arrow's `take` refuses, and texts, which it copies slowly."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.classify.arrays import array_of, known_in
+from estero.classify.vectors.text_columns import ends_and_letters
 
 _VIEW = np.dtype([("one", "<u8"), ("other", "<u8")])
 """The length of a string, and its letters or where they are."""
@@ -14,12 +16,17 @@ _VIEW = np.dtype([("one", "<u8"), ("other", "<u8")])
 
 def taken(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
     """The rows of these numbers."""
-    places = array_of(rows)
-    columns = [
-        _of_views(column, rows) if pa.types.is_string_view(column.type) else column.take(places)
-        for column in batch.columns
-    ]
+    columns = [column_taken(column, rows) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def column_taken(array: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
+    """The values of the rows of these numbers, which are not checked."""
+    if pa.types.is_string_view(array.type):
+        return _of_views(array, rows)
+    if pa.types.is_string(array.type) and not array.null_count:
+        return _of_texts(array, rows)
+    return pc.take(array, array_of(rows), boundscheck=False)
 
 
 def views_in(array: pa.Array) -> NDArray[np.void]:
@@ -28,6 +35,16 @@ def views_in(array: pa.Array) -> NDArray[np.void]:
     if data is None:
         return np.empty(0, _VIEW)
     return np.frombuffer(data, _VIEW, array.offset + len(array))[array.offset :]
+
+
+def _of_texts(array: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
+    """The texts of these rows, of which none is NULL."""
+    from estero.engine.picked_texts import picked_texts  # here, for schemas need no kernels
+
+    picked = picked_texts(*ends_and_letters(array), np.ascontiguousarray(rows, np.int64))
+    if picked is None:
+        return pc.take(array, array_of(rows), boundscheck=False)
+    return pa.Array.from_buffers(array.type, len(rows), [None, *map(pa.py_buffer, picked)])
 
 
 def _of_views(array: pa.Array, rows: NDArray[np.int64]) -> pa.Array:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import INT32S, INT64S, column, kernel
+from estero.engine.kernels import INT, INT32S, INT64S, column, kernel
 
 Selected = tuple[NDArray[np.int32], NDArray[np.int64]]
 """The list offsets int32[m + 1] of one label, and the events int64[items] that have it."""
@@ -24,9 +24,14 @@ def select_labels(
     Complex event i has items offsets[i] … offsets[i + 1] - 1; `lookup[label, id]` says whether the label is
     in label set `id`. A batch may mark at most 2^31 - 1 events.
 
+    Where all complex events are marked alike, as those of a sequence are, each label has the same items of all.
+
     Measured with six events in each complex event, one label on all and one on each: 41 ns a complex event
-    without the short cut for the label that all have.
+    without the short cuts for the label that all have, and for complex events that are marked alike.
     """
+    items = int(offsets[1] - offsets[0]) if offsets.size > 1 else 0
+    if items and _are_alike(offsets, marks, items):
+        return _of_alike(events.reshape(-1, items), lookup[:, marks[:items]])
     counts = np.zeros(lookup.shape[1], np.int64)
     _count(marks, counts)
     places = np.flatnonzero(lookup @ counts < marks.size)  # the other labels have all events
@@ -41,6 +46,32 @@ def select_labels(
     for row, place in enumerate(places.tolist()):
         selected[place] = starts[row], chosen[bases[row] : bases[row + 1]]
     return selected
+
+
+def _of_alike(events: NDArray[np.int64], has: NDArray[np.bool_]) -> list[Selected]:
+    """The same of complex events as rows of a table, of which a label has the items `has`."""
+    matches = len(events)
+    selected = []
+    for own in has:
+        number = np.count_nonzero(own)
+        starts = np.arange(0, number * matches + 1, max(number, 1), dtype=np.int32)[: matches + 1]
+        selected.append((starts, events if number == own.size else events[:, own]))
+    return [(starts, chosen.reshape(-1)) for starts, chosen in selected]
+
+
+@kernel(INT64S, INT32S, INT)
+def _are_alike(offsets, marks, items):  # type: ignore[no-untyped-def]
+    """Whether all complex events have as many items as the first one, marked as its are; 1 or 0."""
+    for match in range(offsets.size - 1):
+        first = offsets[match]
+        if offsets[match + 1] - first != items:
+            return 0
+        unlike = 0
+        for item in range(items):
+            unlike |= marks[first + item] ^ marks[item]
+        if unlike != 0:
+            return 0
+    return 1
 
 
 @kernel(INT32S, INT64S)
