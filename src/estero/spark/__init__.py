@@ -118,6 +118,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     partials: bool = False,
     metadata: str | Sequence[str] = (),
     state: PathLike[str] | str | None = None,
+    answer_ids: bool = False,
 ) -> DataFrame:
     """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
 
@@ -187,6 +188,10 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     wrong ones are refused in the log. There ``version`` is a further column, a digest of the rules that
     count.
 
+    With `answer_ids` rows of a stream have a last column ``answer_id``: a text that is the same when a
+    micro-batch is done again, and that no other row of the stream has. By it a reader leaves out what a sink
+    such as Kafka has twice.
+
     With ORDER BY … LIMIT the best complex events of a batch come in their order; a stream has none.
 
     With `state`, a directory, the answer to a batch is what a stream would have given for it, and what is
@@ -209,6 +214,8 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     from estero.spark.streams.streaming import MOST_BUCKETS, recognize_stream
 
     df, columns = _scanned(df, type, time, order, time_unit)
+    if answer_ids:
+        _refuse_ids(df, rows)
     from estero.queries.rules.rule_set import RuleSet  # not where workers import this package
 
     if isinstance(query, RuleSet | PathLike):
@@ -231,6 +238,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             lateness=lateness,
             state=_place(state),
             metadata=metadata,
+            answer_ids=answer_ids,
         )
     if metadata:
         raise ValueError("metadata is for a set of rules: leave it out for one query")
@@ -265,6 +273,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             lateness=lateness,
             late_events=late_events,
             event_rows=rows is not None,
+            answer_ids=answer_ids,
             state=_place(state),
         )
     if lateness is not None or late_events:
@@ -291,6 +300,14 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
 
 def _place(state: PathLike[str] | str | None) -> str | None:
     return None if state is None else str(state)
+
+
+def _refuse_ids(df: DataFrame, rows: str | None) -> None:
+    """Raises ValueError where answers have no ids."""
+    if not df.isStreaming:
+        raise ValueError("answer_ids is for streaming DataFrames: a batch gives each answer once")
+    if rows is not None:
+        raise ValueError('answer_ids is for complex events, and rows="events" are of events: leave one out')
 
 
 def _refuse_with_state(df: DataFrame, chosen: Wanted | None, *, late_events: bool) -> None:
@@ -352,6 +369,7 @@ def _recognize_rules(  # noqa: PLR0913 (what users may have to say)
     lateness: Lateness | None,
     state: str | None,
     metadata: str | Sequence[str],
+    answer_ids: bool,
 ) -> DataFrame:
     from estero.queries.rules.rule_set import rules as rules_of
     from estero.spark.batch.rules import recognize_rules
@@ -380,7 +398,9 @@ def _recognize_rules(  # noqa: PLR0913 (what users may have to say)
                 "metadata is for rules that stay as they are: give estero.rules(path) in place of the path"
             )
         _refuse_partitions(partitions)
-        return recognize_changing_rules(df, Path(rules), columns, layout, lateness=lateness)
+        return recognize_changing_rules(
+            df, Path(rules), columns, layout, lateness=lateness, answer_ids=answer_ids
+        )
     said = rules.columns(metadata, encoded=False)
     if lives:
         if positions:
@@ -394,6 +414,7 @@ def _recognize_rules(  # noqa: PLR0913 (what users may have to say)
             lateness=lateness,
             state=state,
             said=said,
+            answer_ids=answer_ids,
         )
     if lateness is not None:
         raise ValueError("lateness is for streaming DataFrames: a batch has all its events at once")

@@ -161,7 +161,13 @@ class ChangingRecognition:
 
 
 def recognize_changing_rules(
-    df: DataFrame, directory: Path, columns: EventLayout, layout: Layout, *, lateness: Lateness | None = None
+    df: DataFrame,
+    directory: Path,
+    columns: EventLayout,
+    layout: Layout,
+    *,
+    lateness: Lateness | None = None,
+    answer_ids: bool = False,
 ) -> DataFrame:
     """The complex events of the rules in the files below a directory, which may change, with a `version`.
 
@@ -198,7 +204,7 @@ def recognize_changing_rules(
         duty = duty_of(work, json.dumps(about), packed, clock, 1)
         flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
         versions = rule_rows(df.sparkSession, directory, stream, group_numbers(1)[0])
-        return connected([rows], Stages(duty, flush), beside=versions)
+        return connected([rows], Stages(duty, flush, ids=answer_ids), beside=versions)
 
 
 def _queries(texts: Mapping[str, str]) -> dict[str, Query]:
