@@ -43,6 +43,8 @@ KINDS = {
 """The victims, and words of their command lines; workers are what the daemon has forked."""
 SIZE = 40
 """Events of a file."""
+_MOST_AT_ONCE = 3
+"""Kills without a micro-batch that is done between them; none behind that of a driver."""
 _LAZY_STARTS = 10
 """Starts of a driver, one after the other, that end by themselves with nothing done."""
 
@@ -63,6 +65,7 @@ class Soak:
     _done: int = -1
     _starts: int = 0
     _lazy: int = 0
+    _unseen: int = 0
     _killed_driver: bool = False
     _driver: subprocess.Popen[bytes] | None = None
 
@@ -161,20 +164,21 @@ class Soak:
         hidden.rename(file)
 
     def _kill(self, kind: str) -> None:
-        """Kills a process of a kind at some moment after further micro-batches are done."""
+        """Kills a process of a kind at some moment, some of them before a further micro-batch is done."""
         until = time.monotonic() + FAR_OFF
+        moment = time.monotonic() + self.draw.random() * 2
         while time.monotonic() < until:
-            driver = self._running()
-            done = self.streams.batches_done()
+            driver, done = self._running(), self.streams.batches_done()
             if done > max(self._done, 0):
-                self._done, self._lazy = done, 0
-                time.sleep(self.draw.random() * 1.5)
+                self._done, self._lazy, self._unseen = done, 0, 0
+            if time.monotonic() > moment and done and self._unseen < _MOST_AT_ONCE:
                 if pids := victims_of(driver.pid, KINDS[kind]):
                     with suppress(ProcessLookupError):
                         os.kill(self.draw.choice(pids), signal.SIGKILL)
                         self.killed[kind] += 1
-                        self._killed_driver = kind == "driver"
-                        if self._killed_driver:
+                        self._unseen += 1
+                        if kind == "driver":
+                            self._killed_driver, self._unseen = True, _MOST_AT_ONCE
                             driver.wait(FAR_OFF)
                         return
             time.sleep(0.05)

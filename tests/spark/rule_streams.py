@@ -44,6 +44,8 @@ _PATIENT = {
 }
 """A slow machine is no failure, and whoever has been killed is started again, however often."""
 
+_SLOW = "Python worker failed to connect back"
+
 Row = dict[str, Any]
 
 
@@ -103,32 +105,41 @@ class RuleStreams:
         places = map(sink_address, self.sinks.values())
         return session_with(places, master=self.master, jars=self.jars, config=config)
 
-    def start(self, spark: SparkSession) -> list[StreamingQuery]:
-        """Starts or goes on with all streams."""
+    def start(self, spark: SparkSession, name: str) -> StreamingQuery:
+        """Starts or goes on with a stream."""
         from estero.spark import recognize, write_stream
 
-        events = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(f"{self.place}/events")
-        running = []
-        for name in self.names:
-            if name == FIXED:
-                rules = estero.rules(RULES)
-                rows = recognize(events, rules, **LAYOUT, positions=False, partitions=3)
-                sink = f"parquet:{self.place}/answers/{FIXED}"
-            else:
-                rows = recognize(events, self.place / "rules", **LAYOUT, answer_ids=True)
-                sink = self.sinks[name]
-            running.append(write_stream(rows, sink, checkpoint=self.checkpoint(name)))
-        return running
+        files = f"{self.place}/events"
+        events = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(files)
+        if name == FIXED:
+            rows = recognize(events, estero.rules(RULES), **LAYOUT, positions=False, partitions=3)
+            sink = f"parquet:{self.place}/answers/{FIXED}"
+        else:
+            rows = recognize(events, self.place / "rules", **LAYOUT, answer_ids=True)
+            sink = self.sinks[name]
+        return write_stream(rows, sink, checkpoint=self.checkpoint(name))
 
     def run(self, spark: SparkSession) -> None:
-        """Recognizes until all is there."""
-        running = self.start(spark)
+        """Recognizes until all is there.
+
+        Spark waits for ten seconds until the Python process of the source of rules answers, and a stream ends
+        where a busy machine takes longer: it is started again, as whoever looks after it would do.
+        """
+        from pyspark.errors import StreamingQueryException
+
+        running = {name: self.start(spark, name) for name in self.names}
         done = False
         while not done:
             done = (self.place / "done").exists()
-            for query in running:
-                query.processAllAvailable()
-        for query in running:
+            for name, query in running.items():
+                try:
+                    query.processAllAvailable()
+                except StreamingQueryException as error:
+                    if _SLOW not in str(error):
+                        raise
+                    sys.stderr.write(f"{name}: {_SLOW}\n")
+                    running[name], done = self.start(spark, name), False
+        for query in running.values():
             query.stop()
 
     def batches_done(self) -> int:
