@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.dataset
 import pyarrow.parquet
 import pyspark
 import pytest
 
 from connectors.guide import DELTA, commands, expected, run_steps, set_up, told
 from connectors.servers import spark_jars
+from connectors.tables import delta_log, delta_rows
 from estero import demo
 from spark import stopped_stream
 from spark.frames import in_any_order
@@ -41,21 +39,11 @@ class Streamed:
 
     def log(self, place: str, action: str) -> list[dict[str, Any]]:
         """What the log of a table has of an action, in order."""
-        texts = [each.read_text() for each in sorted((self.directory / place / "_delta_log").glob("*.json"))]
-        actions = [json.loads(line) for text in texts for line in text.splitlines()]
-        return [each[action] for each in actions if action in each]
+        return delta_log(self.directory / place, action)
 
     def rows(self, place: str) -> list[dict[str, Any]]:
-        """The rows of the files that a table's log has; others, of a batch that was killed, do not count."""
-        assert not self.log(place, "remove")
-        paths = [str(self.directory / place / unquote(each["path"])) for each in self.log(place, "add")]
-        table = pyarrow.dataset.dataset(paths, format="parquet").to_table()
-        return list(table.cast(pa.schema([_in_utc(each) for each in table.schema])).to_pylist())
-
-
-def _in_utc(field: pa.Field) -> pa.Field:
-    """Spark's files leave the time zone of instants out, and have nanoseconds."""
-    return field.with_type(pa.timestamp("us", "UTC")) if pa.types.is_timestamp(field.type) else field
+        """The rows of a table."""
+        return delta_rows(self.directory / place)
 
 
 @pytest.fixture(scope="module")

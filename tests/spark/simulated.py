@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -41,7 +42,7 @@ class Simulation:
     """A stream of the query of `run`, with times in seconds.
 
     With `own`, Estero has made the watermark, `lateness` behind the greatest time; else it is the user's.
-    With `partials` partial matches of the query are found, too.
+    With `partials` partial matches of the query are found, too, and with `ids` answers have their ids.
     `state` is what Spark holds: of each group its value and its timer.
     """
 
@@ -51,6 +52,8 @@ class Simulation:
     own: bool = True
     counted: bool = False
     partials: PartialsPlan | None = None
+    ids: bool = False
+    number: int = 0
     state: dict[int, tuple[tuple[Any, ...], int]] = field(default_factory=dict)
     watermark: int = 0
     newest: int | None = None
@@ -71,13 +74,15 @@ class Simulation:
         for group in [*groups, *(timers.keys() - groups.keys())]:
             frames = [pd.DataFrame(groups[group])] if group in groups else []
             state = self.state_of(group, timed_out=group not in groups)
-            found += list(stages.turn()((group,), frames, state))
+            with patch("pyspark.TaskContext.get", return_value=self):
+                found += list(stages.turn()((group,), frames, state))
             self.keep(group, state)
         for row in (row for frame in found for row in frame.to_dict("records")):
             for name in COUNTS:
                 self.counts[name] += int(row[name]) if pd.notna(row[name]) else 0
         blobs = [pa.RecordBatch.from_pandas(frame, schema=_BLOBS) for frame in found]
         yield from stages.unpack()(iter(blobs))
+        self.number += 1
         if table is not None and table.num_rows:
             newest = max(table.column("time").to_pylist())
             self.newest = newest if self.newest is None else max(self.newest, newest)
@@ -101,7 +106,11 @@ class Simulation:
         header = header_of(work, packed, buckets)
         lateness = self.lateness if self.own else None
         duty = Duty(work, header, packed, (TIME,), buckets, SECOND, lateness)
-        return Stages(duty, 2)
+        return Stages(duty, 2, ids=self.ids)
+
+    def getLocalProperty(self, name: str) -> str:  # noqa: N802 (PySpark's name)
+        """What a task knows of the stream: its id, and the number of the micro-batch."""
+        return {"sql.streaming.queryId": "a stream", "streaming.sql.batchId": str(self.number)}[name]
 
     @property
     def plan(self) -> Plan:

@@ -224,7 +224,7 @@ def stream(
     parsed, connectors, config = query_in(query, param), _jar_files(jars), _spark_settings(conf)
     source = _checked_usage(source, sink, checkpoint, trigger, time)
     from estero.cli.terminal import working
-    from estero.spark import read_stream, stream_session, write_stream
+    from estero.spark import read_stream, sink_address, stream_session, write_stream
 
     with ExitStack() as things:
         place = checkpoint or Path(things.enter_context(tempfile.TemporaryDirectory(prefix="estero-")))
@@ -233,7 +233,9 @@ def stream(
         with working("starting Spark"):
             stream_session(source, sink, master=master, packages=packages, jars=connectors, config=config)
             events = read_stream(source, schema=schema)
-            shown = {"positions": positions, "rows": "events" if rows is RowsOf.EVENTS else None}
+            by_event = rows is RowsOf.EVENTS
+            shown = {"positions": positions, "rows": "events" if by_event else None}
+            shown["answer_ids"] = not by_event and sink_address(sink).scheme == "kafka"
             matches = _recognized(events, parsed, lateness, {**layout, **shown, "partials": partials})
             running = write_stream(matches, sink, checkpoint=place, trigger=trigger)
         things.callback(running.stop)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 
+from estero.answers.answer_ids import ID, AnswerIds, refuse_taken
 from estero.answers.report import label_of, positions_schema, with_positions
 from estero.answers.shown_values import shown_values
 from estero.answers.writers import json_bytes
-from estero.errors import DataError
 
-ID: Final = "answer_id"
-"""The column with the id of an answer."""
 VERSION: Final = "version"
 """The column with the version of the rules, if it is asked for."""
 
@@ -34,12 +31,7 @@ class Rows:
     of_rules: bool
 
     def __post_init__(self) -> None:
-        for name in self._added:
-            if name in self.answers.names:
-                raise DataError(
-                    f"answers have a column {name} already, which the live engine adds",
-                    hint="rename the label or the key with AS",
-                )
+        refuse_taken(self.answers, self._added, "the live engine")
 
     @property
     def _added(self) -> tuple[str, ...]:
@@ -52,26 +44,22 @@ class Rows:
 
     def of(self, batches: Iterable[pa.RecordBatch], version: str) -> Iterator[pa.RecordBatch]:
         """The rows of the answers that one batch of events has."""
-        alike: dict[str, int] = {}
+        ids = AnswerIds(self.stream)
         for batch in batches:
             columns = list(batch.columns)
             if self.versioned:
                 columns.append(pa.repeat(pa.scalar(version), batch.num_rows))
-            columns.append(pa.array(self._ids(batch, alike), pa.string()))
+            columns.append(ids.of(self._identity(batch)))
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _ids(self, batch: pa.RecordBatch, alike: dict[str, int]) -> Iterator[str]:
-        """An id for each row; of rows `alike`, whose labels are not all selected, the number is added."""
+    def _identity(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """The columns that tell answers apart; rows whose labels are not all selected may be alike in them."""
         if self.of_rules:
             names = ["rule", "start", "end", "positions"]
         else:
             batch = with_positions(batch, positions_schema(batch.schema))
             names = ["start", "end", *(field.name for field in batch.schema if label_of(field) is not None)]
-        for parts in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
-            said = repr((self.stream, *parts)).encode()
-            digest = hashlib.blake2b(said, digest_size=12).hexdigest()
-            number = alike[digest] = alike.get(digest, 0) + 1
-            yield digest if number == 1 else f"{digest}-{number}"
+        return [batch.column(name) for name in names]
 
 
 def json_lines(batch: pa.RecordBatch, *, labels: bool = False) -> Iterator[bytes]:

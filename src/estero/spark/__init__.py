@@ -114,6 +114,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     metadata: str | Sequence[str] = (),
     state: PathLike[str] | str | None = None,
     keep: Keep | None = None,
+    answer_ids: bool = False,
 ) -> DataFrame:
     """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
 
@@ -185,6 +186,10 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     are kept in the state, and new rules begin with a replay of them. There ``version`` is a further column, a
     digest of the rules that count.
 
+    With `answer_ids` rows of a stream have a last column ``answer_id``: a text that is the same when a
+    micro-batch is done again, and that no other row of the stream has. By it a reader leaves out what a sink
+    such as Kafka has twice.
+
     With ORDER BY … LIMIT the best complex events of a batch come in their order; a stream has none.
 
     With `state`, a directory, the answer to a batch is what a stream would have given for it, and what is
@@ -204,10 +209,12 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     """
     from estero.queries.rules.rule_set import RuleSet
     from estero.queries.rules.rule_table import RuleTable
-    from estero.spark.asked import scanned
+    from estero.spark.asked import refuse_ids, scanned
 
     df, columns = scanned(df, type, time, order, time_unit)
     place = None if state is None else str(state)
+    if answer_ids:
+        refuse_ids(df, rows)
     if isinstance(query, RuleSet | RuleTable | PathLike):
         from estero.spark.rule_sets import recognize_set, refuse_for_rules
 
@@ -230,6 +237,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             state=place,
             metadata=metadata,
             keep=keep,
+            answer_ids=answer_ids,
         )
     from estero.queries.ranked import not_shown
     from estero.spark import asked
@@ -260,6 +268,7 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
             late_events=late_events,
             event_rows=rows is not None,
             state=place,
+            answer_ids=answer_ids,
         )
     if lateness is not None or late_events:
         raise ValueError(

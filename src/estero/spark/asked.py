@@ -131,6 +131,14 @@ def refuse_on_stream(*, share: int | None, split_keys: bool, until: Until | None
         raise ValueError("until is for batch DataFrames; on a stream, the watermark says what is known")
 
 
+def refuse_ids(df: DataFrame, rows: str | None) -> None:
+    """Raises ValueError where answers have no ids."""
+    if not df.isStreaming:
+        raise ValueError("answer_ids is for streaming DataFrames: a batch gives each answer once")
+    if rows is not None:
+        raise ValueError('answer_ids is for complex events, and rows="events" are of events: leave one out')
+
+
 def refuse_with_state(df: DataFrame, chosen: Wanted | None, *, late_events: bool) -> None:
     """Raises ValueError for what does not go with the state of a batch."""
     if df.isStreaming:

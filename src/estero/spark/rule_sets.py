@@ -44,6 +44,7 @@ def recognize_set(  # noqa: PLR0913 (what users may have to say)
     state: str | None,
     metadata: str | Sequence[str],
     keep: Keep | None,
+    answer_ids: bool,
 ) -> DataFrame:
     """The complex events of all rules, see `estero.spark.recognize`."""
     lives = df.isStreaming or state is not None
@@ -71,7 +72,9 @@ def recognize_set(  # noqa: PLR0913 (what users may have to say)
             )
         _refuse_partitions(partitions)
         place = rules if isinstance(rules, RuleTable) else Path(rules)
-        return recognize_changing_rules(df, place, columns, layout, lateness=lateness, keep=keep)
+        return recognize_changing_rules(
+            df, place, columns, layout, lateness=lateness, keep=keep, answer_ids=answer_ids
+        )
     if keep is not None:
         raise ValueError("keep is for rules that may change while a stream runs: leave it out")
     said = rules.columns(metadata, encoded=False)
@@ -87,6 +90,7 @@ def recognize_set(  # noqa: PLR0913 (what users may have to say)
             lateness=lateness,
             state=state,
             said=said,
+            answer_ids=answer_ids,
         )
     if lateness is not None:
         raise ValueError("lateness is for streaming DataFrames: a batch has all its events at once")

@@ -224,9 +224,7 @@ class PlainClassifier:
         fields = [(POSITION, pa.int64()), (TIME, pa.int64())]
         fields += [(name, pa.uint64()) for name in KEYS if self._classification.keys]
         fields += [(name, pa.int64()) for name in word_names(len(self._classification.predicates))]
-        fields += [
-            (value_name(place), value.kind) for place, value in enumerate(self._values)
-        ]
+        fields += [(value_name(place), value.kind) for place, value in enumerate(self._values)]
         return pa.schema([*fields, *self._payload])
 
     # ----------------------------------------------------------------------------------- classifying

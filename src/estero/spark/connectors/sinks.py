@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from estero.addresses import Address
+from estero.answers.answer_ids import ID
 from estero.arguments import checked
 from estero.errors import DataError
 from estero.spark.connectors import postgresql
@@ -51,7 +52,7 @@ def write_stream(
     query goes on where it was. `trigger` is an interval ("10 seconds") or "available-now", which ends when
     all that is there has been read; without it a batch begins when the last one has ended. Files, Delta and
     PostgreSQL have each complex event once, even after failures; Kafka and the console may have those
-    of the last batch twice.
+    of the last batch twice, with the same ``answer_id`` (`recognize`).
 
     Raises `DataError` for a text that is not an address or a trigger, for what is not a checkpoint, for a
     directory that something else has written to and for a database that does not answer, and
@@ -85,7 +86,10 @@ def _files(matches: DataFrame, address: Address) -> DataStreamWriter:
 
 
 def _kafka(matches: DataFrame, address: Address) -> DataStreamWriter:
-    """One message for each complex event: its columns as JSON; the option ``key`` names one to be its key."""
+    """One message for each complex event: its columns as JSON; the option ``key`` names one to be its key.
+
+    The id of an answer, where there is one, is a header, too, as the local engine has it.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     options = dict(address.options)
@@ -95,6 +99,9 @@ def _kafka(matches: DataFrame, address: Address) -> DataStreamWriter:
         raise DataError(f"{address}: there is no column {key!r} to use as the key; the columns are {known}")
     columns: list[Column] = [] if key is None else [F.col(quoted(key)).cast("string").alias("key")]
     columns.append(F.to_json(F.struct(*map(quoted, matches.columns)), _JSON).alias("value"))
+    if ID in matches.columns:
+        header = F.struct(F.lit(ID).alias("key"), F.col(ID).cast("binary").alias("value"))
+        columns.append(F.array(header).alias("headers"))
     servers = {"kafka.bootstrap.servers": address.place, "topic": address.name}
     return matches.select(*columns).writeStream.format("kafka").options(**options, **servers)
 

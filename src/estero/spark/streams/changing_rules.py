@@ -171,6 +171,7 @@ def recognize_changing_rules(
     *,
     lateness: Lateness | None = None,
     keep: Keep | None = None,
+    answer_ids: bool = False,
 ) -> DataFrame:
     """The complex events of the rules in a directory or a table, which may change, with a `version`.
 
@@ -209,7 +210,7 @@ def recognize_changing_rules(
         duty = duty_of(work, json.dumps(about), packed, clock, 1)
         flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
         versions = rule_rows(df.sparkSession, place, stream, group_numbers(1)[0])
-        return connected([rows], Stages(duty, flush), beside=versions)
+        return connected([rows], Stages(duty, flush, ids=answer_ids), beside=versions)
 
 
 def _queries(texts: Mapping[str, str]) -> dict[str, Query]:

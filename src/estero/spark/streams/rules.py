@@ -187,6 +187,7 @@ def recognize_rules_on_stream(
     lateness: Lateness | None = None,
     state: str | None = None,
     said: RuleColumns = NOTHING_SAID,
+    answer_ids: bool = False,
 ) -> DataFrame:
     """The complex events of all `plans`, by name, in the streaming DataFrame `df`, in the common columns.
 
@@ -221,7 +222,7 @@ def recognize_rules_on_stream(
             for work, columns, clock, number in zip(works, packed, clocks, buckets, strict=True)
         ]
         flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
-        stages = Stages(duties[0], flush, tuple(duties[1:]))
+        stages = Stages(duties[0], flush, tuple(duties[1:]), answer_ids)
         if df.isStreaming:
             return connected(frames, stages, beside=begun_from(df, state))
         return with_state(df, frames, stages, works[0].reading.classification, state or "")

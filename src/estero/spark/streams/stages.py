@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from estero.answers.answer_ids import ID, AnswerIds, refuse_taken
 from estero.classify.column_names import EVENT
 from estero.errors import DataError
 from estero.spark.streams.bucket import NEVER, Duty, Held, Progress, Turn, held_of, refuse_other
@@ -51,6 +52,9 @@ def turn_schema(steps: int) -> str:
     return ", ".join([*numbers, *(f"{name} BINARY" for name in _BLOBS)])
 
 
+_TURN = ("sql.streaming.queryId", "streaming.sql.batchId")
+"""What Spark calls the id of a stream, which its checkpoint keeps, and the number of a micro-batch."""
+
 MATCH, LATE = "match", "late"
 """The columns of a stream that has late events, too."""
 
@@ -78,12 +82,23 @@ class Stages:
     """The functions that workers run. PySpark sends what it has when there are more than `flush` rows.
 
     Beside `duty` there may be `others`, on other readings of the events, with buckets of their own: answers
-    and headers are alike.
+    and headers are alike. With `ids` answers have a column with their ids.
     """
 
     duty: Duty
     flush: int
     others: tuple[Duty, ...] = ()
+    ids: bool = False
+
+    def __post_init__(self) -> None:
+        if self.ids:
+            refuse_taken(self.duty.work.answer, [ID], "answer_ids=True")
+
+    @property
+    def answer(self) -> pa.Schema:
+        """The columns of answers."""
+        answer = self.duty.work.answer
+        return answer.append(pa.field(ID, pa.string(), nullable=False)) if self.ids else answer
 
     def groups(self) -> list[tuple[Duty, tuple[int, ...]]]:
         """The duties, each with the numbers under which Spark groups its buckets."""
@@ -113,7 +128,7 @@ class Stages:
             return (
                 self._guard(held, state)
                 if key[0] == GUARD
-                else self._turn(duties[key[0]], held, frames, state)
+                else self._turn(key[0], duties[key[0]], held, frames, state)
             )
 
         return turn
@@ -123,7 +138,7 @@ class Stages:
 
         With `late`, the names of their columns, also the late events, in a column beside that of the answers.
         """
-        answer, packed = self.duty.work.answer, self._late_schema()
+        answer, packed = self.answer, self._late_schema()
         events = pa.schema([field.with_name(name) for field, name in zip(packed, late or (), strict=False)])
         kinds = pa.struct([field.with_nullable(True) for field in answer]), pa.struct(list(events))
 
@@ -157,13 +172,14 @@ class Stages:
         return iter(())
 
     def _turn(
-        self, duty: Duty, held: Held | None, frames: Sequence[pd.DataFrame], state: GroupState
+        self, group: int, duty: Duty, held: Held | None, frames: Sequence[pd.DataFrame], state: GroupState
     ) -> Frames:
         blobs, newest = arrived(frames)
         watermark = state.getCurrentWatermarkMs()
         turn = Turn(duty, held, watermark if watermark > 0 else None, newest, rules_in(frames))
         if blobs or turn.is_due:
-            yield from self._blobs_of(turn.run(blobs))
+            answers = turn.run(blobs)
+            yield from self._blobs_of(self._with_ids(answers, group) if self.ids else answers)
             held = turn.close()
             if held is not None:
                 state.update(held)
@@ -178,10 +194,20 @@ class Stages:
             numbers = (*counts, *progress.runs, progress.oldest)
             yield self._row(numbers=numbers, late_events=self._late_blob(turn))
 
+    def _with_ids(self, answers: Iterator[pa.RecordBatch], group: int) -> Iterator[pa.RecordBatch]:
+        """The answers of a turn with their ids, which a turn that is taken again gives again."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        origin = () if context is None else map(context.getLocalProperty, _TURN)
+        ids = AnswerIds(*origin, group)
+        for batch in answers:
+            yield pa.RecordBatch.from_arrays([*batch.columns, ids.of(batch.columns)], schema=self.answer)
+
     def _blobs_of(self, answers: Iterator[pa.RecordBatch]) -> Frames:
         """The answers as blobs, and rows of nothing where PySpark is to send what it has."""
         held_back = 0
-        for batch in gathered(answers, self.duty.work.answer, rows=_ROWS, size=_BYTES):
+        for batch in gathered(answers, self.answer, rows=_ROWS, size=_BYTES):
             blob = blob_of(batch)
             yield self._row(answers=blob)
             held_back += len(blob)

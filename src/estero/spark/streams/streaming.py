@@ -67,6 +67,7 @@ def recognize_stream(  # noqa: PLR0913 (as `recognize`)
     lateness: Lateness | None = None,
     late_events: bool = False,
     event_rows: bool = False,
+    answer_ids: bool = False,
     state: str | None = None,
 ) -> DataFrame:
     """The complex events of `plan` in the streaming DataFrame `df`, one row each, in output mode append.
@@ -75,8 +76,8 @@ def recognize_stream(  # noqa: PLR0913 (as `recognize`)
     how many buckets share the partition keys; it stays what it was for the life of a checkpoint. `lateness`
     makes a watermark, unless the time column of `df` has one. With `late_events` there are two columns, of
     which one is NULL in each row: ``match``, a complex event, and ``late``, an event that came late. With
-    `event_rows` there is one row for each marked event and label (`rows_of`). A plan for partial matches
-    gives these, too. A stream begins from the `state` that is there, and where `df` is a batch, what a stream
+    `event_rows` there is one row for each marked event and label (`rows_of`), with `answer_ids` a column more.
+    A plan for partial matches gives these, too. A stream begins from the `state` that is there, and where `df` is a batch, what a stream
     had given is the answer, and its state is written there (history.py).
 
     Raises `QueryError` for a query of which nothing is decided before the end, `DataError` without a time
@@ -103,7 +104,7 @@ def recognize_stream(  # noqa: PLR0913 (as `recognize`)
         header = header_of(work, packed, buckets)
         duty = duty_of(work, header, packed, clock, buckets)
         flush = int(df.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
-        stages = Stages(duty, flush)
+        stages = Stages(duty, flush, ids=answer_ids)
         if df.isStreaming:
             matches = connected([rows], stages, events, beside=begun_from(df, state))
         else:
@@ -139,7 +140,7 @@ def connected(
     )
     sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in (*COUNTS, *open_names(steps))]
     turned = turned.observe(METRICS, *sums, *_since_when(stages.duty))
-    shown = spark_schema(stages.duty.work.answer)
+    shown = spark_schema(stages.answer)
     if events is None:
         return turned.mapInArrow(stages.unpack(), shown)
     return turned.mapInArrow(stages.unpack(events.names), _both(shown, events))

@@ -1,0 +1,46 @@
+"""Ids of answers: the same whenever an answer is given again, so that one that came twice is known."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from estero.errors import DataError
+
+ID: Final = "answer_id"
+"""The column with the id of an answer."""
+
+
+class AnswerIds:
+    """The ids of the answers to one batch of events: digests of where they come from, and of their columns.
+
+    Answers that are alike in these columns are numbered.
+    """
+
+    def __init__(self, *origin: object) -> None:
+        self._origin = origin
+        self._alike: dict[str, int] = {}
+
+    def of(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """An id for each row of some columns."""
+        return pa.array(self._ids(columns), pa.string())
+
+    def _ids(self, columns: Sequence[pa.Array]) -> Iterator[str]:
+        for parts in zip(*(column.to_pylist() for column in columns), strict=True):
+            said = repr((*self._origin, *parts)).encode()
+            digest = hashlib.blake2b(said, digest_size=12).hexdigest()
+            number = self._alike[digest] = self._alike.get(digest, 0) + 1
+            yield digest if number == 1 else f"{digest}-{number}"
+
+
+def refuse_taken(answers: pa.Schema, names: Sequence[str], who: str) -> None:
+    """Raises `DataError` where answers have a column already that `who` adds."""
+    for name in names:
+        if name in answers.names:
+            raise DataError(
+                f"answers have a column {name} already, which {who} adds",
+                hint="rename the label or the key with AS",
+            )
