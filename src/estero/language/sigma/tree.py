@@ -223,7 +223,7 @@ class Refusal:
     message: str
     start: int
     end: int
-    found: str
+    stands: str
     expected: str
     hint: str
 
@@ -239,7 +239,7 @@ class Refusal:
             self.message,
             text=text,
             span=Span(self.start, self.end),
-            found=self.found,
+            found=self.stands,
             expected=self.expected,
             hint=self.hint,
         )

@@ -171,7 +171,7 @@ def _stamps(table: RuleTable) -> Stamps:
 
     Raises `DataError` where there are none, and where they do not say which of them count.
     """
-    system, path = _found(table)
+    system, path = _file_system(table)
     info = system.get_file_info(path)
     if info.type is pyarrow.fs.FileType.File:
         listed = [info]
@@ -197,7 +197,7 @@ def _stamps(table: RuleTable) -> Stamps:
 
 def _rows(table: RuleTable, stamps: Stamps) -> Iterator[dict[str, str | None]]:
     """The rows of the files, in order, as texts."""
-    system, _ = _found(table)
+    system, _ = _file_system(table)
     for path, *_ in stamps:
         try:
             read = pyarrow.parquet.read_table(path, filesystem=system, partitioning=None)
@@ -222,7 +222,7 @@ def _is_plain(kind: pa.DataType) -> bool:
     return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def _found(table: RuleTable) -> tuple[pyarrow.fs.FileSystem, str]:
+def _file_system(table: RuleTable) -> tuple[pyarrow.fs.FileSystem, str]:
     """The file system of a table, and its path there."""
     if table.in_catalog:
         raise DataError(
