@@ -107,7 +107,7 @@ class EventStore:
         """
         names = self._names if columns is None else list(columns)
         events, (places,) = self.excerpt([sequence])
-        arrays = [rows_taken(events, name, places) for name in names]
+        arrays = columns_taken(events, names, places)
         return pa.RecordBatch.from_arrays(
             arrays, schema=pa.schema([self.schema.field(name) for name in names])
         )
@@ -150,6 +150,13 @@ class EventStore:
             for chunk, start, (a, b) in zip(self._chunks, self._starts, pairwise(cuts), strict=True)
             if a < b
         ]
+
+
+def columns_taken(events: pa.RecordBatch, names: Sequence[str], rows: NDArray[np.int64]) -> list[pa.Array]:
+    """Columns of the events in these rows, plain; taken by one call, of which a few rows cost the most."""
+    if not names:
+        return []
+    return list(map(plain, pc.take(events.select(names), array_of(rows), boundscheck=False).columns))
 
 
 def rows_taken(events: pa.RecordBatch, name: str, rows: NDArray[np.int64]) -> pa.Array:

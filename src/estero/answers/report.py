@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.answers.event_store import EventStore, rows_taken
+from estero.answers.event_store import EventStore, columns_taken, rows_taken
 from estero.answers.measures.marked import EventsAtHand, Marked
 from estero.answers.wait import Wait, in_type
 from estero.classify.arrays import array_of
@@ -98,6 +98,7 @@ class Reporter:
         self._time = time
         self._suppressed = suppressed
         self._places = (POSITION,) if positions else ()
+        self._of_ends = (*self._places, *((TIME,) if time is not None else ()))
         self.marks = sets = len(label_sets)
         lookups = [
             np.fromiter((item.label in labels for labels in label_sets), np.bool_, sets) for item in shown
@@ -138,12 +139,13 @@ class Reporter:
         from estero.engine.walk.columns import select_labels  # here, for schemas need no kernels
 
         events, (start, end, marked) = store.excerpt([matches.start, matches.end, matches.event])
-        columns = [rows_taken(events, name, rows) for name in self._places for rows in (start, end)]
+        ends = [columns_taken(events, self._of_ends, rows) for rows in (start, end)]
+        columns = [of_end[0] for of_end in ends if self._places]
         if self._time is not None:
-            columns += [in_type(rows_taken(events, TIME, rows), self._time) for rows in (start, end)]
+            columns += [in_type(of_end[-1], self._time) for of_end in ends]
         columns += [key_column(events, alternatives, end) for alternatives in self._keys]
         if self._wait is not None:
-            columns.append(self._wait.over(rows_taken(events, TIME, end)))
+            columns.append(self._wait.over(ends[1][-1]))
         if self._suppressed:
             none = np.zeros(matches.start.size, np.int64)
             columns.append(array_of(none if suppressed is None else suppressed))
@@ -157,7 +159,7 @@ class Reporter:
             if same == len(lists):
                 offsets, chosen = selected[same]
                 names = (*map(event_column, shown.attributes), *self._places)
-                values = [rows_taken(events, name, chosen) for name in names]
+                values = columns_taken(events, names, chosen)
                 kind = self.schema.field(len(columns)).type
                 items = pa.StructArray.from_arrays(values, fields=list(kind.value_type))
                 lists.append(pa.ListArray.from_arrays(array_of(offsets), items, type=kind))

@@ -62,7 +62,7 @@ def common_rows(table: RuleTable, schema: pa.Schema) -> pa.RecordBatch:
     Where these have events, the labels of the table show what is shown there, and their positions.
     """
     layout, rows = AnswerColumns.of(table.rows.schema), table.rows
-    columns = [pa.array(table.names, pa.string()).take(array_of(table.rules))]
+    columns = [_names(table)]
     if EVENTS not in schema.names:
         columns += [rows.column(0), rows.column(1)]
     if layout.has_time:
@@ -75,6 +75,13 @@ def common_rows(table: RuleTable, schema: pa.Schema) -> pa.RecordBatch:
     columns.append(_mapped(keys, rows.num_rows, schema.field("keys").type))
     columns.append(_mapped(labels, rows.num_rows, of_labels))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _names(table: RuleTable) -> pa.Array:
+    """The name of the rule of each row."""
+    if len(table.rules) < len(table.names):
+        return pa.array([table.names[rule] for rule in table.rules.tolist()], pa.string())
+    return pa.array(table.names, pa.string()).take(array_of(table.rules))
 
 
 def _listed(label: pa.ListArray, kind: pa.ListType) -> pa.Array:

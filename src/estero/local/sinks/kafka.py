@@ -1,16 +1,18 @@
-"""A topic of Kafka: a message of JSON for each row, in transactions that hold the batch's number, too."""
+"""A topic of Kafka: a message of JSON for each row, in transactions that hold a batch's number, too."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from estero.addresses import Address
 from estero.answers.shown_values import shown_values
-from estero.errors import DataError, EsteroError, require
+from estero.errors import DataError, EsteroError, legible, require
 from estero.local.rows import ID, json_lines
+from estero.local.sinks.group_commit import GroupCommit
 from estero.local.sinks.sink import Sink
 
 _TIMEOUT: Final = 60.0
@@ -19,13 +21,25 @@ _SETTINGS: Final = {"linger.ms": 0, "retry.backoff.ms": 2, "socket.nagle.disable
 """A transaction is begun as soon as the last one is closed, which is asked for again and again."""
 
 
+_LONGEST: Final = 60_000
+"""The most milliseconds between two transactions."""
+
+
+class _Message(NamedTuple):
+    line: bytes
+    key: bytes | None
+    headers: list[tuple[str, bytes]] | None
+
+
 class KafkaTopic(Sink):
-    """Writes a batch that has rows in one transaction, with its number as the offset of a group of its own.
+    """Writes the rows of batches in transactions, with the number of the last as the offset of an own group.
 
     So whoever reads what is committed has each row once. A second process with the same stream makes the
-    first one fail. With the option ``transactions=false`` of the address rows are there some milliseconds
-    earlier, and after a failure those of the last batch may be there twice, with the same id. The option
-    ``key`` names the column that is the key of messages; settings of librdkafka stand behind ``kafka.``.
+    first one fail. A transaction is committed while the next batches are recognized, and the next one holds
+    all that they have by then; with the option ``commitIntervalMs`` of the address one begins so much later
+    than the last one at least. With ``transactions=false`` rows are there as soon as the broker has them, and
+    after a failure those that were on their way may be there twice, with the same id. The option ``key``
+    names the column that is the key of messages; settings of librdkafka stand behind ``kafka.``.
     """
 
     def __init__(self, address: Address) -> None:
@@ -33,8 +47,11 @@ class KafkaTopic(Sink):
         require("kafka", "a stream to Kafka")
         self._address = address
         self._whole = address.options.get("transactions", "true").lower() != "false"
+        self._interval = _interval(address)
         self._key = address.options.get("key")
         self._producer: Any = None
+        self._commits: GroupCommit[_Message] | None = None
+        self._sent: dict[int, int] = {}
         self._lost: list[Any] = []
 
     def open(self, stream: str, schema: pa.Schema) -> None:
@@ -59,6 +76,7 @@ class KafkaTopic(Sink):
             if self._whole:
                 self._producer.init_transactions(_TIMEOUT)
                 self.delivered = self._noted(group, servers) - 1
+                self._commits = GroupCommit(self._commit, self.delivered, self._interval)
         except KafkaException as error:
             raise self._failure(error.args[0]) from error
 
@@ -73,57 +91,93 @@ class KafkaTopic(Sink):
         return max(int(noted.offset), 0)
 
     def write(self, number: int, rows: Iterator[pa.RecordBatch]) -> int:
-        """Sends the rows, and commits them."""
-        from confluent_kafka import KafkaException
-
-        first = next(rows, None)
-        written = 0
-        if first is not None:
-            try:
-                if self._whole:
-                    self._producer.begin_transaction()
-                written = self._send(first) + sum(map(self._send, rows))
+        """Sends the rows, now or with the next transaction."""
+        messages = [message for batch in rows for message in self._messages(batch)]
+        if self._commits is not None:
+            self._commits.put(number, messages)
+            self.delivered = max(self.delivered, self._commits.committed)
+        else:
+            self._sent[number] = len(messages)
+            self._send(messages, number)
+            if messages:
                 self.reached("sent")
-                if self._whole:
-                    self._commit(number)
-                elif self._producer.flush(_TIMEOUT) or self._lost:
-                    lost = self._lost[0].str() if self._lost else "messages were not taken in time"
-                    raise DataError(f"Kafka says: {lost}", file=str(self._address))
-            except KafkaException as error:
-                raise self._failure(error.args[0]) from error
-            self.reached("committed")
-        self.delivered = number
-        return written
+            self._see_delivered()
+        return len(messages)
 
-    def _commit(self, number: int) -> None:
-        from confluent_kafka import TopicPartition
+    def flush(self, number: int) -> None:
+        """Has all rows up to a batch committed, or taken by the broker."""
+        if self._commits is not None:
+            self._commits.wait()
+        elif self._sent and self._producer.flush(_TIMEOUT):
+            raise DataError("Kafka says: messages were not taken in time", file=str(self._address))
+        self._see_delivered()
+        self.delivered = max(self.delivered, number)
 
-        noted = TopicPartition(self._address.name, 0, number + 1)
-        self._producer.send_offsets_to_transaction([noted], self._group, _TIMEOUT)
-        self.reached("numbered")
-        self._producer.commit_transaction(_TIMEOUT)
+    def close(self) -> None:
+        """Leaves what is not committed to the next process."""
+        if self._commits is not None:
+            self._commits.close()
 
-    def _send(self, batch: pa.RecordBatch) -> int:
+    def _commit(self, messages: Sequence[_Message], number: int) -> None:
+        """A transaction with messages and the number of their last batch."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        try:
+            self._producer.begin_transaction()
+            self._send(messages, number)
+            self.reached("sent")
+            noted = TopicPartition(self._address.name, 0, number + 1)
+            self._producer.send_offsets_to_transaction([noted], self._group, _TIMEOUT)
+            self.reached("numbered")
+            self._producer.commit_transaction(_TIMEOUT)
+        except KafkaException as error:
+            raise self._failure(error.args[0]) from error
+        self.reached("committed")
+
+    def _messages(self, batch: pa.RecordBatch) -> Iterator[_Message]:
         keys = None if self._key is None else shown_values(batch.column(self._key))
         ids = batch.column(ID).to_pylist() if ID in batch.schema.names else None
         for row, line in enumerate(json_lines(batch)):
             key = None if keys is None or keys[row] is None else str(keys[row]).encode()
-            headers = None if ids is None else [(ID, ids[row].encode())]
+            yield _Message(line, key, None if ids is None else [(ID, ids[row].encode())])
+
+    def _send(self, messages: Iterable[_Message], number: int) -> None:
+        topic, answered = self._address.name, partial(self._answered, number)
+        for line, key, headers in messages:
             while True:
                 try:
-                    self._producer.produce(
-                        self._address.name, line, key, headers=headers, on_delivery=self._answered
-                    )
+                    self._producer.produce(topic, line, key, headers=headers, on_delivery=answered)
                 except BufferError:  # what waits is sent first
                     self._producer.poll(0.1)
                 else:
                     break
         self._producer.poll(0)
-        return int(batch.num_rows)
 
-    def _answered(self, error: Any, _message: Any) -> None:
+    def _answered(self, number: int, error: Any, _message: Any) -> None:
         if error is not None:
             self._lost.append(error)
+        elif number in self._sent:
+            self._sent[number] -= 1
+
+    def _see_delivered(self) -> None:
+        """The batches of which the broker has all rows; raises `DataError` where it has lost one."""
+        if self._lost:
+            raise self._failure(self._lost[0])
+        for number in list(self._sent):
+            if self._sent[number]:
+                break
+            del self._sent[number]
+            self.delivered = number
 
     def _failure(self, error: Any) -> EsteroError:
         return DataError(f"Kafka says: {error.str()}", file=str(self._address))
+
+
+def _interval(address: Address) -> float:
+    """The seconds between two transactions, as an address says them."""
+    text = address.options.get("commitIntervalMs", "0")
+    if not text.isdecimal() or int(text) > _LONGEST:
+        raise DataError(
+            f"{address}: commitIntervalMs is from 0 to {_LONGEST:,} milliseconds, not {legible(text)}"
+        )
+    return int(text) / 1000

@@ -1,0 +1,94 @@
+"""Transactions that hold what several batches have, committed while the next batches are recognized."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Condition, Thread
+from time import monotonic
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T")
+_MOST: Final = 20_000
+"""Items that wait for their transaction at most; a batch that has more is waited for."""
+_BETWEEN: Final = 0.003
+"""Seconds in which a broker closes a transaction; one that is begun sooner waits for 20 ms in librdkafka."""
+
+
+class GroupCommit(Generic[T]):
+    """Has a thread `commit` what waits, with the number of the last batch, whenever the last commit is done.
+
+    So a batch waits for one transaction at most before its own begins, whatever a transaction takes. Between
+    two of them lie `interval` seconds at least, unless somebody waits. What `commit` raises is raised by the
+    next `put` or `wait`; nothing is committed afterwards. Batches up to `committed` are.
+    """
+
+    def __init__(self, commit: Callable[[Sequence[T], int], None], committed: int, interval: float) -> None:
+        self.committed = committed
+        self._commit = commit
+        self._interval = interval
+        self._changed = Condition()
+        self._items: list[T] = []
+        self._last = committed
+        self._is_busy = self._is_urgent = self._is_closed = False
+        self._failure: BaseException | None = None
+        self._thread = Thread(target=self._run, name="estero-commits", daemon=True)
+        self._thread.start()
+
+    def put(self, number: int, items: Sequence[T]) -> None:
+        """Has what a batch has committed; waits where much waits already."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._failure or len(self._items) < _MOST)
+            self._check()
+            self._items += items
+            self._last = number
+            if not self._items and not self._is_busy:
+                self.committed = number
+            self._changed.notify_all()
+
+    def wait(self) -> None:
+        """Waits until everything is committed."""
+        with self._changed:
+            self._is_urgent = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._failure or not (self._items or self._is_busy))
+            self._is_urgent = False
+            self._check()
+
+    def close(self) -> None:
+        """Ends the thread behind the transaction that it is at; what waits is lost."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        earliest = 0.0
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._items or self._is_closed)
+                left = max(0.0, earliest - monotonic())
+                self._changed.wait_for(lambda: self._is_urgent or self._is_closed, left)
+                if self._is_closed:
+                    return
+                items, number = self._items, self._last
+                self._items, self._is_busy = [], True
+                self._changed.notify_all()
+            begun = monotonic()
+            failure: BaseException | None = None
+            try:
+                self._commit(items, number)
+            except BaseException as error:  # noqa: BLE001 (raised where the stream is)
+                failure = error
+            earliest = max(begun + self._interval, monotonic() + _BETWEEN)
+            with self._changed:
+                self._is_busy = False
+                if failure is None:
+                    self.committed = number if self._items else self._last
+                self._failure = failure
+                self._changed.notify_all()
+                if failure is not None:
+                    return
