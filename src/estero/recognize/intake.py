@@ -233,6 +233,10 @@ class Intake:
             relevant = _with_column(relevant, name, positions)
         return relevant
 
+    def times(self, events: pa.Table) -> NDArray[np.int64]:
+        """The times of events in the `columns`, in ticks; 0 where there are none."""
+        return self._classifier.times(events)
+
     def again(self, events: pa.Table, first: int) -> pa.RecordBatch:
         """The relevant ones of events that were let go before, in order, the first one at a place."""
         classified = self._classifier.classified_events(events).classified
