@@ -1,4 +1,4 @@
-"""A rule that begins with a replay of what is kept has the answers that it would have if it had always been there."""
+"""A rule that begins with a replay of what is kept answers as if it had always been there."""
 
 from __future__ import annotations
 

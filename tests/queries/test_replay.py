@@ -1,4 +1,4 @@
-"""What recognizers of rules keep of a stream for rules that come later, and which rules can begin with that."""
+"""What recognizers of rules keep of a stream for rules to come, and which rules can begin with that."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import pytest
 
 import estero
 from estero.recognize.rules import kept_events
+from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 
 PAIR = "SELECT * WHERE A AS a ; B AS b FILTER b[v > {}] WITHIN 10 SECONDS"
 EVENTS = pa.table({"kind": ["A", "B"] * 6, "t": list(range(12)), "v": list(range(12))})
 LAYOUT: dict[str, Any] = {"type": "kind", "time": "t", "time_unit": "s"}
 
 
-def recognizer(keep: Any = "10 seconds", **how: Any) -> estero.recognize.rules.set_recognizer.RuleSetRecognizer:
+def recognizer(keep: Any = "10 seconds", **how: Any) -> RuleSetRecognizer:
     return estero.rules({"first": PAIR.format(0)}).recognizer(EVENTS.schema, **LAYOUT, keep=keep, **how)
 
 
@@ -53,10 +54,16 @@ def test_rules_that_wait_for_their_replay_can_be_taken_out_and_replaced() -> Non
         ("SELECT * WHERE A ; B WITHIN 11 SECONDS", "it looks back 11 seconds, and 10 seconds are kept"),
         ("SELECT * WHERE A ; B WITHIN 5 EVENTS", "it looks back 5 events, and 10 seconds are kept"),
         ("SELECT * WHERE A ; NOT(B) FOR 1 SECOND WITHIN 10 SECONDS", "it looks back 11 seconds"),
-        ("SELECT * WHERE A ; NOT(B) FOR 1 SECOND WITHIN 5 EVENTS", r"its window counts events, and NOT\(…\) FOR time"),
-        ("SELECT * WHERE A ; B WITHIN 5 SECONDS CONSUME BY ANY", "what CONSUME BY forgets depends on all earlier"),
+        (
+            "SELECT * WHERE A ; NOT(B) FOR 1 SECOND WITHIN 5 EVENTS",
+            r"its window counts events, and NOT\(…\) FOR time",
+        ),
+        ("SELECT * WHERE A ; B WITHIN 5 SECONDS CONSUME BY ANY", "what CONSUME BY forgets depends on all"),
         ("SELECT * WHERE A ; B WITHIN 5 SECONDS LIMIT 1 PER 1 HOUR", "LIMIT … PER depends on what was given"),
-        ("SELECT LONGEST DISJOINT * WHERE A ; B WITHIN 5 SECONDS", "DISJOINT depends on what was kept before"),
+        (
+            "SELECT LONGEST DISJOINT * WHERE A ; B WITHIN 5 SECONDS",
+            "DISJOINT depends on what was kept before",
+        ),
         ("SELECT * WHERE START(A) ; B WITHIN 5 SECONDS", "START is the first event of the stream"),
     ],
 )
@@ -117,6 +124,6 @@ def test_small_batches_are_kept_together(monkeypatch: pytest.MonkeyPatch) -> Non
     assert kept is not None
     assert kept.number == 12
     assert len(kept._chunks) < 6
-    assert [part.first for part in kept.parts()][0] == 0
+    assert next(kept.parts()).first == 0
     again = estero.restore(estero.rules({"first": PAIR.format(0)}), one.snapshot())
     assert again.snapshot() == one.snapshot()

@@ -258,7 +258,7 @@ class Intake:
         self._held.restore(pending, other._held.reached())
 
     def _classified_again(self, held: pa.Table, pending: pa.Table) -> pa.Table:
-        """Events that are held back, in the order in which they are `pending` where other things are asked."""
+        """Events that are held back, in the order in which they are `pending` elsewhere, as they are here."""
         incoming = self._classifier.classified_events(held)
         incoming = incoming._replace(classified=_in_era(incoming.classified, 0, self.schema))
         again = _held(incoming, np.arange(held.num_rows))

@@ -89,4 +89,6 @@ def put_rule(recognizer: RuleSetRecognizer, name: str, query: Query) -> None:
     except QueryError as error:
         put(name, query)
         why = error.message
-        _log.warning("the rule %s begins with the next event: %s", name, why, extra={"rule": name, "error": why})
+        _log.warning(
+            "the rule %s begins with the next event: %s", name, why, extra={"rule": name, "error": why}
+        )

@@ -66,8 +66,8 @@ class RuleReading:
     """Rules with the same keys on one stream of events, which is numbered and ordered for all of them.
 
     It begins without rules at position 0, or where `after`, a reading of the same stream, is; `begin` or
-    `add` is called next. Rules to come have this in `common` (`reading_of`). Where the layout keeps events, the
-    watermark alone decides what is late: it is the same for all readings, and for what is kept.
+    `add` is called next. Rules to come have this in `common` (`reading_of`). Where the layout keeps events,
+    the watermark alone decides what is late: it is the same for all readings, and for what is kept.
     """
 
     def __init__(
@@ -366,7 +366,6 @@ class RuleReading:
         for group in self.groups:
             sets += [(group, ended) for ended in (*group.push(relevant, held), *decided(group))]
         return sets
-
 
     def _held_rows(self, relevant: pa.RecordBatch) -> dict[int, list[Rows]]:
         """The rows for which each of the dispatched conditions holds."""

@@ -357,7 +357,7 @@ class RuleSetRecognizer:
     def _answers(
         self, decided: Callable[[RuleReading], GroupSets], kept: Callable[[KeptEvents], None]
     ) -> RuleAnswers:
-        """The answers of all rules to what is decided now, by reading, and does the same to what is `kept`."""
+        """The answers of all rules to what is decided now, by reading; what is `kept` takes it in, too."""
         number = self._turn.next()
         try:
             with self._turn.lock:

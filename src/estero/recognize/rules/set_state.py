@@ -67,9 +67,7 @@ def kept_arrays(kept: Arrays) -> Arrays:
 
 def kept_in(state: State) -> Arrays:
     """What a state has of events that are kept."""
-    return {
-        name.removeprefix(_KEPT): array for name, array in state.arrays.items() if name.startswith(_KEPT)
-    }
+    return {name.removeprefix(_KEPT): array for name, array in state.arrays.items() if name.startswith(_KEPT)}
 
 
 def layout_of_rules(state: State) -> StreamLayout:

@@ -1,4 +1,4 @@
-"""Rules that may change, in a directory or a table, as a source of Spark: in each micro-batch the driver looks.
+"""Rules that may change, in a directory or a table, as a source of Spark: each micro-batch looks there.
 
 Spark has a source of Python in a process of its own beside the driver, where there is no session. So what is
 looked at are files: those of the directory, or those of Parquet that the table has.
@@ -55,14 +55,13 @@ def of_files(spark: SparkSession, table: RuleTable) -> RuleTable:
     if provider != "parquet" or "location" not in said:
         raise DataError(
             f"the table {table.place} is of {provider}, and rules that may change are read from Parquet",
-            hint="CREATE TABLE … USING parquet; rules that stay as they are can be in any table: estero.rules({…})",
+            hint="CREATE TABLE … USING parquet; rules that stay as they are can be in any table: "
+            "estero.rules({…})",
         )
     return RuleTable(said["location"])
 
 
-def rule_rows(
-    spark: SparkSession, place: Path | RuleTable, layout: StreamLayout, bucket: int
-) -> DataFrame:
+def rule_rows(spark: SparkSession, place: Path | RuleTable, layout: StreamLayout, bucket: int) -> DataFrame:
     """Packed rows with the rules in a directory or a table, for a bucket, whenever they have changed.
 
     Rules count that fit events of a layout; the others are refused in the log of the driver.
