@@ -66,13 +66,18 @@ def events(seed: int, first: int, count: int) -> pa.Table:
 
 def begun(asked: Asked) -> bytes:
     table = events(1, 0, 60)
-    recognizer = asked.recognizer(table.schema, type="type", time="time", lateness="3 seconds")
+    how: dict[str, Any] = {"type": "type", "time": "time", "lateness": "3 seconds"}
+    if isinstance(asked, estero.RuleSet):
+        how["keep"] = "30 seconds"
+    recognizer = asked.recognizer(table.schema, **how)
     recognizer.push(table)
     return recognizer.snapshot()
 
 
 def go_on(asked: Asked, state: bytes) -> None:
     recognizer: Any = estero.restore(asked, state)
+    if isinstance(asked, estero.RuleSet):
+        recognizer.add("replayed", QUERIES[0], replay=True)
     recognizer.push(events(5, 60, 40)).to_arrow()
     recognizer.snapshot()
     recognizer.flush().to_arrow()

@@ -1,4 +1,4 @@
-"""A rule that begins with a replay of what is kept has the answers that it would have if it had always been there."""
+"""A rule that begins with a replay of what is kept answers as if it had always been there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from estero.plan.plan import Plan, Window
 from estero.recognize.rules import dispatch, growing_dispatch, kept_events
 from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 from estero.reference.queries import Event
-from laws.test_rule_set_laws import MOST, endless, fewest_dispatched, restored, rule_sets
+from laws.test_rule_set_laws import MOST, fewest_dispatched, restored, rule_sets
 from laws.test_sequence_laws import ASKED, rows, table_of
 from strategies.absences import absent_queries
 from strategies.patterns import streams, to_table
@@ -47,7 +47,6 @@ def test_a_rule_with_a_replay_answers_as_if_it_had_always_been_there(
     data: st.DataObject,
 ) -> None:
     rules |= {f"absent {number}": query for number, query in enumerate(absent)}
-    rules = {name: query for name, query in rules.items() if endless(query)}
     with patch.object(dispatch, "FEWEST", fewest), patch.object(growing_dispatch, "SPARE", 0):
         check_replays(rules, to_table(data.draw(nearly_in_order(events))), LAYOUT, lateness, data)
 
@@ -61,6 +60,42 @@ def test_so_does_a_sequence_by_stages(
     check_replays(rules, table_of(data.draw(nearly_in_order(events))), SEQUENCES, lateness, data)
 
 
+SHAPES = (
+    "SELECT * WHERE A AS a ; B AS b FILTER b[n > {}] WITHIN 4 SECONDS",
+    "SELECT MAX * WHERE A+ ; C AS c FILTER c[n > {}] PARTITION BY k WITHIN 3 EVENTS",
+)
+
+
+@settings(max_examples=2 * MOST)
+@given(streams(min_size=20, max_size=40), st.integers(0, 3), st.sampled_from([1, 3, 99]), st.data())
+def test_so_do_rules_that_are_handed_over_to_others_of_their_shape(
+    events: list[Event], lateness: int, fewest: int, data: st.DataObject
+) -> None:
+    rules = {f"{text[:10]} {n}": estero.query(text.format(n)) for text in SHAPES for n in (-2, -1, 0)}
+    with patch.object(dispatch, "FEWEST", fewest), patch.object(growing_dispatch, "SPARE", 0):
+        check_replays(rules, to_table(data.draw(nearly_in_order(events))), LAYOUT, lateness, data)
+
+
+def test_a_rule_goes_on_with_those_of_its_shape_once_a_window_has_passed() -> None:
+    table = pa.table({"type": ["A", "B"] * 20, "time": range(40), "n": [1] * 40, "k": [1] * 40})
+    names = [text.format(0) for text in SHAPES]
+    recognizer = estero.rules(dict(zip(names, names, strict=True))).recognizer(
+        table.schema, **LAYOUT, keep=["4 seconds", "3 events"]
+    )
+    recognizer.push(table.slice(0, 10))
+    for text in SHAPES:
+        recognizer.add(text.format(-1), text.format(-1), replay=True)
+
+    def groups() -> list[int]:
+        return [len(group.plans) for reading in recognizer._readings for group in reading.groups]
+
+    recognizer.push(table.slice(10, 3))
+    assert groups() == [1, 1, 1, 1]
+    recognizer.push(table.slice(13, 2))
+    recognizer.push(table.slice(15, 2))
+    assert groups() == [2, 2]
+
+
 @st.composite
 def nearly_in_order(draw: st.DrawFn, events: list[Any]) -> list[Any]:
     """Events of which some come later than others that are behind them."""
@@ -69,11 +104,10 @@ def nearly_in_order(draw: st.DrawFn, events: list[Any]) -> list[Any]:
     return [events[place] for place in places]
 
 
-def reaches_of(rules: Rules, schema: pa.Schema, layout: Mapping[str, Any]) -> dict[str, Window]:
-    """How far back the rules look of which that is known."""
-    plans: dict[str, Plan] = dict(estero.rules(rules).explain(schema.empty_table(), **layout).plans)
-    reaches = {name: look_back_of(plan) for name, plan in plans.items()}
-    return {name: reach for name, reach in reaches.items() if isinstance(reach, Window)}
+def endless(rules: Rules, schema: pa.Schema, layout: Mapping[str, Any]) -> dict[str, Plan]:
+    """The plans of the rules that have answers on a stream without an end."""
+    plans: Mapping[str, Plan] = estero.rules(rules).explain(schema.empty_table(), **layout).plans
+    return {name: plan for name, plan in plans.items() if plan.window is not None or not plan.decides_later}
 
 
 def check_replays(
@@ -83,9 +117,11 @@ def check_replays(
 
     No more is kept than the rule needs that looks back furthest.
     """
-    assume(rules)
-    reaches = reaches_of(rules, table.schema, layout)
+    plans = endless(rules, table.schema, layout)
+    known = {name: look_back_of(plan) for name, plan in plans.items()}
+    reaches = {name: reach for name, reach in known.items() if isinstance(reach, Window)}
     assume(reaches)
+    rules = {name: rules[name] for name in plans}
     furthest = [
         max((reach.length for reach in reaches.values() if reach.in_positions == counted), default=None)
         for counted in (False, True)

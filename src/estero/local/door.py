@@ -73,9 +73,9 @@ def live(  # noqa: PLR0913 (what users may have to say)
     Once no event has come for `idle_after` seconds, the stream's time follows the clock, so many seconds
     behind it: absences and windows are decided without an event, and events that are earlier are late from
     then on. With `keep` ("2 hours", "1000 events"; see `RuleSet.recognizer`) events are kept, so that a rule
-    that comes later, or another text of one, begins with a replay of them. `memory_limit` and `memory_policy` are as in `Query.recognizer`: a stream whose state takes more
-    fails, or sheds the oldest partitions. `type`, `time`, `order`, `time_unit` and `lateness` are as there,
-    too.
+    that comes later, or another text of one, begins with a replay of them. `memory_limit` and `memory_policy`
+    are as in `Query.recognizer`: a stream whose state takes more fails, or sheds the oldest partitions.
+    `type`, `time`, `order`, `time_unit` and `lateness` are as there, too.
 
     Raises `DataError` for what is no address and for a checkpoint of another stream, ValueError for a number
     that is out of range, and `MissingPackage` without the package that a source or sink needs.

@@ -233,6 +233,10 @@ class Intake:
             relevant = _with_column(relevant, name, positions)
         return relevant
 
+    def times(self, events: pa.Table) -> NDArray[np.int64]:
+        """The times of events in the `columns`, in ticks; 0 where there are none."""
+        return self._classifier.times(events)
+
     def again(self, events: pa.Table, first: int) -> pa.RecordBatch:
         """The relevant ones of events that were let go before, in order, the first one at a place."""
         classified = self._classifier.classified_events(events).classified
@@ -254,7 +258,7 @@ class Intake:
         self._held.restore(pending, other._held.reached())
 
     def _classified_again(self, held: pa.Table, pending: pa.Table) -> pa.Table:
-        """Events that are held back, in the order in which they are `pending` where other things are asked."""
+        """Events that are held back, in the order in which they are `pending` elsewhere, as they are here."""
         incoming = self._classifier.classified_events(held)
         incoming = incoming._replace(classified=_in_era(incoming.classified, 0, self.schema))
         again = _held(incoming, np.arange(held.num_rows))

@@ -181,10 +181,10 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     are a union of such passes. Of the arguments beside the columns, `partitions` and `until` are for sets; no
     enumeration is shared. On a stream `lateness` is for sets, and for positions one task numbers all events.
     A path is a directory of rules; on a stream its files may change, or the rows of a table: the driver looks
-    in front of each micro-batch, rules that have not changed keep what is open, new ones see events from then on, and
-    wrong ones are refused in the log. With `keep` ("2 hours", "1000 events"; see `RuleSet.recognizer`) events
-    are kept in the state, and new rules begin with a replay of them. There ``version`` is a further column, a
-    digest of the rules that count.
+    in front of each micro-batch, rules that have not changed keep what is open, new ones see events from then
+    on, and wrong ones are refused in the log. With `keep` ("2 hours", "1000 events"; `RuleSet.recognizer`)
+    events are kept in the state, and new rules begin with a replay of them. There ``version`` is a further
+    column, a digest of the rules that count.
 
     With `answer_ids` rows of a stream have a last column ``answer_id``: a text that is the same when a
     micro-batch is done again, and that no other row of the stream has. By it a reader leaves out what a sink

@@ -89,7 +89,7 @@ class Classifier:
 
     def classified_events(self, events: pa.Table) -> Incoming:
         """Events that have the `columns` already, classified."""
-        times = self._times(events)
+        times = self.times(events)
         return Incoming(events, times, refuse_infinite(self._relevant(events), self._time))
 
     def _relevant(self, events: pa.Table) -> pa.RecordBatch:
@@ -176,7 +176,8 @@ class Classifier:
             refuse_nat(opened.table.column(time), time, where)
         return opened.table
 
-    def _times(self, events: pa.Table) -> NDArray[np.int64]:
+    def times(self, events: pa.Table) -> NDArray[np.int64]:
+        """The times of events that have the `columns`, in ticks; raises `DataError` where there is none."""
         if self._time is None or self._time_type is None:
             return np.zeros(events.num_rows, np.int64)
         column = events.column(event_column(self._time))

@@ -30,7 +30,7 @@ Lateness = str | int | timedelta
 """A duration such as "5 seconds" or "5s", or a number of ticks of the time column."""
 
 Keep = Lateness | Sequence[Lateness]
-"""What is kept of a stream: a duration or number of ticks as a lateness, or "1000 events"; or two of these."""
+"""What is kept of a stream: a duration or number of ticks, as a lateness, "1000 events", or two of these."""
 
 _PART = re.compile(r"\s*(\d+)\s*([a-zµ]+)\s*", re.IGNORECASE)
 _UNITS = {

@@ -77,9 +77,9 @@ def rule_table(table: str | PathLike[str]) -> RuleTable:
 
     `table` is a file of Parquet or a directory of such files, of this machine or at an address that Arrow
     knows (``s3://…``), or the name of a table of Parquet files in the catalog of Spark (``rules``,
-    ``catalog.db.rules``): a text of words and dots that does not end in ``.parquet``. A `Path` is always one. A
-    column ``language`` has ``ceql`` (also where it is NULL), ``eql`` or ``sigma``; what further columns have,
-    such as ``title`` or ``level``, is said of the rules.
+    ``catalog.db.rules``): a text of words and dots that does not end in ``.parquet``; a ``Path`` is never a
+    name. A column ``language`` has ``ceql`` (also where it is NULL), ``eql`` or ``sigma``; what further
+    columns have, such as ``title`` or ``level``, is said of the rules.
 
     On a stream (`estero.spark.recognize`, `estero.live`) the rows may change while it runs; `RuleTable.rules`
     has them as they are now.

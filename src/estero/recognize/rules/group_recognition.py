@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -42,11 +42,12 @@ class GroupRecognition:
     `time` is the type in which times are shown, None for no time. Where conditions are `dispatched`, by
     their places there, of which there may be more later, `everything` says only the types of events.
     Rules see events `since` their eras, by their places in the group; a place without one is left out,
-    whatever rule is there. With `state`, from `Recognition.snapshot`, it goes on from there; raises
+    whatever rule is there. Rules at `untold` places are recognized, and another group tells what they give.
+    With `state`, from `Recognition.snapshot`, it goes on from there; raises
     ValueError where events in it are of no rule.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (what a state has of a group)
         self,
         group: RuleGroup,
         everything: Classification,
@@ -56,6 +57,7 @@ class GroupRecognition:
         endless: bool = False,
         dispatched: Mapping[EventPredicate, int] | None = None,
         since: Mapping[int, int] | None = None,
+        untold: Collection[int] = (),
         state: bytes | None = None,
     ) -> None:
         self.group: RuleGroup = group
@@ -63,6 +65,8 @@ class GroupRecognition:
             dict.fromkeys(range(len(group.names)), 0) if since is None else dict(since)
         )
         self._left_out: set[int] = set(range(len(group.names))) - self._since.keys()
+        self.untold: set[int] = set(untold)
+        """The places of rules of which another group tells what they give."""
         self._keyed = group.plans[0].keyed
         self._dispatched = dispatched
         self._conditions: list[tuple[int, int, int]] = []
@@ -91,9 +95,20 @@ class GroupRecognition:
 
     @property
     def plans(self) -> dict[str, Plan]:
-        """The plans of the rules that are not left out, by name."""
+        """The plans of the rules that are not left out, and of which it tells, by name."""
         names, plans = self.group.names, self.group.plans
-        return {names[place]: plans[place] for place in self._since}
+        return {names[place]: plans[place] for place in self._since if place not in self.untold}
+
+    @property
+    def untold_names(self) -> list[str]:
+        """The names of the rules of which another group tells what they give."""
+        return [self.names[place] for place in self.untold]
+
+    def is_like(self, other: GroupRecognition) -> bool:
+        """Whether rules of another group could be rules of this one."""
+        shape = self.group.shape
+        same = shape is not None and shape == other.group.shape
+        return same and self.is_dispatched == other.is_dispatched
 
     @property
     def is_dispatched(self) -> bool:
@@ -125,15 +140,18 @@ class GroupRecognition:
         """The eras since which the rules that are not left out see events, by their places, ascending."""
         return dict(self._since)
 
-    def add(self, name: str, plan: Plan, since: int) -> None:
+    def add(self, name: str, plan: Plan, since: int, *, told: bool = True) -> None:
         """Adds a rule of the same shape, which sees the events since an era; `reads` is called next.
 
-        It gets the place of one that was left out, if nothing is left of that.
+        It gets the place of one that was left out, if nothing is left of that. Unless it is `told`, what it
+        gives is kept to itself until `tell`.
         """
         group, place = self.group, self._free_place()
         names, plans = list(group.names), list(group.plans)
         names[place : place + 1], plans[place : place + 1] = [name], [plan]
         self._left_out.discard(place)
+        if not told:
+            self.untold.add(place)
         self._since = dict(sorted({**self._since, place: since}.items()))
         self.group = RuleGroup(tuple(names), tuple(plans), group.shape)
 
@@ -146,10 +164,15 @@ class GroupRecognition:
             return min(free, default=len(names))
         return len(names)
 
+    def tell(self, name: str) -> None:
+        """Gives what a rule gives from now on."""
+        self.untold -= {place for place in self.untold if self.names[place] == name}
+
     def leave_out(self, name: str) -> None:
         """Leaves a rule out from now on."""
         for place in [place for place in self._since if self.names[place] == name]:
             self._left_out.add(place)
+            self.untold.discard(place)
             del self._since[place]
             self._conditions = [asked for asked in self._conditions if asked[0] != place]
 
@@ -194,7 +217,7 @@ class GroupRecognition:
             return
         for table, begun in reader.tables_with_starts(ended, [RULE]):
             rules = numbers_of(begun, RULE)
-            kept = np.flatnonzero(~np.isin(rules, list(self._left_out)))
+            kept = np.flatnonzero(~np.isin(rules, list(self._silent)))
             if kept.size == rules.size:
                 yield RuleTable(self.names, rules, table)
             elif kept.size:
@@ -210,7 +233,7 @@ class GroupRecognition:
         total: dict[int, int] = {}
         for rule, number in zip(rules.tolist(), numbers, strict=True):
             total[rule] = total.get(rule, 0) + number
-        kept = {self.names[rule]: number for rule, number in total.items() if rule not in self._left_out}
+        kept = {self.names[rule]: number for rule, number in total.items() if rule not in self._silent}
         return RuleCounts(list(kept), list(kept.values()))
 
     def ends(self, ended: EndedSets) -> RuleCounts:
@@ -219,8 +242,13 @@ class GroupRecognition:
             return RuleCounts([self.names[0]], [number_of_ends([ended])])
         events = np.unique(ended.roots.event)
         rules = numbers_of(self.recognition.store.take(events, [RULE]), RULE)
-        kept, numbers = np.unique(rules[~np.isin(rules, list(self._left_out))], return_counts=True)
+        kept, numbers = np.unique(rules[~np.isin(rules, list(self._silent))], return_counts=True)
         return RuleCounts([self.names[rule] for rule in kept.tolist()], numbers.tolist())
+
+    @property
+    def _silent(self) -> set[int]:
+        """The places of rules of which nothing is told."""
+        return self._left_out | self.untold
 
     def _of(self, classified: pa.RecordBatch) -> pa.RecordBatch:
         """The events of each rule: an event is there once for every rule that wants it, in order of rules."""

@@ -185,8 +185,8 @@ class KeptEvents:
     def snapshot(self) -> Arrays:
         """The state to be kept, for `resume`."""
         beyond = self._out_of_reach()
-        schema = pa.schema([*self._columns, pa.field(TIME, pa.int64())])
-        kept = pa.concat_tables([schema.empty_table(), *self._chunks]).slice(beyond)
+        chunks = [chunk.select(self._columns.names) for chunk in self._chunks]
+        kept = pa.concat_tables([self._columns.empty_table(), *chunks]).slice(beyond)
         return {
             "kept": batch_as_array(one_batch(kept)),
             "held": batch_as_array(one_batch(self._held.pending())),
@@ -195,16 +195,16 @@ class KeptEvents:
 
     def resume(self, arrays: Arrays, like: Intake) -> None:
         """Takes up what `snapshot` gave; ValueError where that is not of the stream of an intake."""
-        kept = pa.Table.from_batches([batch_of_array(arrays["kept"])])
+        kept = pa.Table.from_batches([batch_of_array(arrays["kept"])]).cast(self._columns)
         held = pa.Table.from_batches([batch_of_array(arrays["held"])])
-        times = kept.column(TIME)
-        if kept.num_rows > like.position or times.null_count or fall(times.to_numpy()):
+        times = like.times(kept)
+        if kept.num_rows > like.position or fall(times):
             raise ValueError("events that are kept are not of this stream")
         if held.num_rows != like.held_back:
             raise ValueError("other events are held back")
         self._held.restore(held, batch_of_array(arrays["reached"]))
         self._position = like.position - kept.num_rows
-        self._put(kept.select(self._columns.names).cast(self._columns), times.to_numpy())
+        self._put(kept, times)
 
 
 def _copied(events: pa.Table, rows: NDArray[np.int64]) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from estero.recognize.rules.dispatch import condition_columns, is_worth_it, plai
 from estero.recognize.rules.group_recognition import GroupRecognition
 from estero.recognize.rules.groups import RuleGroup, groups_of, is_dispatchable, shape_of
 from estero.recognize.rules.growing_dispatch import GrowingDispatch
+from estero.recognize.rules.handover import Handover
 from estero.recognize.rules.kept_events import KeptEvents
 from estero.recognize.rules.passes import checked_in
 from estero.recognize.source_run import time_type
@@ -46,29 +47,34 @@ class KeptGroup:
     """What a state has of a group: at each of its places a rule and the era since which it sees events.
 
     None stands where a rule was taken out. `recognition` is the state of the recognition, and `dispatched`
-    says whether conditions are.
+    says whether conditions are. Another group tells what rules at `untold` places give.
     """
 
     places: tuple[tuple[str, int] | None, ...]
     recognition: NDArray[np.uint8]
     dispatched: bool
+    untold: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class KeptReading:
-    """What a state has of a reading: that of its intake, its groups, in order, and the dispatched types."""
+    """What a state has of a reading: that of its intake, its groups, in order, and the dispatched types.
+
+    `waiting` has of each rule that is to be handed over its name, and the time and place that it waits for.
+    """
 
     intake: dict[str, NDArray[Any]]
     groups: tuple[KeptGroup, ...]
     types: tuple[str, ...]
+    waiting: tuple[tuple[str, int | None, int | None], ...] = ()
 
 
 class RuleReading:
     """Rules with the same keys on one stream of events, which is numbered and ordered for all of them.
 
     It begins without rules at position 0, or where `after`, a reading of the same stream, is; `begin` or
-    `add` is called next. Rules to come have this in `common` (`reading_of`). Where the layout keeps events, the
-    watermark alone decides what is late: it is the same for all readings, and for what is kept.
+    `add` is called next. Rules to come have this in `common` (`reading_of`). Where the layout keeps events,
+    the watermark alone decides what is late: it is the same for all readings, and for what is kept.
     """
 
     def __init__(
@@ -88,6 +94,7 @@ class RuleReading:
         self._dispatch = GrowingDispatch()
         self.groups: list[GroupRecognition] = []
         self._to_replay: dict[str, Plan] = {}
+        self._handovers: list[Handover] = []
         self.intake: Intake = self._opened()
         if after is not None:
             self.intake.follow(after.intake, bits=False)
@@ -141,11 +148,12 @@ class RuleReading:
         """Gives the rules that were added so the events that are kept; what these decide is over.
 
         Several at once take hardly longer than one. They are groups of their own: those that have gone on
-        take no events from before.
+        take no events from before. Until they can go on there, rules are recognized there as well.
         """
         plans, self._to_replay = self._to_replay, {}
         if not plans:
             return
+        elder = list(self.groups)
         groups = self._put(plans, kept)
         for first, events in kept.parts():
             relevant = self.intake.again(events, first)
@@ -157,6 +165,37 @@ class RuleReading:
         for group in groups:
             _read(group.recognition.decided(position=position, time=time))
             group.recognition.let_go()
+        self._begin_handovers(groups, elder)
+
+    def _begin_handovers(self, groups: Sequence[GroupRecognition], elder: Sequence[GroupRecognition]) -> None:
+        """Has the rules of groups be recognized in older groups of their shapes, too."""
+        since = self._next_era()
+        for group in groups:
+            target = next((one for one in elder if one.is_like(group)), None)
+            if target is None:
+                continue
+            for name, plan in group.plans.items():
+                if plan.window is not None:
+                    target.add(name, plan, since, told=False)
+                    self._handovers.append(Handover.begun(name, plan.window, self.intake))
+            target.reads(self._asked, self.intake.schema)
+
+    def _hand_over(self) -> None:
+        """Has rules go on in the groups of their shapes that give the same by now."""
+        for handover in [one for one in self._handovers if one.is_due(self.intake)]:
+            self._handovers.remove(handover)
+            (target,) = [group for group in self.groups if handover.name in group.untold_names]
+            for group in self.groups:
+                if handover.name in group.plans:
+                    group.leave_out(handover.name)
+            target.tell(handover.name)
+            self._drop_empty()
+
+    def _drop_empty(self) -> None:
+        """Drops groups that tell of no rule; rules that were to go on there stay where they are."""
+        self.groups = [group for group in self.groups if group.plans]
+        untold = {name for group in self.groups for name in group.untold_names}
+        self._handovers = [one for one in self._handovers if one.name in untold]
 
     def _dispatched(self, plans: Mapping[str, Plan]) -> dict[str, Plan]:
         """The rules whose conditions can be dispatched, which they are from now on."""
@@ -185,7 +224,7 @@ class RuleReading:
             return
         for group in self.groups:
             group.leave_out(name)
-        self.groups = [group for group in self.groups if group.plans]
+        self._drop_empty()
         self._ask()
         self._forget_conditions()
 
@@ -236,7 +275,13 @@ class RuleReading:
         return Intake(self._layout, self._source, self._asked, strict=self._strict, eras=True)
 
     def _group(
-        self, rules: RuleGroup, since: Mapping[int, int], state: bytes | None = None, *, dispatched: bool
+        self,
+        rules: RuleGroup,
+        since: Mapping[int, int],
+        state: bytes | None = None,
+        *,
+        dispatched: bool,
+        untold: Collection[int] = (),
     ) -> GroupRecognition:
         group = GroupRecognition(
             rules,
@@ -246,6 +291,7 @@ class RuleReading:
             endless=True,
             dispatched=self._dispatch.places if dispatched else None,
             since=since,
+            untold=untold,
             state=state,
         )
         group.recognition.recognizer.holding = True
@@ -273,9 +319,9 @@ class RuleReading:
 
     def snapshot(self) -> KeptReading:
         """All that is needed to go on."""
-        return KeptReading(
-            self.intake.snapshot(), tuple(map(_kept, self.groups)), tuple(self._dispatch.types)
-        )
+        waiting = tuple((one.name, one.latest, one.position) for one in self._handovers)
+        groups, types = tuple(map(_kept, self.groups)), tuple(self._dispatch.types)
+        return KeptReading(self.intake.snapshot(), groups, types, waiting)
 
     @classmethod
     def resumed(
@@ -307,7 +353,13 @@ class RuleReading:
         self._read_for([(plan, is_dispatched) for _, plan, is_dispatched in plans])
         self.intake.resume(kept.intake)
         for (rules, since), group in zip(groups, kept.groups, strict=True):
-            self._group(rules, since, group.recognition.tobytes(), dispatched=group.dispatched)
+            state = group.recognition.tobytes()
+            self._group(rules, since, state, dispatched=group.dispatched, untold=group.untold)
+        for name, latest, position in kept.waiting:
+            window = self.plans[name].window
+            if window is None or sum(name in group.untold_names for group in self.groups) != 1:
+                raise ValueError("a rule waits for what never comes")
+            self._handovers.append(Handover(name, window, latest, position))
 
     # ------------------------------------------------------------------------------- recognition
 
@@ -350,6 +402,7 @@ class RuleReading:
 
     def let_go(self) -> None:
         """Frees what is out of reach; what was recognized before must have been read."""
+        self._hand_over()
         for group in self.groups:
             group.recognition.let_go()
 
@@ -412,7 +465,7 @@ def _kept(group: GroupRecognition) -> KeptGroup:
     since = group.since
     places = [(name, since[place]) if place in since else None for place, name in enumerate(group.names)]
     state = np.frombuffer(group.recognition.snapshot(), np.uint8)
-    return KeptGroup(tuple(places), state, group.is_dispatched)
+    return KeptGroup(tuple(places), state, group.is_dispatched, tuple(sorted(group.untold)))
 
 
 def _group_of(

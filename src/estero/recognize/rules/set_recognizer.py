@@ -268,7 +268,7 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
     def _answers(
         self, decided: Callable[[RuleReading], GroupSets], kept: Callable[[KeptEvents], None]
     ) -> RuleAnswers:
-        """The answers of all rules to what is decided now, by reading; what is `kept` goes on as well."""
+        """The answers of all rules to what is decided now, by reading; what is `kept` takes it in, too."""
         sets: GroupSets = []
         with self._next_turn() as number:
             if self._kept is not None:

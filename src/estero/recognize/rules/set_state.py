@@ -28,6 +28,7 @@ KIND: Final = "a recognizer of rules"
 
 _RULES, _READINGS = "rules", "readings"
 _TYPES, _GROUPS, _DISPATCHED = "types", "groups", "dispatched"
+_UNTOLD, _WAITING = "untold", "waiting"
 _KEPT: Final = "kept: "
 
 
@@ -42,6 +43,7 @@ def state_of(plans: Mapping[str, Plan], readings: Sequence[KeptReading]) -> Stat
                 for group in reading.groups
             ],
             _DISPATCHED: [group.dispatched for group in reading.groups],
+            **_handovers(reading, numbers),
         }
         for reading in readings
     ]
@@ -52,6 +54,14 @@ def state_of(plans: Mapping[str, Plan], readings: Sequence[KeptReading]) -> Stat
         for name, array in _arrays(reading)
     }
     return State({"kind": KIND, _RULES: json.dumps(digests), _READINGS: json.dumps(kept)}, arrays)
+
+
+def _handovers(reading: KeptReading, numbers: Mapping[str, int]) -> dict[str, Any]:
+    """What is said of rules that go on in another group by and by; nothing where there is none."""
+    if not reading.waiting:
+        return {}
+    waiting = [[numbers[name], latest, position] for name, latest, position in reading.waiting]
+    return {_UNTOLD: [list(group.untold) for group in reading.groups], _WAITING: waiting}
 
 
 def _arrays(reading: KeptReading) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -114,7 +124,11 @@ def readings_in(state: State, plans: Mapping[str, Plan]) -> list[KeptReading]:
 def _readings(state: State, names: Sequence[str]) -> list[KeptReading]:
     listed = json.loads(state.about[_READINGS])
     there = [
-        rule[0] for reading in listed for places in reading[_GROUPS] for rule in places if rule is not None
+        rule[0]
+        for reading in listed
+        for places, untold in zip(reading[_GROUPS], _untold(reading), strict=True)
+        for place, rule in enumerate(places)
+        if rule is not None and place not in untold
     ]
     if sorted(there) != list(range(len(names))) or not listed:
         raise ValueError("some rules are nowhere, or in several groups")
@@ -130,13 +144,31 @@ def _readings(state: State, names: Sequence[str]) -> list[KeptReading]:
                 tuple(_place(rule, names) for rule in places),
                 _bytes(own.pop(f"recognition {place}")),
                 bool(dispatched),
+                untold,
             )
-            for place, (places, dispatched) in enumerate(
-                zip(reading[_GROUPS], reading[_DISPATCHED], strict=True)
+            for place, (places, dispatched, untold) in enumerate(
+                zip(reading[_GROUPS], reading[_DISPATCHED], _untold(reading), strict=True)
             )
         ]
-        readings.append(KeptReading(own, tuple(kept), tuple(map(str, reading[_TYPES]))))
+        waiting = tuple(_waiting(handover, names) for handover in reading.get(_WAITING, ()))
+        readings.append(KeptReading(own, tuple(kept), tuple(map(str, reading[_TYPES])), waiting))
     return readings
+
+
+def _untold(reading: Mapping[str, Any]) -> list[tuple[int, ...]]:
+    """The untold places of each group of a reading."""
+    listed: list[list[int]] = reading.get(_UNTOLD) or [[]] * len(reading[_GROUPS])
+    for places, untold in zip(reading[_GROUPS], listed, strict=True):
+        if any(type(place) is not int or places[place] is None for place in untold):
+            raise ValueError("an untold place without a rule")
+    return [tuple(untold) for untold in listed]
+
+
+def _waiting(handover: Any, names: Sequence[str]) -> tuple[str, int | None, int | None]:
+    number, latest, position = handover
+    if not all(value is None or type(value) is int for value in (latest, position)):
+        raise ValueError("a rule waits for no time")
+    return names[number], latest, position
 
 
 def _place(rule: Any, names: Sequence[str]) -> tuple[str, int] | None:

@@ -1,4 +1,4 @@
-"""Rules that may change, in a directory or a table, as a source of Spark: in each micro-batch the driver looks.
+"""Rules that may change, in a directory or a table, as a source of Spark: each micro-batch looks there.
 
 Spark has a source of Python in a process of its own beside the driver, where there is no session. So what is
 looked at are files: those of the directory, or those of Parquet that the table has.
@@ -55,7 +55,8 @@ def of_files(spark: SparkSession, table: RuleTable) -> RuleTable:
     if provider != "parquet" or "location" not in said:
         raise DataError(
             f"the table {table.place} is of {provider}, and rules that may change are read from Parquet",
-            hint="CREATE TABLE … USING parquet; rules that stay as they are can be in any table: estero.rules({…})",
+            hint="CREATE TABLE … USING parquet; rules that stay as they are can be in any table: "
+            "estero.rules({…})",
         )
     return RuleTable(said["location"])
 
