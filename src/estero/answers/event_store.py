@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.classify.arrays import array_of, empty_batch, numbers_in
