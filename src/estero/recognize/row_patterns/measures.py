@@ -92,7 +92,7 @@ class SlotColumns:
             index = np.where(empty, shown.place + 1 + empty_before[np.maximum(shown.match, 0)], index)
         numbers = {column for slot in slots for column in slot.columns}
         table = self._statements.table(sql, "MEASURES", {name: matched_rows(matches, shown.rows, numbers)})
-        return [taken(whole(column), index, shown.match >= 0) for column in table.columns]
+        return [taken(one_array(column), index, shown.match >= 0) for column in table.columns]
 
 
 def aggregate_call(slot: Aggregate, matches: Matches) -> str:
@@ -139,7 +139,7 @@ def _labels(matches: Matches, variable: np.ndarray, there: np.ndarray) -> pa.Arr
     return taken(names, variable.astype(np.int64), there)
 
 
-def whole(column: pa.ChunkedArray) -> pa.Array:
+def one_array(column: pa.ChunkedArray) -> pa.Array:
     """The column as one array."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 

@@ -18,7 +18,7 @@ from estero.errors import DataError
 from estero.events.database import lent_to
 from estero.language.row_patterns.tree import RowPatternClause
 from estero.recognize.row_patterns.evaluation import Evaluation, RangePart
-from estero.recognize.row_patterns.measures import whole
+from estero.recognize.row_patterns.measures import one_array
 from estero.recognize.row_patterns.ordered_rows import PROGRESS, Relation, Starts
 from estero.recognize.row_patterns.resumption import Surroundings
 from estero.recognize.row_patterns.statements import Statements, unique
@@ -126,7 +126,7 @@ class Evaluated:
     def as_result(self, table: pa.Table) -> pa.Table:
         """A table with the types that go back to Spark."""
         columns = [
-            as_type(whole(column), field.type)
+            as_type(one_array(column), field.type)
             for column, field in zip(table.columns, self._work.result, strict=True)
         ]
         return pa.Table.from_arrays(columns, schema=self._work.result)
