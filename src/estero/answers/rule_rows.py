@@ -163,10 +163,12 @@ def _mapped(columns: dict[str, pa.Array], rows: int, kind: pa.DataType) -> pa.Ar
         ).cast(kind)
     size = len(columns)
     offsets = array_of(np.arange(0, rows * size + 1, size, dtype=np.int32))
-    names = pa.array(list(columns), kind.key_type).take(array_of(np.tile(np.arange(size), rows)))
-    order = np.arange(size * rows).reshape(size, rows).T.ravel()
+    names = pa.array(list(columns), kind.key_type)
     values = pa.concat_arrays([column.cast(kind.item_type) for column in columns.values()])
-    return pa.MapArray.from_arrays(offsets, names, values.take(array_of(order)), type=kind)
+    if rows != 1:
+        names = names.take(array_of(np.tile(np.arange(size), rows)))
+        values = values.take(array_of(np.arange(size * rows).reshape(size, rows).T.ravel()))
+    return pa.MapArray.from_arrays(offsets, names, values, type=kind)
 
 
 def _text(values: pa.Array) -> pa.Array:

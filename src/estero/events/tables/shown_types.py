@@ -17,6 +17,9 @@ import pyarrow.compute as pc
 from estero.classify.arrays import texts_of
 
 UTC = "UTC"
+_ENCODED = frozenset(
+    kind.id for kind in (pa.dictionary(pa.int8(), pa.int8()), pa.string_view(), pa.binary_view())
+)
 _INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 
 
@@ -33,10 +36,11 @@ def plain_type(data_type: pa.DataType) -> pa.DataType:
 
 def plain(array: pa.Array) -> pa.Array:
     """The array without dictionaries and views, from which Arrow takes what it is asked for."""
+    if array.type.id not in _ENCODED:
+        return array
     if pa.types.is_dictionary(array.type):
         return plain(array.dictionary_decode())
-    wanted = plain_type(array.type)
-    return array if wanted == array.type else array.cast(wanted)
+    return array.cast(plain_type(array.type))
 
 
 def is_text(data_type: pa.DataType) -> bool:

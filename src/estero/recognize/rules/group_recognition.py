@@ -217,7 +217,7 @@ class GroupRecognition:
             return
         for table, begun in reader.tables_with_starts(ended, [RULE]):
             rules = numbers_of(begun, RULE)
-            kept = np.flatnonzero(~np.isin(rules, list(self._silent)))
+            kept = np.flatnonzero(~np.isin(rules, list(self._silent))) if self._silent else rules
             if kept.size == rules.size:
                 yield RuleTable(self.names, rules, table)
             elif kept.size:
