@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.classify.arrays import array_of, empty_batch, numbers_in
-from estero.classify.column_names import is_kept
+from estero.classify.column_names import POSITION, is_kept
 from estero.classify.rows.classified import ClassifiedRow
 from estero.classify.vectors.taking import column_taken
 from estero.events.tables.shown_types import plain, plain_type
@@ -156,8 +156,16 @@ def rows_taken(events: pa.RecordBatch, name: str, rows: NDArray[np.int64]) -> pa
     """A column of the events in these rows, plain."""
     column = events.column(name)
     if isinstance(column, pa.DictionaryArray) and not column.null_count:
-        return plain(column_taken(column.dictionary, numbers_in(column.indices)[rows].astype(np.int64)))
+        return plain(column_taken(column.dictionary, numbers_in(column.indices)[rows]))
     return plain(column_taken(column, rows))
+
+
+def positions_at(events: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.Array:
+    """The positions of the events in these rows: where none was left out between them, they are counted."""
+    positions = numbers_in(events.column(POSITION))
+    if positions.size and positions[-1] - positions[0] == positions.size - 1:
+        return array_of(rows + positions[0])
+    return rows_taken(events, POSITION, rows)
 
 
 def joined_events(pieces: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

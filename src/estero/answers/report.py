@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.answers.event_store import EventStore, rows_taken
+from estero.answers.event_store import EventStore, positions_at, rows_taken
 from estero.answers.measures.marked import EventsAtHand, Marked
 from estero.answers.wait import Wait, in_type
 from estero.classify.arrays import array_of
@@ -138,7 +138,7 @@ class Reporter:
         from estero.engine.walk.columns import select_labels  # here, for schemas need no kernels
 
         events, (start, end, marked) = store.excerpt([matches.start, matches.end, matches.event])
-        columns = [rows_taken(events, name, rows) for name in self._places for rows in (start, end)]
+        columns = [positions_at(events, rows) for _ in self._places for rows in (start, end)]
         if self._time is not None:
             columns += [in_type(rows_taken(events, TIME, rows), self._time) for rows in (start, end)]
         columns += [key_column(events, alternatives, end) for alternatives in self._keys]
@@ -156,8 +156,8 @@ class Reporter:
         for shown, same in zip(self._shown, self._same, strict=True):
             if same == len(lists):
                 offsets, chosen = selected[same]
-                names = (*map(event_column, shown.attributes), *self._places)
-                values = [rows_taken(events, name, chosen) for name in names]
+                values = [rows_taken(events, event_column(name), chosen) for name in shown.attributes]
+                values += [positions_at(events, chosen) for _ in self._places]
                 kind = self.schema.field(len(columns)).type
                 items = pa.StructArray.from_arrays(values, fields=list(kind.value_type))
                 lists.append(pa.ListArray.from_arrays(array_of(offsets), items, type=kind))
