@@ -37,6 +37,8 @@ from estero.recognize.threads.ranges import SHORTEST
 PAGE = Path(__file__).with_name("LIMITS.md")
 KEYED = "SELECT * WHERE A ; B ; C PARTITION BY [k]"
 CORES = 1, 2, 16, 64
+TRIED = "\n## What was tried\n"
+"""The heading of what is written by hand: steps that were measured one by one, when they were taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,8 @@ def page(figures: list[dict[str, Any]], threads: int, memory: tuple[float, float
         "thread reads w + r for r, at most a quarter more, however many threads there are. n threads hold n",
         "ranges, their halos, and the tables that wait in their channels.",
     ]
-    return "\n".join(lines) + "\n"
+    _, _, tried = PAGE.read_text(encoding="utf-8").partition(TRIED)
+    return "\n".join(lines) + "\n" + TRIED + tried
 
 
 def main() -> None:

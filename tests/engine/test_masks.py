@@ -75,6 +75,23 @@ def test_each_label_gets_its_events_in_order_and_its_own_offsets() -> None:
         assert starts.tolist() == np.concatenate(([0], np.cumsum(has[marks])))[offsets].tolist()
 
 
+@pytest.mark.parametrize("alike", [[0, 1, 2], [3], [4, 4, 0, 5, 4]])
+def test_labels_of_complex_events_that_are_marked_alike_are_those_of_any_others(alike: list[int]) -> None:
+    rng = np.random.default_rng(8)
+    lookup = rng.random((5, 6)) < 0.4
+    lookup[2], lookup[3] = True, False
+    marks = np.tile(np.array(alike, np.int32), 40)
+    offsets = np.arange(0, marks.size + 1, len(alike))
+    events = rng.integers(0, 1000, marks.size)
+    for number in (40, 39):  # the last one has an item less
+        items = marks.size - (40 - number)
+        cut = np.minimum(offsets, items)
+        selected = select_labels(cut, marks[:items], events[:items], lookup)
+        for (starts, chosen), has in zip(selected, lookup, strict=True):
+            assert chosen.tolist() == events[:items][has[marks[:items]]].tolist()
+            assert starts.tolist() == np.concatenate(([0], np.cumsum(has[marks[:items]])))[cut].tolist()
+
+
 def test_arrays_of_one_layout_need_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     layouts = set()
 

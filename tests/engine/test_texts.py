@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from estero.engine.picked_texts import picked_texts
 from estero.engine.texts import KnownTexts, _apart, _Key
 
 TEXTS = st.lists(st.text(alphabet="ab\0é", max_size=5).map(str.encode), max_size=40)
@@ -19,6 +22,20 @@ def test_codes_are_places_of_known_texts(known: list[bytes], texts: list[bytes],
     places = {text: place for place, text in enumerate(known)}
     codes = KnownTexts(known).codes(ends, letters)
     assert codes.tolist() == [places.get(text, len(known)) for text in texts]
+
+
+LONG = st.lists(st.text(alphabet="ab\0é", max_size=20).map(str.encode), min_size=1, max_size=20)
+
+
+@given(texts=LONG, before=st.integers(0, 3), beyond=st.sampled_from([b"", b"beyond all"]), data=st.data())
+def test_texts_are_picked_whole(texts: list[bytes], before: int, beyond: bytes, data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=30))
+    ends = np.cumsum([before, *map(len, texts)]).astype(np.int32)
+    letters = np.frombuffer(b"x" * before + b"".join(texts) + beyond or b"\0", np.uint8)
+    picked = picked_texts(ends, letters, np.array(rows, np.int64))
+    assert picked is not None
+    starts, bytes_of = picked[0].tolist(), picked[1].tobytes()
+    assert [bytes_of[first:last] for first, last in pairwise(starts)] == [texts[row] for row in rows]
 
 
 def test_texts_with_one_hash_are_told_apart() -> None:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.classify.arrays import array_of, empty_batch, numbers_in
-from estero.classify.column_names import is_kept
+from estero.classify.column_names import POSITION, is_kept
 from estero.classify.rows.classified import ClassifiedRow
 from estero.classify.vectors.taking import column_taken
 from estero.events.tables.shown_types import plain, plain_type
@@ -21,6 +21,8 @@ _MANY, _FEW = 32, 2048
 """The number of batches beyond which small ones are joined, and the most events of a small one."""
 _TOGETHER = 256
 """The number of single events that become one batch."""
+_FEW_ROWS = 256
+"""The most rows that one call takes of all columns."""
 
 Single = tuple[int, ClassifiedRow]
 """A classified event that came alone, with its position."""
@@ -154,17 +156,24 @@ class EventStore:
 
 
 def columns_taken(events: pa.RecordBatch, names: Sequence[str], rows: NDArray[np.int64]) -> list[pa.Array]:
-    """Columns of the events in these rows, plain; taken by one call, of which a few rows cost the most."""
+    """Columns of the events in these rows, plain; of a few rows by one call, as calls cost the most then."""
     if not names:
         return []
-    return list(map(plain, pc.take(events.select(names), array_of(rows), boundscheck=False).columns))
+    if rows.size <= _FEW_ROWS:
+        taken = pc.take(events.select(names), array_of(rows), boundscheck=False)
+        return [plain(column) for column in taken.columns]
+    return [rows_taken(events, name, rows) for name in names]
 
 
 def rows_taken(events: pa.RecordBatch, name: str, rows: NDArray[np.int64]) -> pa.Array:
-    """A column of the events in these rows, plain."""
+    """A column of the events in these rows, plain; positions without gaps are counted."""
     column = events.column(name)
+    if name == POSITION and len(column):
+        positions = numbers_in(column)
+        if positions[-1] - positions[0] == positions.size - 1:
+            return array_of(rows + positions[0])
     if isinstance(column, pa.DictionaryArray) and not column.null_count:
-        return plain(column_taken(column.dictionary, numbers_in(column.indices)[rows].astype(np.int64)))
+        return plain(column_taken(column.dictionary, numbers_in(column.indices)[rows]))
     return plain(column_taken(column, rows))
 
 

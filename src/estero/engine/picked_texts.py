@@ -18,11 +18,10 @@ _MOST: Final = int(np.iinfo(np.int32).max)
 def picked_texts(
     ends: NDArray[np.int32], letters: NDArray[np.uint8], rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]] | None:
-    """The texts of these rows in the same form; None where their letters are 2 GiB or more.
+    """The texts of these rows in the same form; None where they have 2 GiB of letters or more.
 
-    Text k is ``letters[ends[k] : ends[k + 1]]`` (not checked); more letters than those of all may come back.
-
-    Measured a row, texts of one byte: 2.2 ns, where Arrow's `take` needs 5.7.
+    Text k is ``letters[ends[k] : ends[k + 1]]``, which is not checked. Behind the letters that come back are
+    eight bytes more.
     """
     made = np.empty(rows.size + 1, np.int32)
     total = _measure(ends, rows, made)
@@ -35,7 +34,7 @@ def picked_texts(
 
 @kernel(INT32S, INT64S, INT32S)
 def _measure(ends, rows, made):  # type: ignore[no-untyped-def]
-    """Fills made int32[rows + 1] with where the texts of these rows end; returns how many letters they have."""
+    """Fills made int32[rows + 1] with the ends of the texts of these rows; returns their letters."""
     total = np.int64(0)
     made[0] = 0
     for place in range(rows.size):
@@ -54,7 +53,7 @@ def put_eight(letters, start, word):  # type: ignore[no-untyped-def]
 
 @kernel(INT32S, _UINT8S, INT64S, INT32S, _UINT8S)
 def _copy(ends, letters, rows, made, picked):  # type: ignore[no-untyped-def]
-    """Fills `picked`, which has eight bytes more than the texts: what is copied too far, the next one covers."""
+    """Fills `picked`, eight bytes longer than the texts: the next one covers what is copied too far."""
     last = letters.size - _WORD
     for place in range(rows.size):
         row = rows[place]

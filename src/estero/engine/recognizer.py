@@ -192,19 +192,27 @@ class Recognizer(Generic[R_co]):
         """The number of complex events of each root, exact, or `enough` where there are more."""
         return self.runs.counter.of_roots(self.runs.compact, roots, enough)
 
-    def total(self, roots: Roots) -> int:
-        """The exact number of complex events of all roots together."""
-        return self.runs.counter.total(self.runs.compact, roots)
+    def total(self, roots: Roots, limit: int | None = None) -> int:
+        """The exact number of complex events of all roots together, at most `limit` for each end."""
+        if limit is None:
+            return self.runs.counter.total(self.runs.compact, roots)
+        if self._reads_off(limit):
+            return sum(matches.start.size for matches in self.matches(roots, limit))
+        return sum(self.counts_by_end(roots, limit)[1])
 
     def counts_by_end(self, roots: Roots, limit: int | None = None) -> tuple[NDArray[np.int64], list[int]]:
         """The ends of `roots`, each once, and the exact number of complex events there, at most `limit`."""
-        if limit is None or limit > _READ_OFF or self.runs.window is None:
+        if not self._reads_off(limit):
             return counts_by_end(roots, limit, self.counts)
         ends, _ = by_end(roots)
         counts = np.zeros(ends.size, np.int64)
         for matches in self.matches(roots, limit):
             np.add.at(counts, np.searchsorted(ends, matches.end), 1)
         return ends, counts.tolist()
+
+    def _reads_off(self, limit: int | None) -> bool:
+        """Whether so few complex events of each end are enumerated sooner than counted."""
+        return limit is not None and limit <= _READ_OFF and self.runs.window is not None
 
     def match_at(self, roots: Roots, place: int, index: int) -> Matches:
         """The complex event number `index` of root number `place`, without enumerating those before it."""

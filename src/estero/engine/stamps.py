@@ -37,7 +37,7 @@ class Stamps:
             return self._kept, np.zeros(stamps.size, np.int64)
         kept = self._reached()
         together = np.concatenate((kept, stamps))
-        return together, window_starts(together, kept.size, self._width) + self.oldest
+        return together, window_starts(together, kept.size, self._width, self.oldest)
 
     def extend(self, together: NDArray[np.int64], starts: NDArray[np.int64]) -> None:
         """Takes the events that were asked about."""
@@ -79,25 +79,26 @@ class Stamps:
         return self._kept[self.oldest - self._first : self._end - self._first]
 
 
-def window_starts(stamps: NDArray[np.int64], first: int, width: int) -> NDArray[np.int64]:
-    """For each stamp from place `first` on, the place of the earliest one that is at most `width` before.
+def window_starts(stamps: NDArray[np.int64], first: int, width: int, number: int = 0) -> NDArray[np.int64]:
+    """For each stamp from place `first` on, the number of the earliest one that is at most `width` before.
 
-    stamps int64, not falling; 0 <= width < 2^64. Returns int64[stamps.size - first].
+    The stamp at place 0 has the number `number`. stamps int64, not falling; 0 <= width < 2^64. Returns
+    int64[stamps.size - first].
     """
     starts = np.empty(stamps.size - first, np.int64)
     unsigned = np.ascontiguousarray(stamps, np.int64).view(np.uint64)
-    _window_starts(unsigned, first, np.uint64(width), starts)
+    _window_starts(unsigned, first, np.uint64(width), number, starts)
     return starts
 
 
-@kernel(UINT64S, INT, UINT, INT64S)
-def _window_starts(stamps, first, width, starts):  # type: ignore[no-untyped-def]
+@kernel(UINT64S, INT, UINT, INT, INT64S)
+def _window_starts(stamps, first, width, number, starts):  # type: ignore[no-untyped-def]
     """See `window_starts`. stamps uint64: the bits of the signed ones, so that differences are distances."""
     oldest = 0
     for place in range(first, stamps.size):
         while stamps[place] - stamps[oldest] > width:
             oldest += 1
-        starts[place - first] = oldest
+        starts[place - first] = oldest + number
 
 
 def out_of_reach(stamps: NDArray[np.int64], stamp: int, width: int) -> int:

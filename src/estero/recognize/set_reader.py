@@ -173,7 +173,7 @@ class SetReader:
             return sum(number for _, number in self.counts(ended))
         tally, roots = self.recognizer.runs.tally, ended.roots
         if self.limit is not None:
-            return sum(self.recognizer.counts_by_end(roots, self.limit)[1])
+            return self.recognizer.total(roots, self.limit)
         if tally is None:
             return self.recognizer.total(roots)
         if tally.scattered:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from estero.classify.arrays import array_of, known_in, numbers_in
 from estero.classify.vectors.arrow_types import is_converted
+from estero.classify.vectors.taking import dictionary_decoded
 from estero.engine.int64 import GREATEST
 
 Mask = NDArray[np.bool_]
@@ -55,7 +56,7 @@ class BatchColumns:
         """The column without a dictionary."""
         array = self.array(name)
         if isinstance(array, pa.DictionaryArray):
-            array = self._plain[name] = array.dictionary_decode()
+            array = self._plain[name] = dictionary_decoded(array)
         return array
 
     def known(self, name: str) -> Mask | None:

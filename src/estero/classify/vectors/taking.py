@@ -1,4 +1,4 @@
-"""Picks rows of columns: views of strings, which Arrow's `take` refuses, and texts, which it copies slowly."""
+"""Picks rows of columns, views of strings included, which Arrow's `take` refuses."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.classify.arrays import array_of, known_in
+from estero.classify.arrays import array_of, known_in, numbers_in
 from estero.classify.vectors.text_columns import ends_and_letters
 
 _VIEW = np.dtype([("one", "<u8"), ("other", "<u8")])
 """The length of a string, and its letters or where they are."""
+_SHORT = 16
+"""The most letters of a text, on average, that a kernel copies sooner than Arrow.
+
+Measured a row, in ns: texts of one letter 3.7 (Arrow 9.4), of six 3.5 (5.6), of 35 15.1 (14.1).
+"""
 
 
 def taken(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
@@ -29,6 +34,13 @@ def column_taken(array: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
     return pc.take(array, array_of(rows), boundscheck=False)
 
 
+def dictionary_decoded(array: pa.DictionaryArray) -> pa.Array:
+    """The values that indices into a dictionary stand for."""
+    if array.null_count or not pa.types.is_string(array.dictionary.type):
+        return array.dictionary_decode()
+    return column_taken(array.dictionary, numbers_in(array.indices))
+
+
 def views_in(array: pa.Array) -> NDArray[np.void]:
     """The views of an array of strings, read in place."""
     data = array.buffers()[1]
@@ -39,9 +51,12 @@ def views_in(array: pa.Array) -> NDArray[np.void]:
 
 def _of_texts(array: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
     """The texts of these rows, of which none is NULL."""
-    from estero.engine.picked_texts import picked_texts  # here, for schemas need no kernels
+    ends, letters = ends_and_letters(array)
+    picked = None
+    if int(ends[-1]) - int(ends[0]) <= _SHORT * len(array):
+        from estero.engine.picked_texts import picked_texts  # here, for schemas need no kernels
 
-    picked = picked_texts(*ends_and_letters(array), np.ascontiguousarray(rows, np.int64))
+        picked = picked_texts(ends, letters, np.ascontiguousarray(rows, np.int64))
     if picked is None:
         return pc.take(array, array_of(rows), boundscheck=False)
     return pa.Array.from_buffers(array.type, len(rows), [None, *map(pa.py_buffer, picked)])

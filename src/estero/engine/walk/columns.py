@@ -24,10 +24,9 @@ def select_labels(
     Complex event i has items offsets[i] … offsets[i + 1] - 1; `lookup[label, id]` says whether the label is
     in label set `id`. A batch may mark at most 2^31 - 1 events.
 
-    Where all complex events are marked alike, as those of a sequence are, each label has the same items of all.
-
     Measured with six events in each complex event, one label on all and one on each: 41 ns a complex event
-    without the short cuts for the label that all have, and for complex events that are marked alike.
+    without the short cut for the label that all have. Complex events that are marked alike, as those of a
+    sequence are, are rows of a table: with three labels 5 ns in place of 29.
     """
     items = int(offsets[1] - offsets[0]) if offsets.size > 1 else 0
     if items and _are_alike(offsets, marks, items):

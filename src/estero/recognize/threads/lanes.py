@@ -13,8 +13,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from estero.classify.arrays import array_of
 from estero.classify.column_names import KEYS
+from estero.classify.vectors.taking import taken
 from estero.recognize.batch_columns import side_by_side
 from estero.recognize.threads.channels import Channel, Channels
 
@@ -103,4 +103,4 @@ def rows_of_lanes(batch: pa.RecordBatch, lanes: int) -> Iterator[pa.RecordBatch]
     mixed = np.bitwise_xor.reduce(side_by_side(batch, KEYS), axis=1) * _MIX
     lane_of = (mixed >> np.uint64(32)) % np.uint64(lanes)
     for lane in range(lanes):
-        yield batch.take(array_of(np.flatnonzero(lane_of == lane)))
+        yield taken(batch, np.flatnonzero(lane_of == lane))
