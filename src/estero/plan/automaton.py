@@ -407,7 +407,7 @@ def _planned(draft: Draft, compilation: Compilation) -> AutomatonPlan:
     every_of_a_key = bool(keys) and (contiguous or FIRST in automaton.predicates)
     return AutomatonPlan(
         tree=draft.tree,
-        text=str(draft),
+        written=draft.text,
         automaton=automaton,
         classification=draft.classification(
             [of_one_event(predicate) for predicate in automaton.predicates if predicate != FIRST],

@@ -235,7 +235,7 @@ def _planned(draft: Draft, chain: Chain, compiled: Compiled) -> ChainPlan:
     decide = Decision(compiled.automaton, schema)
     return ChainPlan(
         tree=draft.tree,
-        text=str(draft),
+        written=draft.text,
         chain=chain,
         pattern=compiled.automaton,
         steps=steps,

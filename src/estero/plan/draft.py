@@ -47,7 +47,7 @@ class Compilation(NamedTuple):
 class Draft:
     """A query without errors (`check_query`), and the layout of its events.
 
-    `text` is how it prints, where that is not the text of its tree. `given` is an automaton that takes the
+    `text` is what it prints as, where that is not its tree. `given` is an automaton that takes the
     place of the pattern's, with what is left to be checked. `asked_for`: one plan was asked for by name, so
     that a rule serves the query if it can, whatever serves it better. Properties raise `LimitExceeded` where
     an automaton gets too big.
@@ -55,13 +55,13 @@ class Draft:
 
     tree: QueryTree
     layout: Layout
-    text: str = ""
+    text: object = ""
     given: Compiled | None = None
     state_cap: int = DEFAULT_STATE_CAP
     asked_for: bool = False
 
     def __str__(self) -> str:
-        return self.text or str(self.tree)
+        return str(self.text or self.tree)
 
     @property
     def keys(self) -> list[tuple[str, ...]]:

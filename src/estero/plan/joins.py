@@ -229,7 +229,7 @@ def _joining(
     columns = values.columns(automaton.keys)
     return JoinPlan(
         tree=draft.tree,
-        text=str(draft),
+        written=draft.text,
         automaton=automaton,
         drawn=drawn,
         of_atoms=False,

@@ -141,7 +141,7 @@ class Opened(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(ABC):
-    """How a query is evaluated; `text` is how the query prints.
+    """How a query is evaluated; `written` is what the query prints as, where that is not its tree.
 
     `pushed` are the comparisons of several events that are checked while runs go on, `residuals` those that
     are checked of what is enumerated, with the user's `predicates` by name; `reasons` says of each residual
@@ -159,7 +159,7 @@ class Plan(ABC):
     """The fields that evaluation depends on, beside those that all plans have."""
 
     tree: QueryTree
-    text: str
+    written: object = ""
     classification: Classification
     shown: tuple[Shown, ...]
     measures: tuple[Measure, ...] = ()
@@ -186,6 +186,11 @@ class Plan(ABC):
         object.__setattr__(self, "served_by", self._pass())
 
     # ------------------------------------------------------------------------------- what all plans say
+
+    @property
+    def text(self) -> str:
+        """The text of the query; of thousands of rules hardly one is asked for it."""
+        return str(self.written or self.tree)
 
     @property
     def consume(self) -> Consume:

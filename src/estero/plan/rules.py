@@ -14,6 +14,7 @@ from estero.language.tree.selection import paths_read
 from estero.language.tree.whole import with_whole
 from estero.plan.automaton import in_partitions, with_registers
 from estero.plan.draft import NOTHING_JOINED, Draft
+from estero.plan.outline import planned_once
 from estero.plan.plan import Layout, Plan
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def plan_of(
     automaton: CEA | Chain | PCEA | None = None,
     residuals: Sequence[Residual] = (),
     filtered: bool = False,
-    text: str = "",
+    text: object = "",
     only: PlanName | None = None,
 ) -> Plan:
     """The plan of a query without errors (`check_query`).
@@ -83,19 +84,34 @@ def plan_of(
     asks for one of the plans: all that can serve a query have equal answers. Raises `NotServedError`, with
     the reason, where that one cannot.
     """
-    layout = replace(layout, schema=layout.schema.reading(paths_read(tree)))
+    known = layout
+    if layout.schema.has_insides:
+        layout = replace(layout, schema=layout.schema.reading(paths_read(tree)))
     whole = with_whole(tree, layout.schema.time)
     if whole.pattern != tree.pattern:
         tree, text = whole, text or str(tree)
     pattern, select = in_ticks(tree.pattern, layout.schema), select_in_ticks(tree, layout.schema)
     if (pattern, select) != (tree.pattern, tree.select):
         tree, text = replace(tree, pattern=pattern, select=select), text or str(tree)
+    if automaton is None and only is None:
+        plan = planned_once(tree, text, known, layout.schema, _planned_itself)
+        if plan is not None:
+            return plan
     if automaton is not None:
         from estero.plan.given import plan_of_given  # chains and joins, too
 
         left = (*residuals, *(beside_automaton(tree.pattern) if filtered else ()))
         return plan_of_given(tree, layout, text, automaton, left)
-    draft = Draft(tree, layout, text, asked_for=only is not None)
+    return _first_plan(Draft(tree, layout, text, asked_for=only is not None), only)
+
+
+def _planned_itself(tree: QueryTree, layout: Layout) -> Plan:
+    """The plan of the outline of a query; the paths in its conditions are not among those that it reads."""
+    return _first_plan(Draft(tree, replace(layout, schema=layout.schema.reading(paths_read(tree)))))
+
+
+def _first_plan(draft: Draft, only: PlanName | None = None) -> Plan:
+    """The plan of the first rule that serves a query; raises `NotServedError`."""
     refused: list[tuple[str, str]] = []
     for rule in RULES:
         if only in (None, rule.name):

@@ -154,7 +154,7 @@ def drafted(
     )
     fields = {
         "tree": tree,
-        "text": text or str(tree),
+        "written": text,
         "classification": replace(classification, payload=payload),
         "shown": tuple(replace(shown, stage=True) for shown in draft.shown),
         "window": draft.window,

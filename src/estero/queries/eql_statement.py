@@ -111,11 +111,12 @@ class EqlStatement(Statement):
         if lowering is None or checked is not layout.schema or of_type != layout.type_column:
             lowering = Lowering(schema, layout.type_column)
         event = layout.only_type if layout.type_column is None else EVENT
-        flat = replace(layout, schema=_of_one_type(schema, event), type_column=None, only_type=event)
+        flat = replace(layout, schema=_LAST.flat(schema, event), type_column=None, only_type=event)
         try:
-            return _without(
-                self._planned(lowering, flat), set(schema.column_kinds) - set(layout.schema.column_kinds)
-            )
+            plan = self._planned(lowering, flat)
+            if schema is layout.schema:
+                return plan
+            return _without(plan, set(schema.column_kinds) - set(layout.schema.column_kinds))
         except QueryError as error:
             error.text = error.text or self.eql.text
             raise
@@ -128,7 +129,7 @@ class EqlStatement(Statement):
         pattern: Pattern = As(EventType(layout.only_type), "1")
         if condition is not None:
             pattern = Filter(pattern, e.EventFilter("1", condition))
-        return plan_of(replace(self.tree, pattern=pattern), layout, text=str(self))
+        return plan_of(replace(self.tree, pattern=pattern), layout, text=self.eql)
 
     def type_names(self) -> Sequence[tuple[str, ...]]:
         return ()
@@ -172,6 +173,23 @@ def _with_type(schema: Schema, type_column: str | None) -> Schema:
 def _of_one_type(schema: Schema, event: str) -> Schema:
     """The schema in which all events are of one type, with the attributes of all."""
     return replace(schema, types={event: schema.column_kinds}, shared=None, closed=True, untyped=True)
+
+
+@dataclass(slots=True)
+class _Last:
+    """The schema that was asked for last, of one type: rules of a set are planned one after another."""
+
+    known: tuple[Schema, str, Schema] | None = None
+
+    def flat(self, schema: Schema, event: str) -> Schema:
+        """The schema of one type, the same object for the same one."""
+        known = self.known
+        if known is None or known[0] is not schema or known[1] != event:
+            known = self.known = schema, event, _of_one_type(schema, event)
+        return known[2]
+
+
+_LAST: Final = _Last()
 
 
 @lru_cache(maxsize=256)

@@ -68,7 +68,7 @@ class Query:
 
             query = conjunctive_statement(query)
         self.statement: Statement = query if isinstance(query, Statement) else pattern_statement(query)
-        self._planned: tuple[object, Plan] | None = None
+        self._planned: tuple[Layout, Plan] | None = None
 
     def __getstate__(self) -> dict[str, object]:
         return self.__dict__ | {"_planned": None}
@@ -455,7 +455,7 @@ class Query:
         plan = self._remembered(layout)
         if plan is None:
             plan = self.statement.plan(layout)
-            self._planned = None if plan.predicates else (_asked(layout), plan)  # predicates may be replaced
+            self._planned = None if plan.predicates else (layout, plan)  # predicates may be replaced
         return plan
 
     def _fitting_plan(self, layout: Layout) -> Plan:
@@ -466,7 +466,7 @@ class Query:
     def _remembered(self, layout: Layout) -> Plan | None:
         """The last plan, if it was for events of this layout."""
         planned = self._planned
-        return planned[1] if planned is not None and planned[0] == _asked(layout) else None
+        return planned[1] if planned is not None and _are_alike(planned[0], layout) else None
 
     def plan_for(self, source: Source, layout: EventLayout) -> Plan:
         """The plan for a source of events; raises `QueryError` if the query does not fit them."""
@@ -523,11 +523,15 @@ def _opened(scan: Scan) -> Source:
     return open_source(scan.events, scan.layout, scan.csv_options, declared=False)
 
 
-def _asked(layout: Layout) -> object:
-    """The key of a plan: a layout, and what == does not see: the order of columns, and what is inside."""
-    schema = layout.schema
+def _are_alike(one: Layout, other: Layout) -> bool:
+    """Whether the plan for events of one layout is that for another."""
+    return one == other and (one.schema is other.schema or _order_of(one.schema) == _order_of(other.schema))
+
+
+def _order_of(schema: Schema) -> object:
+    """What == does not see of a schema: the order of columns, and what is inside."""
     order = [(name, list(attributes)) for name, attributes in schema.types.items()]
-    return layout, order, list(schema.shared or ()), schema.untyped, schema.nested
+    return order, list(schema.shared or ()), schema.untyped, schema.nested
 
 
 def _warn_of_other_names(plan: Plan, *, timed: bool) -> None:

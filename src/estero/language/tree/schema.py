@@ -176,6 +176,11 @@ class Schema:
     """What `exact` is, once it is asked for."""
 
     @property
+    def has_insides(self) -> bool:
+        """Whether paths lead inside of some column: a struct, a list, or one with nothing but NULL."""
+        return bool(self.nested) or Kind.NULL in self.column_kinds.values()
+
+    @property
     def column_kinds(self) -> Mapping[str, Kind]:
         """The kind of the column of each attribute; floats for integers and floats."""
         if self._kinds:

@@ -34,7 +34,7 @@ class Shape:
 
     def plan_of_any(self) -> Plan:
         """The plan, the same whichever of them it was made of: a state is good for all of them."""
-        return replace(self.plan, text=f"rules of the shape {digest(self.key)}")
+        return replace(self.plan, written=f"rules of the shape {digest(self.key)}")
 
 
 @dataclass(frozen=True, slots=True)

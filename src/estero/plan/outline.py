@@ -1,0 +1,182 @@
+"""Queries that differ in their conditions on one event alone: all of one outline are planned once.
+
+Planning looks at such a condition only to tell it from others, and puts it into predicates of events. So a
+query is planned with names in the place of its conditions, and what they stand for is put in afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from estero.automata.cea import EventPredicate, Origin
+from estero.errors import EsteroError
+from estero.language.tree import expressions as e
+from estero.language.tree import pattern as p
+from estero.language.tree.conditions import conjoined, conjuncts
+from estero.language.tree.query import QueryTree
+from estero.language.tree.schema import Schema
+from estero.plan.automaton import AutomatonPlan
+from estero.plan.plan import Layout, Plan
+
+_MOST: Final = 4096
+"""The most outlines that are remembered for a schema."""
+
+
+@dataclass(slots=True)
+class Outlined:
+    """A pattern with names in the place of conditions on one event, and the conditions by name.
+
+    Conditions that are equal have one name, and those of a filter that AND joins one each, since automata
+    tell predicates apart by these. A query with a single filter has one name for all of it.
+    """
+
+    pattern: p.Pattern
+    conditions: Mapping[str, e.Node]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOutline:
+    """The plan of an outline, and the places of its parts in the pattern, by state of the automaton."""
+
+    plan: AutomatonPlan
+    origins: tuple[tuple[int, ...], ...]
+
+    def plan_of(
+        self, tree: QueryTree, written: object, schema: Schema, conditions: Mapping[str, e.Node]
+    ) -> Plan:
+        """The plan of a query with this outline."""
+        filled = [_filled(predicate, conditions) for predicate in self.plan.classification.predicates]
+        parts = list(tree.pattern.walk())
+        automaton = replace(
+            self.plan.automaton,
+            predicates=tuple(filled),
+            origins=tuple(tuple(parts[place] for place in origin) for origin in self.origins),
+        )
+        asked = replace(self.plan.classification, predicates=tuple(filled), schema=schema)
+        return replace(self.plan, tree=tree, written=written, classification=asked, automaton=automaton)
+
+
+@dataclass(slots=True)
+class _Last:
+    """The outlines planned for the schema that was asked for last: rules of a set come one after another."""
+
+    schema: Schema | None = None
+    known: dict[object, PlannedOutline | None] = field(default_factory=dict)
+
+
+_LAST: Final = [_Last()]
+
+
+def planned_once(
+    tree: QueryTree, written: object, layout: Layout, schema: Schema, plan: Callable[[QueryTree, Layout], Plan]
+) -> Plan | None:
+    """The plan of a query for events of a layout, whose schema with the paths of the query is `schema`.
+
+    `plan` makes the plan of an outline. None for a query of another kind, which has to be planned itself.
+    """
+    outlined = _outlined(tree.pattern)
+    if outlined is None:
+        return None
+    outline = replace(tree, pattern=outlined.pattern, text="", places={})
+    last = _LAST[0]
+    if last.schema is not layout.schema or len(last.known) >= _MOST:
+        last = _LAST[0] = _Last(layout.schema)
+    key = (outline, layout.type_column, layout.only_type, layout.order, layout.tick_ns)
+    if key not in last.known:
+        try:
+            last.known[key] = _planned(outline, plan(outline, layout))
+        except EsteroError:
+            return None  # what is wrong is said of the query itself
+    known = last.known[key]
+    return None if known is None else known.plan_of(tree, written, schema, outlined.conditions)
+
+
+def _planned(outline: QueryTree, plan: Plan) -> PlannedOutline | None:
+    """The plan of an outline; None for one that says more of conditions than in predicates of events."""
+    if not isinstance(plan, AutomatonPlan) or plan.residuals or plan.pushed or plan.registers or plan.ages:
+        return None
+    if plan.automaton.predicates != plan.classification.predicates:
+        return None
+    origins = _places(outline.pattern, plan.automaton.origins)
+    return None if origins is None else PlannedOutline(plan, origins)
+
+
+def _places(pattern: p.Pattern, origins: Sequence[Origin]) -> tuple[tuple[int, ...], ...] | None:
+    """The places of parts in the pattern; None where one has no place of its own."""
+    places: dict[p.Pattern, int] = {}
+    for place, part in enumerate(pattern.walk()):
+        if part in places:
+            return None
+        places[part] = place
+    if any(part not in places for origin in origins for part in origin):
+        return None
+    return tuple(tuple(places[part] for part in origin) for origin in origins)
+
+
+# ------------------------------------------------------------------------------------------- outlines
+
+
+def _outlined(pattern: p.Pattern) -> Outlined | None:
+    """The outline of a sequence of events with filters on one event each; None for any other pattern."""
+    filters: list[e.EventFilter] = []
+    for part in pattern.walk():
+        match part:
+            case p.EventType() | p.As():
+                pass
+            case p.Sequence(links=links) if not (part.before or part.after):
+                if any(link.absent or link.distances or link.lacking for link in links):
+                    return None
+            case p.Filter(condition=condition):
+                for one in conjuncts(condition):
+                    if not isinstance(one, e.EventFilter):
+                        return None
+                    filters.append(one)
+            case _:
+                return None
+    if len(filters) == 1:
+        name = _name(0)
+        return Outlined(_renamed(pattern, lambda _: e.Attribute(name)), {name: filters[0].predicate})
+    names: dict[e.Node, str] = {}
+    for one in filters:
+        for condition in conjuncts(one.predicate):
+            names.setdefault(condition, _name(len(names)))
+
+    def named(predicate: e.Node) -> e.Node:
+        parts = tuple(e.Attribute(names[condition]) for condition in conjuncts(predicate))
+        return parts[0] if len(parts) == 1 else e.And(parts)
+
+    return Outlined(_renamed(pattern, named), {name: condition for condition, name in names.items()})
+
+
+def _name(number: int) -> str:
+    return f"condition {number}"
+
+
+def _renamed(pattern: p.Pattern, named: Callable[[e.Node], e.Node]) -> p.Pattern:
+    """The pattern with names for the predicates of its filters, and without places in a text."""
+    match pattern:
+        case p.Filter(inner, condition):
+            parts = tuple(
+                e.EventFilter(one.variable, named(one.predicate))
+                for one in conjuncts(condition)
+                if isinstance(one, e.EventFilter)
+            )
+            return p.Filter(_renamed(inner, named), parts[0] if len(parts) == 1 else e.And(parts))
+        case p.As(inner, variable):
+            return p.As(_renamed(inner, named), variable)
+        case p.Sequence(parts, links):
+            return p.Sequence(tuple(_renamed(part, named) for part in parts), links)
+        case _:
+            return pattern
+
+
+def _filled(predicate: EventPredicate, conditions: Mapping[str, e.Node]) -> EventPredicate:
+    """The predicate with the conditions that its names stand for."""
+    names = [part.name for part in conjuncts(predicate.condition) if isinstance(part, e.Attribute)]
+    if not names:
+        return predicate
+    return EventPredicate(
+        predicate.types, conjoined(part for name in names for part in conjuncts(conditions[name]))
+    )
