@@ -80,8 +80,8 @@ def plain_classifier(
     """The classifier of batches with this schema; None where something that is asked is not plain.
 
     `columns` is as in `classify_sql`, and so is `screened`: what is left of the predicates where batches come
-    with the bits of a screen. Events out of `reach` are left out. With `keys`, which are asked for the columns
-    of keys alone, keys need not be plain.
+    with the bits of a screen. Events out of `reach` are left out. Keys need not be plain where SQL gives them
+    (`keys`), which reads no other columns.
     """
     try:
         return PlainClassifier(classification, PlainColumns(columns, events), screened, reach, keys)
@@ -224,9 +224,7 @@ class PlainClassifier:
         fields = [(POSITION, pa.int64()), (TIME, pa.int64())]
         fields += [(name, pa.uint64()) for name in KEYS if self._classification.keys]
         fields += [(name, pa.int64()) for name in word_names(len(self._classification.predicates))]
-        fields += [
-            (value_name(place), value.kind) for place, value in enumerate(self._values)
-        ]
+        fields += [(value_name(place), value.kind) for place, value in enumerate(self._values)]
         return pa.schema([*fields, *self._payload])
 
     # ----------------------------------------------------------------------------------- classifying

@@ -35,6 +35,7 @@ class EventColumns(NamedTuple):
     types: Mapping[str, ColumnType]
     classified: Callable[[Classification], pa.Schema]
 
+
 @dataclass(frozen=True, slots=True)
 class Pass:
     """What is classified in one reading of the events, and the groups of rules that it serves.
