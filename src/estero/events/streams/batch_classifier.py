@@ -74,7 +74,7 @@ class Classifier:
             self._screen = screen if screen.useful else None
             rests = None if self._screen is None else screen.rests
             types = source.column_types
-            self._plain = plain_classifier(classification, types, self.columns, rests, keys=DUCKDB_KEYS)
+            self._plain = plain_classifier(classification, types, self.columns, rests, None, DUCKDB_KEYS)
 
     @property
     def _statements(self) -> Statements:
