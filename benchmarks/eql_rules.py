@@ -6,6 +6,7 @@ RULES is a directory of rules in EQL (.eql, or Elastic's .toml); with --sequence
 left out. The events are those of `sysmon_events` with the names of the Elastic Common Schema; fields that
 rules ask for and these events lack are there, and NULL. They are written into files batch by batch, which
 takes 70 MB a million, and read from there, so memory holds a batch and what is open; writing is not timed.
+With --files DIRECTORY they are written there, unless they are there already.
 The numbers of a few rules in the set are compared with those of the rules alone before anything is timed. The
 peer (pip install eql) has an older dialect: it gets the rules that it can read, and fewer events
 (--peer-events, 0 for none).
@@ -122,6 +123,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=10_000_000)
     parser.add_argument("--hosts", type=int, default=10_000)
     parser.add_argument("--batch", type=int, default=1_000_000)
+    parser.add_argument("--files", type=Path)
     parser.add_argument("--peer-events", type=int, default=20_000)
     asked = parser.parse_args()
     seconds, rules = timed(lambda: estero.rules(str(asked.rules)))
@@ -159,24 +161,32 @@ def with_nothing(table: pa.Table, names: list[str]) -> pa.Table:
 
 def _time_all(rules: estero.RuleSet, asked: argparse.Namespace, missing: list[str]) -> None:
     """Writes the events into files, batch by batch, and says how long all rules take for them."""
-    with TemporaryDirectory() as place:
-        for number, table in enumerate(batches(asked.events, asked.hosts, size=asked.batch)):
-            events = with_nothing(elastic(table, seed=number), missing)
-            pq.write_table(events, Path(place) / f"{number:04d}.parquet")
-        del table, events
+    with TemporaryDirectory() as temporary:
+        place = Path(temporary) if asked.files is None else asked.files
+        files = _written(place, asked, missing)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         begun = time.process_time()
 
         def progress(read: int, of: int | None) -> None:
             print(f"{read:,} of {of or 0:,} events, {time.process_time() - begun:.1f} s of CPU", flush=True)
 
-        seconds, counts = timed(lambda: rules.run(place, **LAYOUT, progress=_seldom(progress)).counts())
+        seconds, counts = timed(lambda: rules.run(files, **LAYOUT, progress=_seldom(progress)).counts())
     cpu = time.process_time() - begun
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"{sum(counts.values()):,} alerts; {seconds:.1f} s with planning, {cpu:.1f} s of CPU")
     rates = [asked.events / spent / 1e3 for spent in (seconds, cpu)]
     print(f"{rates[0]:,.0f} thousand events/s, {rates[1]:,.0f} thousand a second of CPU")
     print(f"{peak:.1f} GB of memory at most, {before:.1f} GB before")
+
+
+def _written(place: Path, asked: argparse.Namespace, missing: list[str]) -> list[str]:
+    """The files of the events, which are written unless they are there."""
+    place.mkdir(exist_ok=True)
+    files = [place / f"{number:04d}.parquet" for number in range(-(-asked.events // asked.batch))]
+    if not all(file.exists() for file in files):
+        for number, table in enumerate(batches(asked.events, asked.hosts, size=asked.batch)):
+            pq.write_table(with_nothing(elastic(table, seed=number), missing), files[number])
+    return list(map(str, files))
 
 
 def _seldom(progress: Callable[[int, int | None], None]) -> Callable[[int, int | None], None]:

@@ -28,6 +28,7 @@ from estero.events.scan import Scan
 from estero.events.sources import Source, open_source
 from estero.events.streams.batch_classifier import Classifier
 from estero.events.streams.stream_layout import layout_of
+from estero.events.tables.shown_types import plain_schema
 from estero.language.tree.expressions import (
     And,
     Attribute,
@@ -210,10 +211,12 @@ PREDICATES = st.builds(
     st.lists(st.sampled_from(TYPES), max_size=2, unique=True).map(tuple),
     st.one_of(st.none(), CONDITIONS),
 )
-VALUES = st.builds(
-    Value,
-    st.sampled_from([Attribute(name) for name in ("n", "x", "b", "t", "none")]),
-    st.lists(st.sampled_from(TYPES), min_size=1, max_size=3, unique=True).map(tuple),
+SOME_TYPES = st.lists(st.sampled_from(TYPES), min_size=1, max_size=3, unique=True).map(tuple)
+VALUES = st.one_of(
+    st.builds(
+        Value, st.sampled_from([Attribute(name) for name in ("n", "x", "b", "t", "none")]), SOME_TYPES
+    ),
+    st.builds(Value, st.just(Attribute("s")), SOME_TYPES, st.sampled_from([0, 1])),
 )
 
 
@@ -227,7 +230,7 @@ def classified(source: Source, classification: Classification) -> tuple[pa.Schem
     assert all(batch.schema.equals(schema) and batch.num_rows for batch in batches)
     for batch in batches:
         batch.validate(full=True)
-    return schema, [row for batch in batches for row in rows_of(batch)]
+    return plain_schema(schema), [row for batch in batches for row in rows_of(batch)]
 
 
 def rows_of(batch: pa.RecordBatch) -> list[str]:
@@ -273,8 +276,14 @@ def both(
     more=st.fixed_dictionaries(
         {
             "keys": st.sampled_from(
-                [(), (("n",),), (("b",),), (("t",),), (("s",),), (("none", "n"),), (("none", "s"),)]
+                [
+                    (),
+                    *((("n",),), (("b",),), (("t",),), (("s",),), (("x",),), (("d",),)),
+                    *((("none", "n"),), (("none", "s"),), (("s", "n"),)),
+                    *((("s",), ("n",)), (("type",), ("x",)), (("b",), ("s",), ("t",))),
+                ]
             ),
+            "encoded": st.booleans(),
             "keep_all": st.booleans(),
             "payload": st.lists(st.sampled_from(["s", "n", "x", "b", "t", "d", "type"]), unique=True).map(
                 tuple
@@ -358,14 +367,30 @@ def test_streams_and_files_give_what_sql_gives(
             assert plain == sql
 
 
-@given(table=tables(), predicates=SOME)
+@given(
+    table=tables(),
+    predicates=SOME,
+    keys=st.sampled_from([(("b",),), (("s",),), (("s",), ("n",)), (("none", "s"),)]),
+    values=st.lists(VALUES, max_size=2, unique=True).map(tuple),
+    encoded=st.booleans(),
+)
 def test_pushed_batches_are_classified_as_by_sql(
-    table: pa.Table, predicates: tuple[EventPredicate, ...]
+    table: pa.Table,
+    predicates: tuple[EventPredicate, ...],
+    keys: tuple[tuple[str, ...], ...],
+    values: tuple[Value, ...],
+    encoded: bool,
 ) -> None:
     layout = layout_of(Scan(table.schema, EventLayout.of("type", "time")))
     source = layout.source()
     classification = Classification(
-        predicates, source.schema, source.type_column, payload=("s", "n", "t"), keys=(("b",),)
+        predicates,
+        source.schema,
+        source.type_column,
+        payload=("s", "n", "t"),
+        keys=keys,
+        values=values,
+        encoded=encoded,
     )
     found: list[object] = []
     for way in ("plain", "sql"):
@@ -374,7 +399,7 @@ def test_pushed_batches_are_classified_as_by_sql(
                 patch.setattr("estero.events.streams.batch_classifier.plain_classifier", lambda *_: None)
             classifier = Classifier(layout, source, classification)
             try:
-                incoming = classifier.classified(table)
+                incoming = classifier.classified(*classifier.opened(table))
                 found.append(
                     (incoming.classified.schema, rows_of(incoming.classified), incoming.times.tolist())
                 )

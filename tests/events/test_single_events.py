@@ -88,7 +88,7 @@ class Both:
 
     def assert_same(self, table: pa.Table) -> None:
         """Rows as dicts, as tuples and as batches give what the table gives."""
-        expected = self.batches.classified(table).classified
+        expected = self.batches.classified(*self.batches.opened(table)).classified
         dicts = rows_of(table)
         tuples = [tuple(row.values()) for row in dicts]
         batches = [table.slice(row, 1).combine_chunks() for row in range(table.num_rows)]
@@ -250,7 +250,7 @@ BERLIN = timezone(timedelta(hours=1))
 def test_what_arrow_takes_for_a_value_is_one(given: Mapping[str, Any]) -> None:
     both = Both(PLAIN, (EventPredicate(("A",)),))
     event = {"type": "A", **given}
-    expected = both.batches.classified(event).classified
+    expected = both.batches.classified(*both.batches.opened(event)).classified
     found = both.alone([event])
     assert found.equals(expected), (found.to_pydict(), expected.to_pydict())
 

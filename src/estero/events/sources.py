@@ -33,7 +33,7 @@ from estero.events.stream_order import OrderCheck, refuse_nat
 from estero.events.tables.exact_columns import with_exact_columns
 from estero.events.tables.nested_columns import with_nested_columns
 from estero.events.tables.relations import Numbered, OneOf, Relation
-from estero.events.tables.shown_types import is_text, occurs
+from estero.events.tables.shown_types import encoded_as, is_text, occurs
 from estero.events.tables.table_columns import TableColumn
 from estero.events.tables.whole_batches import whole_table
 from estero.events.tables.written_times import with_written_times
@@ -190,7 +190,7 @@ class Source:
             batches = map(self._columns.shown, self._read(classification, threads, reach))
             if classification.encoded:
                 schema = self.classified_schema(classification)
-                batches = map(functools.partial(_encoded, schema=schema), batches)
+                batches = map(functools.partial(encoded_as, schema=schema), batches)
             yield from batches
         except DataError as error:
             if not isinstance(error, TooLargeError) or self.one_shot:
@@ -448,14 +448,6 @@ class Source:
         screened = None if screen is None else screen.rests
         statement = self._sql.statement(classification, in_memory=True, screened=screened)
         return self._sql.classified_at_once(table, statement)
-
-
-def _encoded(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with dictionaries where this schema has some."""
-    for place, field in enumerate(schema):
-        if pa.types.is_dictionary(field.type) and not pa.types.is_dictionary(batch.column(place).type):
-            batch = batch.set_column(place, field, batch.column(place).dictionary_encode())
-    return batch
 
 
 def _occurs(batch: pa.RecordBatch, text: str) -> bool:

@@ -25,7 +25,7 @@ from estero.classify.column_names import (
 )
 from estero.classify.vectors.taking import taken
 from estero.events.sources import Source
-from estero.events.tables.shown_types import plain, plain_type
+from estero.events.tables.shown_types import plain, plain_schema
 from estero.plan.plan import Classification
 from estero.plan.together import together
 from estero.recognize.batch_columns import numbers_of
@@ -59,7 +59,7 @@ class Excerpt:
         fields += [pa.field(name, pa.int64()) for name in self._words]
         fields += [events.field(there).with_name(name) for name, there in self._values.items()]
         fields += map(events.field, self._shown)
-        self.schema: pa.Schema = pa.schema([field.with_type(plain_type(field.type)) for field in fields])
+        self.schema: pa.Schema = plain_schema(pa.schema(fields))
         """The columns of what it reads, without dictionaries."""
 
     def of(self, classified: pa.RecordBatch) -> pa.RecordBatch:

@@ -36,7 +36,7 @@ from estero.events.streams.batch_classifier import Classifier, Incoming
 from estero.events.streams.reorder_buffer import ReorderBuffer
 from estero.events.streams.single_events import SingleEvents
 from estero.events.streams.stream_layout import StreamLayout
-from estero.events.tables.shown_types import plain_type
+from estero.events.tables.shown_types import encoded_as, plain, plain_schema, plain_type
 from estero.language.tree.words import named
 from estero.plan.plan import Classification
 from estero.recognize.excerpts import words_of_bits
@@ -46,6 +46,8 @@ from estero.recognize.state_bytes import State, batch_as_array, batch_of_array, 
 LAYOUT: Final = "layout"
 """The name under which a state says how events are laid out."""
 
+_PART: Final = 1 << 17
+"""Events of a long batch that are recognized together."""
 _MOST: Final = 1 << 62
 """More events than any stream has: positions of further ones still fit their type."""
 
@@ -175,11 +177,21 @@ class Intake:
 
     def take(self, events: object) -> pa.RecordBatch:
         """The relevant events that are let go as a batch comes; raises `DataError` for what is none."""
-        return self.admit(self.looked_at(events))
+        return self.admit(self._classifier.classified(*self._classifier.opened(events)))
 
-    def looked_at(self, events: object) -> Incoming:
-        """The events of a batch, classified; changes nothing, and raises `DataError` for what is none."""
-        return self._classifier.classified(events)
+    def looked_at(self, events: object) -> list[Incoming]:
+        """The events of a batch, classified; changes nothing, and raises `DataError` for what is none.
+
+        A long batch comes in parts, to be admitted one after the other, if it is in order: all the same is
+        let go then.
+        """
+        table, times = self._classifier.opened(events)
+        if times.size <= _PART or self._layout.columns.order or not self._held.follows(times):
+            return [self._classifier.classified(table, times)]
+        return [
+            self._classifier.classified(table.slice(first, _PART), times[first : first + _PART])
+            for first in range(0, times.size, _PART)
+        ]
 
     def admit(self, incoming: Incoming) -> pa.RecordBatch:
         """The relevant events that are let go as a batch comes that was looked at."""
@@ -215,7 +227,9 @@ class Intake:
         """The relevant events that are held back no longer."""
         ready = self._held.let_go(everything=everything)
         positions = np.flatnonzero(ready.column(HELD_RELEVANT).to_numpy())
-        chosen = one_batch(ready.select(self.schema.names).take(pa.array(positions)))
+        chosen = encoded_as(
+            one_batch(ready.select(self.schema.names).take(pa.array(positions))), self.schema
+        )
         return self._numbered(_with_column(chosen, POSITION, pa.array(positions)), ready.num_rows)
 
     def _numbered(self, relevant: pa.RecordBatch, count: int) -> pa.RecordBatch:
@@ -239,7 +253,7 @@ class Intake:
 
     def again(self, events: pa.Table, first: int) -> pa.RecordBatch:
         """The relevant ones of events that were let go before, in order, the first one at a place."""
-        classified = self._classifier.classified_events(events).classified
+        classified = self._classifier.classified(events, self.times(events)).classified
         return self._placed(_in_era(classified, 0, self.schema), first)
 
     def follow(self, other: Intake, *, bits: bool, held: pa.Table | None = None) -> None:
@@ -259,7 +273,7 @@ class Intake:
 
     def _classified_again(self, held: pa.Table, pending: pa.Table) -> pa.Table:
         """Events that are held back, in the order in which they are `pending` elsewhere, as they are here."""
-        incoming = self._classifier.classified_events(held)
+        incoming = self._classifier.classified(held, self.times(held))
         incoming = incoming._replace(classified=_in_era(incoming.classified, 0, self.schema))
         again = _held(incoming, np.arange(held.num_rows))
         columns = dict(zip(again.column_names, again.columns, strict=True))
@@ -336,7 +350,7 @@ def _count(number: int) -> int:
 
 def _held_columns(events: pa.Schema) -> pa.Schema:
     """The columns of events that are held back: irrelevant ones, which only count, have NULLs."""
-    nullable = [field.with_nullable(True) for field in events]
+    nullable = [field.with_nullable(True) for field in plain_schema(events)]
     return pa.schema([*nullable, pa.field(HELD_RELEVANT, pa.bool_())])
 
 
@@ -347,7 +361,7 @@ def _held(incoming: Incoming, rows: NDArray[np.int64]) -> pa.Table:
     chosen = places[rows]
     relevant = chosen >= 0
     taken = incoming.classified.take(pa.array(chosen, mask=~relevant))
-    columns = [*taken.columns, pa.array(relevant)]
+    columns = [*map(plain, taken.columns), pa.array(relevant)]
     return pa.Table.from_arrays(columns, names=[*incoming.classified.schema.names, HELD_RELEVANT])
 
 

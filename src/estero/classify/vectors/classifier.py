@@ -80,8 +80,8 @@ def plain_classifier(
     """The classifier of batches with this schema; None where something that is asked is not plain.
 
     `columns` is as in `classify_sql`, and so is `screened`: what is left of the predicates where batches come
-    with the bits of a screen. Events out of `reach` are left out. With `keys`, which are asked for the columns
-    of keys alone, keys need not be plain.
+    with the bits of a screen. Events out of `reach` are left out. Keys need not be plain where SQL gives them
+    (`keys`), which reads no other columns.
     """
     try:
         return PlainClassifier(classification, PlainColumns(columns, events), screened, reach, keys)

@@ -7,6 +7,7 @@ looked for together (known_patterns.py).
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -43,6 +44,8 @@ from estero.language.tree.literals import in_lower_case
 from estero.language.tree.schema import Kind
 
 _WILD = "_"
+_QUOTED: Final = re.compile(r"[\\.+*?()|\[\]{}^$]")
+"""The letters that mean something in a regular expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +161,18 @@ def needle_of(pattern: Pattern) -> Needle | None:
     lower = in_lower_case(text)
     same = pattern.ignoring_case or (lower == text and text == text.upper())
     return Needle(lower, where, certain=alone and same)
+
+
+def regex_of(pattern: Pattern) -> str:
+    r"""The regular expression of RE2 that matches what is LIKE a pattern; letters have its case.
+
+    >>> regex_of(Pattern("s", "a_%\\%.x"))
+    '(?s)\\Aa..*%\\.x\\z'
+    """
+    wild = {"%": ".*", _WILD: "."}
+    pieces = _pieces(pattern.pattern)
+    parts = [_QUOTED.sub(r"\\\g<0>", letter) if literal else wild[letter] for letter, literal in pieces]
+    return rf"(?s)\A{''.join(parts)}\z"
 
 
 def _pieces(pattern: str) -> list[tuple[str, bool]]:

@@ -19,6 +19,7 @@ from estero.classify.vectors.batch_columns import BatchColumns, OddValueError
 from estero.classify.vectors.classifier import PlainClassifier, plain_classifier
 from estero.errors import DataError
 from estero.events.inputs import open_input
+from estero.events.key_hashes import DUCKDB_KEYS
 from estero.events.reading_errors import reading
 from estero.events.screening import Screen, looked_at
 from estero.events.sources import Source
@@ -27,7 +28,7 @@ from estero.events.streams.row_types import without_texts
 from estero.events.streams.stream_layout import StreamLayout, time_kind
 from estero.events.tables.exact_columns import renamed_table
 from estero.events.tables.nested_columns import as_given, paths_in, with_fields
-from estero.events.tables.shown_types import in_type, is_text, plain_type
+from estero.events.tables.shown_types import in_type, is_text, plain_schema
 from estero.language.tree.exact_names import exact_among, given_name
 from estero.plan.plan import Classification
 
@@ -59,7 +60,7 @@ class Classifier:
         self._time = layout.columns.time
         self._time_type = time_kind(source)
         classified = source.classified_schema(classification)
-        self.schema: pa.Schema = pa.schema([field.with_type(plain_type(field.type)) for field in classified])
+        self.schema: pa.Schema = classified if classification.encoded else plain_schema(classified)
         self._classification = classification
         self._source = source
         self._made: Statements | None = None
@@ -72,7 +73,8 @@ class Classifier:
             screen = Screen(classification, self.columns)
             self._screen = screen if screen.useful else None
             rests = None if self._screen is None else screen.rests
-            self._plain = plain_classifier(classification, source.column_types, self.columns, rests)
+            types = source.column_types
+            self._plain = plain_classifier(classification, types, self.columns, rests, None, DUCKDB_KEYS)
 
     @property
     def _statements(self) -> Statements:
@@ -83,13 +85,13 @@ class Classifier:
             self._made = Statements(self._layout.schemas, self._source, self._classification)
         return self._made
 
-    def classified(self, batch: object) -> Incoming:
-        """The batch, classified; raises `DataError` where it is not of this layout."""
-        return self.classified_events(self._events(batch))
+    def opened(self, batch: object) -> tuple[pa.Table, NDArray[np.int64]]:
+        """All events of a batch, and their times; raises `DataError` where it is not of this layout."""
+        events = self._events(batch)
+        return events, self.times(events)
 
-    def classified_events(self, events: pa.Table) -> Incoming:
-        """Events that have the `columns` already, classified."""
-        times = self.times(events)
+    def classified(self, events: pa.Table, times: NDArray[np.int64]) -> Incoming:
+        """Events that were opened, classified; raises `DataError` for what cannot be."""
         return Incoming(events, times, refuse_infinite(self._relevant(events), self._time))
 
     def _relevant(self, events: pa.Table) -> pa.RecordBatch:
@@ -293,12 +295,14 @@ def _fits(given: pa.DataType, declared: pa.DataType) -> bool:
 
 
 def _in_schema(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
-    """One batch of plain columns; both halves of keys are unsigned, whichever way DuckDB has them."""
+    """One batch of such columns; both halves of keys are unsigned, whichever way DuckDB has them."""
     columns = []
     for field in schema:
         array = table.column(field.name).combine_chunks()
         if field.name in KEYS and array.type == pa.int64():
             array = array.view(pa.uint64())
+        if pa.types.is_dictionary(field.type) and not pa.types.is_dictionary(array.type):
+            array = array.dictionary_encode()
         columns.append(array if array.type.equals(field.type) else in_type(array, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

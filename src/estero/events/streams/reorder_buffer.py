@@ -107,6 +107,10 @@ class ReorderBuffer:
                 late[row] |= self._rank(times, order, row) < self._last
         return late
 
+    def follows(self, times: NDArray[np.int64]) -> bool:
+        """Whether the events of a batch are in order, and none of them is late."""
+        return not fall(times) and (self.passed is None or not times.size or int(times[0]) >= self.passed)
+
     def passes(self, times: NDArray[np.int64], order: Sequence[pa.Array]) -> bool:
         """Whether a batch without late events may pass by: it is in order, and all of it is let go at once.
 

@@ -34,6 +34,11 @@ def plain_type(data_type: pa.DataType) -> pa.DataType:
     return data_type
 
 
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns without dictionaries and views."""
+    return pa.schema([field.with_type(plain_type(field.type)) for field in schema])
+
+
 def plain(array: pa.Array) -> pa.Array:
     """The array without dictionaries and views, from which Arrow takes what it is asked for."""
     if array.type.id not in _ENCODED:
@@ -41,6 +46,14 @@ def plain(array: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(array.type):
         return plain(array.dictionary_decode())
     return array.cast(plain_type(array.type))
+
+
+def encoded_as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with dictionaries where this schema has some."""
+    for place, field in enumerate(schema):
+        if pa.types.is_dictionary(field.type) and not pa.types.is_dictionary(batch.column(place).type):
+            batch = batch.set_column(place, field, batch.column(place).dictionary_encode())
+    return batch
 
 
 def is_text(data_type: pa.DataType) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -86,8 +86,13 @@ class KeptEvents:
 
     # --------------------------------------------------------------------------- events that come
 
-    def admit(self, incoming: Incoming) -> None:
-        """Takes the events of a batch that are not late, and drops what is out of reach."""
+    def admit(self, parts: Iterable[Incoming]) -> None:
+        """Takes the events of the parts of a batch that are not late, and drops what is out of reach."""
+        for part in parts:
+            self._admit(part)
+        self._trim()
+
+    def _admit(self, incoming: Incoming) -> None:
         order = order_columns(incoming.events, self._layout)
         on_time = np.flatnonzero(~self._held.late(incoming.times, order))
         if on_time.size == incoming.times.size and self._held.passes(incoming.times, order):
@@ -97,7 +102,6 @@ class KeptEvents:
             order = [column.take(taken) for column in order]
             self._held.add(_copied(incoming.events, on_time), incoming.times[on_time], order)
             self._let_go()
-        self._trim()
 
     def advance(self, ticks: int) -> None:
         """Notes that no event before a time comes any more."""

@@ -261,7 +261,8 @@ class RuleReading:
             _looked_at(plan.classification) if is_dispatched else plan.classification
             for plan, is_dispatched in plans
         ]
-        asked = together([replace(self._nothing, predicates=types), *own])
+        encoded = any(is_dispatched for _, is_dispatched in plans)
+        asked = together([replace(self._nothing, predicates=types, encoded=encoded), *own])
         if asked == self._asked and (kept is None or not self.intake.held_back):
             return
         self._asked = asked
@@ -363,9 +364,13 @@ class RuleReading:
 
     # ------------------------------------------------------------------------------- recognition
 
-    def push(self, incoming: Incoming, meter: Meter) -> GroupSets:
-        """What events that were looked at decide."""
-        return self._decided_with(self.intake.admit(incoming), meter)
+    def push(self, incoming: Sequence[Incoming], meter: Meter) -> GroupSets:
+        """What the parts of a batch decide that were looked at."""
+        sets: GroupSets = []
+        for part in incoming:
+            sets += self._decided_with(self.intake.admit(part), meter)
+            meter.recognized(0)
+        return sets
 
     def flush(self, meter: Meter) -> GroupSets:
         """What all events decide that are held back."""
