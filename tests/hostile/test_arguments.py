@@ -372,6 +372,7 @@ ON_SPARK: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...], dict[str, Any]]
             "distinct": None,
             "partials": False,
             "state": None,
+            "answer_ids": False,
         },
     ),
     "recognize rules": (
