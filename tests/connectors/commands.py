@@ -2,10 +2,10 @@
 
 Standard input has a list of steps, each a list: ["estero", argument, …] runs a command; ["send", server,
 topic, directory] puts the events in Parquet files of a directory into a topic of Kafka; ["receive", server,
-topic] reads all of its messages, ["headers", server, topic] their headers; ["table", directory, place] adds the events in Parquet files to a Delta
-table; ["forget", checkpoint] makes it look as if the process had been killed just before it noted that the
-last batch was done; ["resume", directory, format] goes on with a stream of `stopped_stream`. Standard output
-gets a list with what each step had to say.
+topic] reads all of its messages, ["headers", server, topic] their headers; ["table", directory, place] adds
+the events in Parquet files to a Delta table; ["forget", checkpoint] makes it look as if the process had been
+killed just before it noted that the last batch was done; ["resume", directory, format] goes on with a stream
+of `stopped_stream`. Standard output gets a list with what each step had to say.
 """
 
 from __future__ import annotations

@@ -174,18 +174,23 @@ class Soak:
             driver, batches = self._running(), self.streams.batches()
             if (done := sum(batches)) > self._done:
                 self._done, self._lazy, self._unseen = done, 0, 0
-            if time.monotonic() > moment and all(batches) and self._unseen < _MOST_AT_ONCE:
-                if pids := victims_of(driver.pid, KINDS[kind]):
-                    with suppress(ProcessLookupError):
-                        os.kill(self.draw.choice(pids), signal.SIGKILL)
-                        self.killed[kind] += 1
-                        self._unseen += 1
-                        if kind == "driver":
-                            self._killed_driver, self._unseen = True, _MOST_AT_ONCE
-                            driver.wait(FAR_OFF)
-                        return
+            may = all(batches) and self._unseen < _MOST_AT_ONCE
+            if may and time.monotonic() > moment and self._killed_one(kind, driver):
+                return
             time.sleep(0.05)
         raise TimeoutError(f"there is no {kind} to kill")
+
+    def _killed_one(self, kind: str, driver: subprocess.Popen[bytes]) -> bool:
+        """Whether there was one of a kind below a driver to kill."""
+        with suppress(IndexError, ProcessLookupError):
+            os.kill(self.draw.choice(victims_of(driver.pid, KINDS[kind])), signal.SIGKILL)
+            self.killed[kind] += 1
+            self._unseen += 1
+            if kind == "driver":
+                self._killed_driver, self._unseen = True, _MOST_AT_ONCE
+                driver.wait(FAR_OFF)
+            return True
+        return False
 
 
 def victims_of(root: int, word: str) -> list[int]:

@@ -15,9 +15,8 @@ from estero.reference.queries import Event
 from laws.one_answer import EVENTS, HOW, QUERIES, by_reference, expected, found
 from spark import stopped_stream
 from spark.simulated import Simulation
-from spark.streams import Row
+from spark.streams import Row, timed_events
 from spark.streams import expected as stream_answer
-from spark.streams import timed_events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
