@@ -15,7 +15,7 @@ STUDIO := src/estero/studio/static/.built
 PROSE  := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs src kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help setup front kernels studio wheels connectors run test delta check lint types imports interpreted faults extras platforms docs examples pictures grammar pages site sdist lock clean
+.PHONY: help setup front kernels studio wheels connectors run test delta check lint types imports interpreted faults killed extras platforms docs examples pictures grammar pages site sdist lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 22
@@ -107,6 +107,11 @@ platforms: setup ## before a release: wheels for all platforms, what is in them,
 
 faults: setup connectors ## streams of the local engine killed 300 times, to files, Kafka and PostgreSQL
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m local.faults --kills 100 --to json --to kafka --to postgresql
+
+killed: setup connectors ## streams on Spark to files, Kafka and PostgreSQL whose workers and drivers are killed, rules changing (half an hour)
+	rm -rf build/killed
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m spark.killed_rules ../build/killed \
+		--to files --to kafka --to postgresql --workers 100 --drivers 20
 
 examples: setup  ## the examples on real data, on both engines (skipped where ../shared/data is absent)
 	$(BIN)/python examples/run.py

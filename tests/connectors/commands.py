@@ -2,10 +2,10 @@
 
 Standard input has a list of steps, each a list: ["estero", argument, …] runs a command; ["send", server,
 topic, directory] puts the events in Parquet files of a directory into a topic of Kafka; ["receive", server,
-topic] reads all of its messages; ["table", directory, place] adds the events in Parquet files to a Delta
-table; ["forget", checkpoint] makes it look as if the process had been killed just before it noted that the
-last batch was done; ["resume", directory, format] goes on with a stream of `stopped_stream`. Standard output
-gets a list with what each step had to say.
+topic] reads all of its messages, ["headers", server, topic] their headers; ["table", directory, place] adds
+the events in Parquet files to a Delta table; ["forget", checkpoint] makes it look as if the process had been
+killed just before it noted that the last batch was done; ["resume", directory, format] goes on with a stream
+of `stopped_stream`. Standard output gets a list with what each step had to say.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
+from pyspark.sql import Row
 
 from estero.cli.commands import app
 from estero.spark import local_session
@@ -41,10 +42,19 @@ def _send(server: str, topic: str, directory: str) -> None:
 
 
 def _receive(server: str, topic: str) -> list[tuple[str | None, str]]:
-    reader = local_session().read.format("kafka").option("kafka.bootstrap.servers", server)
-    messages = reader.option("subscribe", topic).load()
-    rows = messages.selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)").collect()
+    rows = _messages(server, topic, "CAST(key AS STRING)", "CAST(value AS STRING)")
     return [(row["key"], row["value"]) for row in rows]
+
+
+def _headers(server: str, topic: str) -> list[list[tuple[str, str]]]:
+    rows = _messages(server, topic, "headers")
+    return [[(header["key"], header["value"].decode()) for header in row["headers"] or ()] for row in rows]
+
+
+def _messages(server: str, topic: str, *columns: str) -> list[Row]:
+    reader = local_session().read.format("kafka").option("kafka.bootstrap.servers", server)
+    messages = reader.option("subscribe", topic).option("includeHeaders", "true").load()
+    return messages.orderBy("partition", "offset").selectExpr(*columns).collect()
 
 
 def _forget(checkpoint: str) -> str:
@@ -67,6 +77,7 @@ _STEPS: dict[str, Callable[..., Any]] = {
     "estero": _estero,
     "send": _send,
     "receive": _receive,
+    "headers": _headers,
     "table": _table,
     "forget": _forget,
     "resume": _resume,

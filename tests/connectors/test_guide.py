@@ -56,7 +56,8 @@ def steps(jars: Path, broker: str, database: str) -> dict[str, list[str]]:
     named = commands(jars, broker, database)
     sent = ["send", broker, "readings", "events"]
     # The first one starts the session; only one that knows of Delta can be used for it.
-    wanted = {"delta": named.pop("delta"), "sent": sent, **named, "received": ["receive", broker, "frosts"]}
+    wanted = {"delta": named.pop("delta"), "sent": sent, **named}
+    wanted |= {"received": ["receive", broker, "frosts"], "headers": ["headers", broker, "frosts"]}
     return wanted | {"killed": ["forget", "state/postgresql"], "again": named["postgresql"]}
 
 
@@ -93,12 +94,15 @@ def test_a_delta_connector_of_another_spark_is_said_to_be_one(streamed: Streamed
     )
 
 
-def test_messages_have_a_key_and_microseconds(streamed: Streamed) -> None:
+def test_messages_have_a_key_an_id_and_microseconds(streamed: Streamed) -> None:
     messages = streamed.said["received"]
     rows = [json.loads(value) for _, value in messages]
     assert told(rows) == expected()
     assert [key for key, _ in messages] == [row["station"] for row in rows]
     assert all(row["end_time"].endswith(".000000Z") for row in rows)
+    ids = [row["answer_id"] for row in rows]
+    assert len(set(ids)) == len(ids)
+    assert streamed.said["headers"] == [[["answer_id", each]] for each in ids]
 
 
 def test_rows_of_a_batch_that_came_again_are_there_once(streamed: Streamed) -> None:

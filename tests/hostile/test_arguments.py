@@ -382,6 +382,7 @@ ON_SPARK: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...], dict[str, Any]]
             "partials": False,
             "state": None,
             "keep": None,
+            "answer_ids": False,
         },
     ),
     "recognize rules": (

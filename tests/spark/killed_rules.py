@@ -43,6 +43,8 @@ KINDS = {
 """The victims, and words of their command lines; workers are what the daemon has forked."""
 SIZE = 40
 """Events of a file."""
+_MOST_FILES = 3
+"""Files that wait for the slowest stream."""
 _MOST_AT_ONCE = 3
 """Kills without a micro-batch that is done between them; none behind that of a driver."""
 _LAZY_STARTS = 10
@@ -102,7 +104,8 @@ class Soak:
 
     def _kill_all(self, victims: Sequence[str], end: float) -> None:
         for kind in victims:
-            self._arrive()
+            if self._files - min(self.streams.batches()) < _MOST_FILES:
+                self._arrive()
             if self.draw.random() < 0.5:
                 self._change()
             if time.monotonic() > end:
@@ -168,21 +171,26 @@ class Soak:
         until = time.monotonic() + FAR_OFF
         moment = time.monotonic() + self.draw.random() * 2
         while time.monotonic() < until:
-            driver, done = self._running(), self.streams.batches_done()
-            if done > max(self._done, 0):
+            driver, batches = self._running(), self.streams.batches()
+            if (done := sum(batches)) > self._done:
                 self._done, self._lazy, self._unseen = done, 0, 0
-            if time.monotonic() > moment and done and self._unseen < _MOST_AT_ONCE:
-                if pids := victims_of(driver.pid, KINDS[kind]):
-                    with suppress(ProcessLookupError):
-                        os.kill(self.draw.choice(pids), signal.SIGKILL)
-                        self.killed[kind] += 1
-                        self._unseen += 1
-                        if kind == "driver":
-                            self._killed_driver, self._unseen = True, _MOST_AT_ONCE
-                            driver.wait(FAR_OFF)
-                        return
+            may = all(batches) and self._unseen < _MOST_AT_ONCE
+            if may and time.monotonic() > moment and self._killed_one(kind, driver):
+                return
             time.sleep(0.05)
         raise TimeoutError(f"there is no {kind} to kill")
+
+    def _killed_one(self, kind: str, driver: subprocess.Popen[bytes]) -> bool:
+        """Whether there was one of a kind below a driver to kill."""
+        with suppress(IndexError, ProcessLookupError):
+            os.kill(self.draw.choice(victims_of(driver.pid, KINDS[kind])), signal.SIGKILL)
+            self.killed[kind] += 1
+            self._unseen += 1
+            if kind == "driver":
+                self._killed_driver, self._unseen = True, _MOST_AT_ONCE
+                driver.wait(FAR_OFF)
+            return True
+        return False
 
 
 def victims_of(root: int, word: str) -> list[int]:
@@ -295,7 +303,7 @@ def main() -> None:
             "to": kinds,
             "killed": dict(soak.killed),
             "drivers lost": soak.lost,
-            "micro-batches": streams.batches_done(),
+            "micro-batches": sum(streams.batches()),
             "seconds": round(time.monotonic() - begun),
             "rows": check(streams, targets),
         }

@@ -127,24 +127,26 @@ class RuleStreams:
         """
         from pyspark.errors import StreamingQueryException
 
-        running = {name: self.start(spark, name) for name in self.names}
+        running: dict[str, StreamingQuery] = {}
         done = False
         while not done:
             done = (self.place / "done").exists()
-            for name, query in running.items():
+            for name in self.names:  # one after the other, so that they do not wait for each other's start
                 try:
-                    query.processAllAvailable()
+                    running[name] = running.get(name) or self.start(spark, name)
+                    running[name].processAllAvailable()
                 except StreamingQueryException as error:
                     if _SLOW not in str(error):
                         raise
                     sys.stderr.write(f"{name}: {_SLOW}\n")
-                    running[name], done = self.start(spark, name), False
+                    del running[name]
+                    done = False
         for query in running.values():
             query.stop()
 
-    def batches_done(self) -> int:
-        """How many micro-batches of all streams are done."""
-        return len(list(self.place.glob("checkpoint/*/commits/[0-9]*")))
+    def batches(self) -> list[int]:
+        """How many micro-batches of each stream are done."""
+        return [len(list(self.checkpoint(name).glob("commits/[0-9]*"))) for name in self.names]
 
     def events(self) -> pa.Table:
         """All events."""

@@ -1,6 +1,6 @@
 """Rules on a stream, while they change and processes are killed: the rows of one process, each once.
 
-``python -m spark.killed_rules`` kills more of them, for as long as one likes, executors, too, and to all sinks.
+``python -m spark.killed_rules`` kills more of them, and executors, and writes to all sinks.
 """
 
 from __future__ import annotations

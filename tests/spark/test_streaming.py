@@ -151,7 +151,7 @@ def test_killed_in_the_middle_of_a_micro_batch_the_answer_is_that_of_one_run(
     killed = subprocess.run(start, capture_output=True, timeout=FAR_OFF, check=False)
     assert (tmp_path / "killed").exists(), killed.stderr.decode()
     assert killed.returncode != 0
-    subprocess.run(start, capture_output=True, timeout=FAR_OFF, check=True)
+    stopped_stream.run(tmp_path)
     for name in stopped_stream.QUERIES:
         assert answers_of(spark, tmp_path, name) == whole_answer(table, name)
 

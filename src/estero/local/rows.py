@@ -53,7 +53,7 @@ class Rows:
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _identity(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """The columns that tell answers apart; rows whose labels are not all selected may be alike in them."""
+        """The columns that tell answers apart, except those that differ in a label that is not selected."""
         if self.of_rules:
             names = ["rule", "start", "end", "positions"]
         else:

@@ -177,7 +177,7 @@ class RulesRecognition:
                 yield self._said.added(common_rows(table, self._common))
 
 
-def recognize_rules_on_stream(
+def recognize_rules_on_stream(  # noqa: PLR0913 (as `recognize`)
     df: DataFrame,
     plans: Mapping[str, Plan],
     layout: Layout,

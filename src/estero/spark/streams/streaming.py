@@ -76,9 +76,9 @@ def recognize_stream(  # noqa: PLR0913 (as `recognize`)
     how many buckets share the partition keys; it stays what it was for the life of a checkpoint. `lateness`
     makes a watermark, unless the time column of `df` has one. With `late_events` there are two columns, of
     which one is NULL in each row: ``match``, a complex event, and ``late``, an event that came late. With
-    `event_rows` there is one row for each marked event and label (`rows_of`), with `answer_ids` a column more.
-    A plan for partial matches gives these, too. A stream begins from the `state` that is there, and where `df` is a batch, what a stream
-    had given is the answer, and its state is written there (history.py).
+    `event_rows` there is one row for each marked event and label (`rows_of`), with `answer_ids` a column of
+    ids. A plan for partial matches gives these, too. A stream begins from the `state` that is there, and
+    where `df` is a batch, what a stream had given is the answer, and its state is written there (history.py).
 
     Raises `QueryError` for a query of which nothing is decided before the end, `DataError` without a time
     column, and for a watermark of another column or a second one, and ValueError for a lateness that is no
