@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 from hypothesis import event, given, settings
@@ -14,6 +16,11 @@ from estero.reference.sigma import detects
 from estero.reference.sigma_windows import windows
 from laws.test_whole_queries import MOST
 from strategies.sigma_rules import PLACEHOLDERS, correlations, detections, events, timed_events
+
+COLUMNS = pa.schema(
+    [("t", pa.int64()), *((name, pa.string()) for name in "kuwovx"), ("n", pa.int64()), ("f", pa.float64())]
+)
+"""The columns of `timed_events`."""
 
 
 @pytest.mark.filterwarnings("ignore:no event has the field:estero.EsteroWarning")
@@ -39,6 +46,49 @@ def test_a_correlation_gives_the_windows_of_the_reference(
     ended: bool,
 ) -> None:
     section, rules = drawn
+    query = correlated(section, rules)
+    ended = ended and " FOR " in str(query)
+    due = windows(section, rules, given_events, [one["t"] for one in given_events], ended=ended)
+    answer = query.run(given_events, time="t", time_unit="s", threads=threads, until="end" if ended else None)
+    event(f"{section['type']} {'some' if due else 'none'} {'with aliases' if 'aliases' in section else ''}")
+    assert sorted(found.positions["Event"] for found in answer) == due
+    assert answer.count() == len(due)
+
+
+@pytest.mark.filterwarnings("ignore:.*no event has the field:estero.EsteroWarning")
+@settings(max_examples=MOST)
+@given(correlations(), timed_events(), st.lists(st.integers(1, 5), min_size=1), st.booleans(), st.booleans())
+def test_a_correlation_gives_the_same_windows_in_pushes_of_any_size(
+    drawn: tuple[dict[str, Any], dict[str, Any]],
+    given_events: list[dict[str, Any]],
+    sizes: list[int],
+    restarts: bool,
+    together: bool,
+) -> None:
+    section, rules = drawn
+    query = correlated(section, rules)
+    due = windows(section, rules, given_events, [one["t"] for one in given_events], ended=True)
+    asked = estero.rules({"it": query, "all": estero.query("SELECT * WHERE Event")}) if together else query
+    recognizer = asked.recognizer(COLUMNS, time="t", time_unit="s")
+    found: list[Any] = []
+    pushes, first = itertools.cycle(sizes), 0
+    while first < len(given_events):
+        last = first + next(pushes)
+        found += recognizer.push(given_events[first] if last == first + 1 else given_events[first:last])
+        first = last
+        if restarts:
+            recognizer = estero.restore(asked, recognizer.snapshot())
+    if " FOR " in str(query):
+        found += recognizer.advance(given_events[-1]["t"] + 20)
+    else:
+        found += recognizer.close()
+    if together:
+        found = [one for one in found if one.rule == "it"]
+    assert sorted(one.positions["Event"] for one in found) == due
+
+
+def correlated(section: dict[str, Any], rules: dict[str, Any]) -> estero.Query:
+    """The query of a correlation of rules."""
     documents = [
         *(
             {"title": name, "name": name, "logsource": {"category": "any"}, "detection": rules[name]}
@@ -46,12 +96,7 @@ def test_a_correlation_gives_the_windows_of_the_reference(
         ),
         {"title": "drawn", "correlation": section},
     ]
-    query = estero.sigma(yaml.safe_dump_all(documents, sort_keys=False), logsource=False)
-    ended = ended and " FOR " in str(query)
-    due = windows(section, rules, given_events, [one["t"] for one in given_events], ended=ended)
-    answer = query.run(given_events, time="t", time_unit="s", threads=threads, until="end" if ended else None)
-    event(f"{section['type']} {'some' if due else 'none'}")
-    assert sorted(found.positions["Event"] for found in answer) == due
+    return estero.sigma(yaml.safe_dump_all(documents, sort_keys=False), logsource=False)
 
 
 @pytest.mark.filterwarnings("ignore:.*cannot hold in full:estero.EsteroWarning")

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from sigma.processing.pipeline import ProcessingItem, ProcessingPipeline
 from sigma.processing.transformations import FieldMappingTransformation
@@ -319,6 +320,79 @@ def test_an_alias_is_one_field_of_all_rules() -> None:
     assert "PARTITION BY [user]" in str(estero.sigma(text, logsource=False))
     with pytest.raises(QueryError, match="the alias who has no field for the rule failed"):
         estero.sigma(text.replace("{failed: user}", "{other: user}"), logsource=False)
+
+
+HOPS = """
+title: into
+name: into
+logsource: {category: login}
+detection: {s: {port: 22}, condition: s}
+---
+title: out of
+name: out_of
+logsource: {category: login}
+detection: {s: {kind: net}, condition: s}
+---
+title: through
+correlation:
+  type: temporal_ordered
+  rules: [into, out_of]
+  group-by: host
+  aliases: {host: {into: target, out_of: source}}
+  timespan: 5m
+"""
+
+
+def hop(at: int, port: int, source: object, target: object) -> dict[str, object]:
+    return {"t": at, "kind": "net", "port": port, "source": source, "target": target}
+
+
+def test_a_correlation_of_a_correlation_is_refused() -> None:
+    again = "{type: event_count, rules: much, timespan: 1h, condition: {gte: 2}}"
+    text = CORRELATION.replace("title: Many failures", "title: Many failures\nname: much")
+    text += f"---\ntitle: again\ncorrelation: {again}\n"
+    with pytest.raises(
+        QueryError, match="much is a correlation itself, whose windows are known only as time"
+    ):
+        estero.sigma(text, logsource=False)
+
+
+def test_an_alias_may_be_another_field_in_each_rule() -> None:
+    query = estero.sigma(HOPS, logsource=False)
+    events = [hop(0, 22, "a", "b"), hop(1, 22, "c", "c"), hop(2, 80, "b", "e"), hop(3, 22, "f", "b")]
+    answer = query.run(events, time="t", time_unit="s")
+    assert [(found.partition, found.positions["Event"]) for found in answer] == [({"host": "b"}, (0, 2, 3))]
+    assert answer.to_arrow()["host"].to_pylist() == ["b"]
+    assert "PARTITION BY [target, source]" in str(query)
+    assert "out_of  b1 with this key" in str(query.explain(estero.scan(events, time="t", time_unit="s")))
+
+
+def test_an_alias_is_a_number_here_and_a_text_there() -> None:
+    query = estero.sigma(HOPS, logsource=False)
+    events = [hop(0, 22, None, "7"), hop(1, 80, 7.0, "x"), hop(2, 80, 2.5, None)]
+    (found,) = query.run(events, time="t", time_unit="s")
+    assert (found.partition, found.positions["Event"]) == ({"host": "7"}, (0, 1))
+
+
+def test_a_column_that_is_called_as_the_alias_is_shown_as_it_is() -> None:
+    query = estero.sigma(HOPS, logsource=False)
+    events = [
+        hop(0, 22, "a", "b") | {"host": "h", "into": 1},
+        hop(1, 80, "b", "e") | {"host": "i", "into": 2},
+    ]
+    (found,) = query.run(events, time="t", time_unit="s")
+    assert found.partition == {"host_": "b"}
+    assert [one["host"] for one in found["Event"]] == ["h", "i"]
+
+
+def test_what_is_not_told_of_rows_says_so() -> None:
+    query = estero.sigma(HOPS, logsource=False)
+    events = pa.Table.from_pylist([hop(0, 22, "a", "b"), hop(1, 80, "b", "e")])
+    answer = query.run(events, time="t", time_unit="s")
+    with pytest.raises(QueryError, match="funnels and reasons why not are not told of a correlation whose"):
+        answer.funnel()
+    with pytest.raises(QueryError, match="partial matches, funnels and reasons"):
+        query.recognizer(events.schema, time="t", time_unit="s", partials=True)
 
 
 def test_many_rules_over_nested_events_are_recognized_as_they_are_pushed() -> None:

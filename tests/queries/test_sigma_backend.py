@@ -51,7 +51,14 @@ def test_rules_become_queries() -> None:
     assert [found.end for found in estero.query(text).run(EVENTS, time="t", time_unit="s")] == [2]
 
 
-@pytest.mark.parametrize(("part", "other"), [("gte", "lt"), ("user: null", "user|expand: '%x%'")])
+@pytest.mark.parametrize(
+    ("part", "other"),
+    [
+        ("gte", "lt"),
+        ("user: null", "user|expand: '%x%'"),
+        ("[failed], group-by: [user]", "[failed, Other], group-by: [u], aliases: {u: {failed: a, Other: b}}"),
+    ],
+)
 def test_what_has_no_query_is_an_error_of_sigma(part: str, other: str) -> None:
     with pytest.raises(SigmaError):
         EsteroBackend().convert(SigmaCollection.from_yaml(RULES.replace(part, other)))

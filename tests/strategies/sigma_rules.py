@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -214,6 +215,7 @@ def correlations(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     }
     groups = draw(st.sampled_from(([], ["u"], ["u", "w"])))
     section |= {"group-by": groups} if groups else {}
+    section |= draw(st.sampled_from(({}, {"aliases": _aliases(draw, groups, names)})))
     least = draw(
         st.sampled_from(
             ({"gte": 1}, {"gte": 2}, {"gt": 1}, {"gte": 3}, {"lt": 3}, {"lte": 2}, {"eq": 2}, {"neq": 2})
@@ -231,11 +233,17 @@ def correlations(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     return section, rules
 
 
+def _aliases(draw: st.DrawFn, groups: list[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Other fields for some of the groups, by rule; no event has `z`."""
+    fields = st.sampled_from(("u", "w", "o", "n", "x", "f", "z"))
+    return {group: {name: draw(fields) for name in names} for group in groups if draw(st.booleans())}
+
+
 @st.composite
 def timed_events(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Events in order of their times `t`, in seconds, some at one time."""
     numbers = {"n": (-1, 0, 2, 3), "f": (0.5, 2.0), "x": ("1", "2.5")}
-    values: dict[str, Any] = {"k": "pqrs", "u": "xy", "w": "mn", "v": "abc", **numbers}
+    values: dict[str, Any] = {"k": "pqrs", "u": "xy", "w": "ym", "o": "xy", "v": "abc", **numbers}
     row = st.fixed_dictionaries(
         {name: st.one_of(*[st.sampled_from(letters)] * 4, st.none()) for name, letters in values.items()}
     )

@@ -14,6 +14,8 @@ POSITION: Final = "__position"
 """The place of an event in the whole stream, from 0."""
 TIME: Final = "__time"
 """The time of an event in ticks."""
+PLACE: Final = "__place"
+"""The place of a row among all rows, where an event has one for each of its keys."""
 ORDINAL: Final = "__ordinal"
 """The place of an event in the stream of its partition, where contiguity asks for it."""
 KEYS: Final = ("__key0", "__key1")
@@ -70,7 +72,7 @@ SHARE: Final = "__share"
 """The number of a task's share, where tasks share an enumeration."""
 
 _WORKING: Final = (
-    "__(position|time|arrival|ordinal|(held|relation)_[a-z]+|(key|bits|screen|value|held_order)[0-9]+)"
+    "__(position|place|time|arrival|ordinal|(held|relation)_[a-z]+|(key|bits|screen|value|held_order)[0-9]+)"
 )
 _NOT_KEPT: Final = re.compile("__(key|bits|value)[0-9]+")
 _STANDING_IN: Final = "__own"
@@ -127,6 +129,11 @@ def attribute_in(column: str) -> str:
 def is_working(name: str) -> bool:
     """Whether a column of a classified table is made by Estero."""
     return re.fullmatch(_WORKING, name) is not None
+
+
+def place_column(names: Iterable[str]) -> str:
+    """The column whose numbers tell the rows of a classified table apart, ascending in stream order."""
+    return PLACE if PLACE in names else POSITION
 
 
 def is_kept(name: str) -> bool:

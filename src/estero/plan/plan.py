@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from estero.automata.strategies import MaxAutomaton
     from estero.engine.runs.runs import Runs
     from estero.plan.keys import KeyColumn
+    from estero.plan.roles import Roles
 
 Section = tuple[str, Iterable[str]]
 """A title and the lines below it."""
@@ -151,8 +152,8 @@ class Plan(ABC):
     attribute whose value all events of an answer share, where the query has no partition key; it is empty
     where there is none. With `distinct` complex events with the same end that differ in their starts alone
     are one. `by_place` are the atoms of a conjunctive query of whose attributes only the places are known.
-    `refused` says of each rule that was asked before, by its title, why it did not
-    serve.
+    With `roles` it is rows of events that are recognized (`of_rows`). `refused` says of each rule that was
+    asked before, by its title, why it did not serve.
     """
 
     evaluated: ClassVar[tuple[str, ...]]
@@ -174,6 +175,7 @@ class Plan(ABC):
     shared: Mapping[str, str] = field(default_factory=dict)
     distinct: bool = False
     by_place: tuple[str, ...] = ()
+    roles: Roles | None = None
     refused: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     served_by: Pass = field(init=False, compare=False)
     """What the fields above come to; `dataclasses.replace` decides anew."""
@@ -294,7 +296,13 @@ class Plan(ABC):
 
     def refuse_levels(self) -> None:
         """Raises `QueryError` where partial matches and funnels are not told of the query."""
-        return
+        if self.roles is not None:
+            raise QueryError(
+                "partial matches, funnels and reasons why not are not told of a correlation whose aliases "
+                "are other fields in each rule",
+                text=self.text,
+                hint="make one column of these fields, and group by it",
+            )
 
     def _lists(self, *listed: Listed) -> bool:
         return isinstance(self.served_by, PerStart) and self.served_by.listed in listed
@@ -373,10 +381,21 @@ class Plan(ABC):
         return self._showing(tuple(replace(label, attributes=attributes) for label in self.shown))
 
     def _showing(self, shown: tuple[Shown, ...]) -> Self:
-        known = self.classification
-        checked = columns_read(self.residuals, known.schema, known.type_column)
+        known, roles = self.classification, self.roles
+        rows = known if roles is None else roles.rows
+        checked = columns_read(self.residuals, rows.schema, rows.type_column)
         payload = payload_of(shown, self.shown_keys, checked)
-        return replace(self, shown=shown, measures=(), classification=replace(known, payload=payload))
+        if roles is not None:
+            roles = replace(roles, rows=replace(rows, payload=payload))
+            payload = roles.payload_of_events(payload)
+        asked = replace(known, payload=payload)
+        return replace(self, shown=shown, measures=(), classification=asked, roles=roles)
+
+    def of_rows(self) -> Self:
+        """The plan for the rows that events become in their roles; without roles it is this one."""
+        if self.roles is None:
+            return self
+        return replace(self, classification=self.roles.rows, roles=None)
 
     def fingerprint(self, events: Columns) -> str:
         """32 hexadecimal digits that two plans share if states of one are good for the other.
@@ -389,6 +408,7 @@ class Plan(ABC):
             common = ("text", "classification", "window", "residuals", "predicates", "deadlines", "wait")
             parts = [getattr(self, name) for name in (*common, *self.evaluated)]
             parts += ["distinct"] if self.merges_starts else []
+            parts += [] if self.roles is None else [self.roles]
             self._fingerprints[columns] = digest([type(self).__name__, *parts, columns])
         return self._fingerprints[columns]
 

@@ -54,6 +54,11 @@ def _kinds(plan: Plan, need: Need) -> str:
 
 
 def _asks_others(plan: Plan) -> bool:
-    """Whether the answer depends on events outside of all complex events, or on how many there are."""
+    """Whether the answer depends on events outside of all complex events, or on how many there are.
+
+    What it needs of rows says nothing of the events that become rows, either.
+    """
+    if plan.roles is not None:
+        return True
     counts = plan.classification.keep_all or plan.from_first
     return bool(plan.deadlines) or counts or plan.takes_candidates

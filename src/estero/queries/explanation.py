@@ -55,6 +55,8 @@ class Explanation:
             yield "Filters", filters
         bits = _predicate_lines([*plan.classification.predicates, *[FIRST] * plan.from_first])
         yield "Predicates (one bit each)", "\n".join(bits)
+        if plan.roles is not None:
+            yield "Rows of events", "\n".join(plan.roles.lines())
         for title, lines in plan.automaton_sections():
             yield title, "\n".join(lines)
         if self.sql is not None:

@@ -73,13 +73,17 @@ class EsteroBackend(TextQueryBackend):
         correlation = correlation_of_rule(rule, references, detections, refused)
         if correlation.is_of_whole_windows:
             raise refused("what a window must not have more of needs the name of the time: use estero.sigma")
+        if any(len(set(names)) > 1 for names in correlation.keys):
+            raise refused(
+                "an alias that is another field in each rule is no text of a query: use estero.sigma"
+            )
         lowering = _lowering()
         tree = windows_tree(
             correlation,
             EVENT,
             [lowering.of(one.condition) for one in detections],
             [
-                lowering.attributes(field)[0].name
+                [lowering.attributes(field)[0].name]
                 for field in dict.fromkeys(names[0] for names in correlation.keys)
             ],
             [Attribute(lowering.attributes(field)[0].name) for field in correlation.counted],

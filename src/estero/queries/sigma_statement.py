@@ -73,7 +73,7 @@ class SigmaStatement(Statement):
     def _plan(self, layout: Layout) -> Plan:
         condition = self.lowered(layout.schema)[0] if layout.schema.types or layout.schema.shared else None
         tree = self.tree if condition is None else tree_of(condition, layout.only_type)
-        return plan_of(tree, layout)
+        return plan_of(tree, layout, text=str(self))
 
     def type_names(self) -> Sequence[tuple[str, ...]]:
         return ()

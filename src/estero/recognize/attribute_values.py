@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -38,7 +39,8 @@ def attribute_values(plan: Plan, source: Source, attribute: str, first: int, las
         known |= {name: kind for name, kind in read.items() if not is_path(name)}
     _check_numeric(attribute, known)
     predicates = tuple(EventPredicate(type_names(atom, plan.tree.streams)) for atom in atoms)[:_MOST_TYPES]
-    names = [name for alternatives in plan.shown_keys for name in alternatives]
+    keys = plan.shown_keys if plan.roles is None else ()  # an event has several in its roles
+    names = [name for alternatives in keys for name in alternatives]
     asked = replace(
         plan.classification,
         predicates=predicates,
@@ -53,7 +55,7 @@ def attribute_values(plan: Plan, source: Source, attribute: str, first: int, las
         )
         events = batch.filter(inside)
         if events.num_rows:
-            tables.append(_columns(events, plan, attribute, len(predicates)))
+            tables.append(_columns(events, keys, attribute, len(predicates)))
         if batch.column(POSITION)[-1].as_py() >= last:
             break
     columns = ("position", "time", "type", "value")
@@ -62,7 +64,7 @@ def attribute_values(plan: Plan, source: Source, attribute: str, first: int, las
     )
 
 
-def _columns(events: pa.RecordBatch, plan: Plan, attribute: str, types: int) -> pa.Table:
+def _columns(events: pa.RecordBatch, keys: Sequence[Sequence[str]], attribute: str, types: int) -> pa.Table:
     names = events.schema.names
     rows = pa.array(range(events.num_rows)).to_numpy()
     bits = events.column(f"{BITS}0").cast(pa.int64())
@@ -72,7 +74,7 @@ def _columns(events: pa.RecordBatch, plan: Plan, attribute: str, types: int) -> 
         "time": events.column(TIME).cast(pa.int64()) if TIME in names else pa.nulls(len(rows), pa.int64()),
         "type": pc.case_when(pc.make_struct(*kinds), *(pa.scalar(number) for number in range(types))),
     }
-    for number, alternatives in enumerate(plan.shown_keys):
+    for number, alternatives in enumerate(keys):
         table[f"key{number}"] = key_column(events, alternatives, rows)
     table["value"] = events.column(event_column(attribute)).cast(pa.float64(), safe=False)
     return pa.table(table)

@@ -60,6 +60,12 @@ class Recognition:
         starts: NDArray[np.int64] | None = None,
         consumed: Consumed | None = None,
     ) -> None:
+        self._identity, self._role_rows = plan, None
+        if plan.roles is not None:
+            from estero.recognize.role_rows import RoleRows  # which few plans need
+
+            self._role_rows = RoleRows(plan.roles, events)
+            plan, events = plan.of_rows(), self._role_rows.schema
         words, ordinals = numbered(BITS, events.names), ORDINAL in events.names
         opened = plan.opened(len(words), ordinals=ordinals, counting=counting)
         # What SHORTEST gives in a partition ends in order, and LIMIT … PER looks at partitions.
@@ -78,7 +84,7 @@ class Recognition:
         )
         self._input = EngineInput(plan, opened, events)
         self._takes_single = self._after.takes_single and not (
-            self._before.stages or opened.keys or plan.decides_later
+            self._before.stages or opened.keys or plan.decides_later or self._role_rows
         )
         self._opened = opened
         self._events = events
@@ -86,7 +92,7 @@ class Recognition:
         stages = [self._before, self._after]
         self._holding = Holding(self.recognizer, self.store, opened.automaton, self.reader.marks, stages)
         if state is not None:
-            self._holding.resume(state, plan, events)
+            self._holding.resume(state, self._identity, events)
 
     @property
     def schema(self) -> pa.Schema:
@@ -102,6 +108,8 @@ class Recognition:
 
     def recognize(self, classified: pa.RecordBatch) -> Iterator[EndedSets]:
         """The compact sets that end in this batch, or that its times decide."""
+        if self._role_rows is not None:
+            classified = self._role_rows.of(classified)
         if classified.num_rows:
             for ready in self._before.push(classified):
                 yield from self._recognized(ready)
@@ -244,7 +252,7 @@ class Recognition:
 
     def snapshot(self) -> bytes:
         """All that is needed to go on; nothing that has left the window is in it."""
-        return self._holding.written(self.plan, self._events)
+        return self._holding.written(self._identity, self._events)
 
     @property
     def remembers_events_alone(self) -> bool:

@@ -21,6 +21,7 @@ from estero.recognize.attribute_values import attribute_values
 from estero.recognize.budget import Budget
 from estero.recognize.reading import Reading
 from estero.recognize.recognition import Recognition
+from estero.recognize.role_rows import recognized_schema
 from estero.recognize.set_reader import ReadableSets
 from estero.recognize.stages.deal import DealStage
 from estero.recognize.until import AFTER_ALL, check_until
@@ -69,7 +70,7 @@ class SourceRun(Reading):
         plan, events = self.plan, self.source.classified_schema(self.plan.classification)
         return answer_schema(
             plan.shown,
-            events,
+            recognized_schema(plan, events),
             keys=plan.shown_keys,
             time=time_type(self.source),
             suppressed=plan.interval is not None,

@@ -1,7 +1,8 @@
 """The reference semantics of correlations in Sigma: all windows of all groups, one by one.
 
-A window begins with an event that one of the rules holds of (for rules in order: the first one), and has all
-such events of its group from there on, up to the timespan, which belongs to it. It is a result if it has what
+An event is in a group as one of the rules that hold of it: an alias may be another field in each. A window
+begins with an event that one of the rules holds of (for rules in order: the first one), and has all such
+events of its group from there on, up to the timespan, which belongs to it. It is a result if it has what
 the correlation asks for, and is not a part of an earlier result of its group. What further events could make
 wrong is decided when time has passed the timespan behind its last event.
 """
@@ -32,22 +33,40 @@ def windows(
     it is known that none follow.
     """
     names = correlation["rules"]
-    met = [{name for name in names if detects(rules[name], one)} for one in events]
-    fields = correlation.get("group-by", [])
-    groups: dict[tuple[Any, ...], list[int]] = {}
+    groups: dict[tuple[Any, ...], dict[int, set[str]]] = {}
     for place, one in enumerate(events):
-        keys = [values_of(one, field) for field in fields]
-        if met[place] and all(keys):
-            groups.setdefault(tuple(key[0] for key in keys), []).append(place)
+        for name in names:
+            key = _key(correlation, name, one)
+            if key is not None and detects(rules[name], one):
+                groups.setdefault(key, {}).setdefault(place, set()).add(name)
     span = int(correlation["timespan"][:-1]) * _SECONDS[correlation["timespan"][-1]]
     results = [
-        window
-        for places in groups.values()
-        for window in _of_group(correlation, places, times, span, met, events)
+        window for met in groups.values() for window in _of_group(correlation, met, times, span, events)
     ]
     if _is_final(correlation) or ended:
         return sorted(results)
     return sorted(window for window in results if times[window[-1]] + span < times[-1])
+
+
+def _key(correlation: Mapping[str, Any], rule: str, event: Event) -> tuple[Any, ...] | None:
+    """The group that an event of a rule is in; None for an event without a value of some field.
+
+    Numbers and texts are equal if their texts are, where an alias has both.
+    """
+    key = []
+    for field in correlation.get("group-by", []):
+        alias = correlation.get("aliases", {}).get(field)
+        values = values_of(event, field if alias is None else alias[rule])
+        if not values:
+            return None
+        key.append(values[0] if alias is None else _text(values[0]))
+    return tuple(key)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _is_final(correlation: Mapping[str, Any]) -> bool:
@@ -58,15 +77,15 @@ def _is_final(correlation: Mapping[str, Any]) -> bool:
 
 def _of_group(
     correlation: Mapping[str, Any],
-    places: Sequence[int],
+    met: Mapping[int, set[str]],
     times: Sequence[int],
     span: int,
-    met: Sequence[set[str]],
     events: Sequence[Event],
 ) -> list[tuple[int, ...]]:
+    """The results of a group, by the rules that hold of each of its events."""
     given: list[tuple[int, ...]] = []
-    for first in places:
-        window = tuple(place for place in places if place >= first and times[place] - times[first] <= span)
+    for first in met:
+        window = tuple(place for place in met if place >= first and times[place] - times[first] <= span)
         is_part = any(set(window) <= set(earlier) for earlier in given)
         if not is_part and _asked(correlation, window, met, events):
             given.append(window)
@@ -74,7 +93,10 @@ def _of_group(
 
 
 def _asked(
-    correlation: Mapping[str, Any], window: Sequence[int], met: Sequence[set[str]], events: Sequence[Event]
+    correlation: Mapping[str, Any],
+    window: Sequence[int],
+    met: Mapping[int, set[str]],
+    events: Sequence[Event],
 ) -> bool:
     """Whether a window has what the correlation asks for."""
     names, condition = correlation["rules"], correlation.get("condition", {"gte": len(correlation["rules"])})
@@ -89,7 +111,9 @@ def _asked(
     )
 
 
-def _result(kind: str, window: Sequence[int], values: Sequence[Any], met: Sequence[set[str]]) -> float | None:
+def _result(
+    kind: str, window: Sequence[int], values: Sequence[Any], met: Mapping[int, set[str]]
+) -> float | None:
     """The number that a condition compares; None for one of values of which there are none."""
     match kind:
         case "event_count":
@@ -116,7 +140,7 @@ _SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 }
 
 
-def _in_order(names: Sequence[str], window: Sequence[int], met: Sequence[set[str]]) -> bool:
+def _in_order(names: Sequence[str], window: Sequence[int], met: Mapping[int, set[str]]) -> bool:
     """Whether the rules hold of events of the window one after another."""
     following = 0
     for place in window:

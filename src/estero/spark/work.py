@@ -115,10 +115,12 @@ class Work:
     @property
     def recognized(self) -> pa.Schema:
         """The columns of complex events with the names and types that recognition gives them."""
+        from estero.recognize.role_rows import recognized_schema
+
         plan = self.plan
         return answer_schema(
             plan.shown,
-            self.events,
+            recognized_schema(plan, self.events),
             keys=plan.shown_keys,
             time=self.time,
             positions=self.positions,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from estero.answers.event_store import joined_events
 from estero.answers.measures.marked import Integers, occurring
 from estero.classify.arrays import array_of, empty_batch
-from estero.classify.column_names import POSITION
+from estero.classify.column_names import place_column
 from estero.engine.walk.matches import Matches, chosen, joined, new_matches, sliced
 
 _MANY = 1 << 12
@@ -52,7 +52,7 @@ class Candidates(NamedTuple):
         return Candidates(sliced(self.matches, first, last), self.events).without_others()
 
     def _rows(self, positions: Integers) -> Integers:
-        return np.searchsorted(integers_of(self.events, POSITION), positions)
+        return np.searchsorted(places_of(self.events), positions)
 
 
 class _Part(NamedTuple):
@@ -187,9 +187,14 @@ def together(parts: Sequence[Candidates], schema: pa.Schema, best: Choice) -> Ca
     if not parts:
         return Candidates(new_matches(0, 0), empty_batch(schema))
     events = joined_events([part.events for part in parts])
-    _, rows = np.unique(integers_of(events, POSITION), return_index=True)
+    _, rows = np.unique(places_of(events), return_index=True)
     matches = best(joined([part.matches for part in parts]))
     return Candidates(matches, events.take(array_of(rows))).without_others()
+
+
+def places_of(events: pa.RecordBatch) -> Integers:
+    """The positions of events; where an event has several rows, the places of these."""
+    return integers_of(events, place_column(events.schema.names))
 
 
 def integers_of(events: pa.RecordBatch, name: str) -> Integers:

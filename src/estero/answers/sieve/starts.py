@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from estero.answers.event_store import EventStore
 from estero.answers.measures.marked import Integers, Mask, occurring
-from estero.answers.sieve.open_starts import Candidates, OpenStarts, integers_of, together
+from estero.answers.sieve.open_starts import Candidates, OpenStarts, integers_of, places_of, together
 from estero.answers.sieve.strategies import strategic
 from estero.classify.arrays import empty_batch
-from estero.classify.column_names import KEYS, POSITION, TIME
+from estero.classify.column_names import KEYS, POSITION, TIME, place_column
 from estero.engine.disjoint import Disjoint
 from estero.engine.int64 import saturated
 from estero.engine.store.checks import Arrays, need, within
@@ -57,6 +57,7 @@ class Starts:
         self._partition_columns = partition_columns(plan)
         self._width = None if plan.window is None else plan.window.length
         self._stamp = POSITION if plan.by_position else TIME
+        self._place = place_column(events.names)
         self._limit = None if plan.limit is None else plan.limit.per_end
         self._at_once = not (self._longest or self._best_per_start or plan.tree.disjoint)
         self._ordered = ordered or (self._limit is not None and self._longest)
@@ -75,14 +76,14 @@ class Starts:
     def add(self, matches: Matches, store: EventStore) -> None:
         """Takes complex events, with the sequence numbers that their events have in `store`."""
         if self.wanted is not None:
-            start = integers_of(store.take(matches.start, [POSITION]), POSITION)
+            start = integers_of(store.take(matches.start, [self._place]), self._place)
             matches = chosen(matches, np.flatnonzero(self.wants(start)))
         if not matches.start.size:
             return
         best = self._best(matches)
         sequence = occurring(best.start, best.end, best.event)
         events = store.take(sequence)
-        told = _told_by(best, sequence, integers_of(events, POSITION))
+        told = _told_by(best, sequence, places_of(events))
         if self._completed.size:
             told = chosen(told, np.flatnonzero(~np.isin(told.start, self._completed[:, 0])))
         self._open.add(Candidates(told, events))
@@ -176,7 +177,7 @@ class Starts:
         store.restart(needed.events)
         positions = needed.positions
         told = _told_by(needed.matches, positions, np.arange(positions.size))
-        return Decided(told, store, ended.matches.end)
+        return Decided(told, store, ended.values(ended.matches.end, POSITION))
 
     # ------------------------------------------------------------------- stopping and going on
 
@@ -192,7 +193,7 @@ class Starts:
     def resume(self, arrays: Arrays, events: pa.RecordBatch, marks: int) -> None:
         """Takes what `arrays` gave out of them; raises ValueError or KeyError for other arrays."""
         need(events.schema.equals(self._store.schema), "the columns of events are the same")
-        positions = integers_of(events, POSITION)
+        positions = places_of(events)
         need(np.diff(positions) > 0, "events are in order")
         if self._disjoint is not None:
             self._disjoint.resume(arrays)

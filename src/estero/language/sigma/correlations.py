@@ -92,7 +92,8 @@ def correlation_of_rule(
         cast("s.CorrelationType", kind),
         tuple(rules),
         read.timespan.seconds,
-        tuple(_keys(read, references, field, error) for field in read.group_by or ()),
+        tuple(dict.fromkeys(read.group_by or ())),
+        tuple(_keys(read, references, field, error) for field in dict.fromkeys(read.group_by or ())),
         cast("s.CountOperator", _SIGNS[read.condition.op.name]),
         read.condition.count,
         counted,
@@ -137,14 +138,6 @@ def _keys(
             raise error(
                 f"the alias {field} has no field for the rule {name}", "correlation", "aliases", field
             )
-    if len({named[name] for name in references}) > 1:
-        raise error(
-            f"the alias {field} is another field in each rule, and groups are those of one column",
-            "correlation",
-            "aliases",
-            field,
-            hint="make one column of them before, or one field of both with fields=",
-        )
     return tuple(named[name] for name in references)
 
 

@@ -255,7 +255,8 @@ CountOperator = Literal["<", "<=", ">", ">=", "=", "!="]
 class Correlation:
     """A rule about several events of other rules within a time.
 
-    `keys` are the fields of ``group-by``, for each of `rules` by its place, aliases resolved. `counted` are
+    `groups` are the names of ``group-by``, and `keys` the fields that they are in the events of each of
+    `rules`, by its place: an alias may be another one in each. `counted` are
     the fields whose values are counted or summed up, `operator` and `count` what the result (or the number of
     the events, or of the rules that match) must be.
     """
@@ -264,6 +265,7 @@ class Correlation:
     type: CorrelationType
     rules: tuple[Detection, ...]
     seconds: int
+    groups: tuple[str, ...] = ()
     keys: tuple[tuple[str, ...], ...] = ()
     operator: CountOperator = ">="
     count: int | float = 1

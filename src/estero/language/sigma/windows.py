@@ -41,14 +41,14 @@ def windows_tree(
     rule: Correlation,
     name: str,
     conditions: Sequence[Lowered],
-    keys: Sequence[str],
+    keys: Sequence[Sequence[str]],
     counted: Sequence[e.Node],
     time: str,
 ) -> QueryTree:
     """The query of a correlation over events of the type `name`.
 
-    `conditions` are those of its rules, `keys` attributes, `counted` expressions over one event, and `time`
-    is the attribute with its time.
+    `conditions` are those of its rules, `keys` the attributes that are each key, `counted` expressions over
+    one event, and `time` is the attribute with its time.
     """
     anything = joined(conditions, e.Or, absorbing=True)
     asked: e.Node | None = None
@@ -64,7 +64,7 @@ def windows_tree(
         pattern if asked is None else Filter(pattern, asked),
         select=(SelectItem(name),) if rule.is_of_whole_windows else None,
         strategy=Strategy.LONGEST,
-        partition_by=tuple(KeyBracket((key,)) for key in keys),
+        partition_by=tuple(KeyBracket(tuple(key)) for key in keys),
         window=DurationWindow(((rule.seconds, TimeUnit.SECONDS),)),
         limit=1,
     )
