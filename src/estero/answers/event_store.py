@@ -161,7 +161,7 @@ def rows_taken(events: pa.RecordBatch, name: str, rows: NDArray[np.int64]) -> pa
 
 
 def positions_at(events: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.Array:
-    """The positions of the events in these rows: where none was left out between them, they are counted."""
+    """The positions of the events in these rows, which ascend: where they have no gaps they are counted."""
     positions = numbers_in(events.column(POSITION))
     if positions.size and positions[-1] - positions[0] == positions.size - 1:
         return array_of(rows + positions[0])
