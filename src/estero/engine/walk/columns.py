@@ -53,7 +53,7 @@ def _of_alike(events: NDArray[np.int64], has: NDArray[np.bool_]) -> list[Selecte
     selected = []
     for own in has:
         number = np.count_nonzero(own)
-        starts = np.arange(0, number * matches + 1, max(number, 1), dtype=np.int32)[: matches + 1]
+        starts = np.arange(matches + 1, dtype=np.int32) * np.int32(number)
         selected.append((starts, events if number == own.size else events[:, own]))
     return [(starts, chosen.reshape(-1)) for starts, chosen in selected]
 
