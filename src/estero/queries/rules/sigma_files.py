@@ -14,7 +14,6 @@ from estero.queries.rules.rule_cache import RuleCache, key_of
 from estero.queries.rules.rule_files import RuleText, text_of_file
 
 if TYPE_CHECKING:
-    from estero.language.sigma.tree import Detection, Refusal
     from estero.queries.sigma_rules import SigmaRule
 
 SUFFIXES: Final = (".yml", ".yaml")
@@ -85,9 +84,8 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
     for rule in rules_in_documents(documents, asked, before):
         file = places[id(rule.document)]
         new = id(rule.document) not in before and alone[file] == 1
-        learnt = _remembered(rule) if remembers and new else None
-        if learnt is not None:
-            cache.put(keys[file], {}, learnt)
+        if remembers and new:
+            _remember(rule, keys[file], cache)
         name = rule.name or _free(file.stem, read)
         metadata = {**rule.about.metadata(), "file": str(file)}
         if name in read.rules:
@@ -104,14 +102,14 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
     return read
 
 
-def _remembered(rule: SigmaRule) -> Detection | Refusal | None:
-    """What the cache has of a rule; None of a correlation, which depends on other files."""
+def _remember(rule: SigmaRule, key: str, cache: RuleCache) -> None:
+    """Puts a rule into the cache, or why it cannot be read; no correlation, which depends on other files."""
     from estero.language.sigma.tree import Detection, Refusal
 
     if isinstance(rule.rule, Detection):
-        return rule.rule
-    alone = rule.problem is not None and "correlation" not in rule.document.content
-    return Refusal.of(rule.about, rule.problem) if alone and rule.problem is not None else None
+        cache.put(key, {}, rule.rule)
+    elif rule.problem is not None and "correlation" not in rule.document.content:
+        cache.put(key, {}, Refusal.of(rule.about, rule.problem))
 
 
 def _refuse(
