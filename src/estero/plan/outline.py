@@ -70,7 +70,11 @@ _LAST: Final = [_Last()]
 
 
 def planned_once(
-    tree: QueryTree, written: object, layout: Layout, schema: Schema, plan: Callable[[QueryTree, Layout], Plan]
+    tree: QueryTree,
+    written: object,
+    layout: Layout,
+    schema: Schema,
+    plan: Callable[[QueryTree, Layout], Plan],
 ) -> Plan | None:
     """The plan of a query for events of a layout, whose schema with the paths of the query is `schema`.
 

@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from estero.errors import DataError, QueryError, require
 from estero.queries.query import Query
 from estero.queries.rules.rule_cache import RuleCache, key_of
 from estero.queries.rules.rule_files import RuleText, text_of_file
+
+if TYPE_CHECKING:
+    from estero.queries.sigma_rules import SigmaRule
 
 SUFFIXES: Final = (".yml", ".yaml")
 
@@ -81,10 +84,8 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
     for rule in rules_in_documents(documents, asked, before):
         file = places[id(rule.document)]
         new = id(rule.document) not in before and alone[file] == 1
-        if remembers and new and isinstance(rule.rule, Detection):
-            cache.put(keys[file], {}, rule.rule)
-        elif remembers and new and rule.problem is not None and "correlation" not in rule.document.content:
-            cache.put(keys[file], {}, Refusal.of(rule.about, rule.problem))
+        if remembers and new:
+            _remember(rule, keys[file], cache)
         name = rule.name or _free(file.stem, read)
         metadata = {**rule.about.metadata(), "file": str(file)}
         if name in read.rules:
@@ -99,6 +100,16 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
             read.rules[name] = Query(rule.statement())
             read.texts[name] = RuleText(rule.document.text, file, metadata)
     return read
+
+
+def _remember(rule: SigmaRule, key: str, cache: RuleCache) -> None:
+    """Puts a rule into the cache, or why it cannot be read; no correlation, which depends on other files."""
+    from estero.language.sigma.tree import Detection, Refusal
+
+    if isinstance(rule.rule, Detection):
+        cache.put(key, {}, rule.rule)
+    elif rule.problem is not None and "correlation" not in rule.document.content:
+        cache.put(key, {}, Refusal.of(rule.about, rule.problem))
 
 
 def _refuse(

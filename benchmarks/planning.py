@@ -1,0 +1,97 @@
+"""Two collections of rules, read from nothing and from the cache, and planned for events with their fields.
+
+    python -m benchmarks.planning [--eql RULES] [--sigma RULES]
+
+RULES are directories: rules in EQL (.eql, or Elastic's .toml), and rules in Sigma, such as those of SigmaHQ.
+Each collection is read by a process of its own, first with an empty cache and then with what that has left.
+It is planned for a table in which all fields that its rules in Sigma name are strings, or for events with the
+names of the Elastic Common Schema. Times are seconds of CPU, those by the wall behind them; importing Estero
+counts as reading.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_BEGUN = time.perf_counter() - time.process_time()
+
+
+def main() -> None:
+    """Times both collections."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--eql", type=Path)
+    parser.add_argument("--sigma", type=Path)
+    parser.add_argument("--of", choices=["eql", "sigma"], help="in this process, and with the cache as it is")
+    asked = parser.parse_args()
+    if asked.of is not None:
+        warnings.simplefilter("ignore")
+        _time(asked.of, getattr(asked, asked.of))
+        return
+    for name in ("eql", "sigma"):
+        directory = getattr(asked, name)
+        with TemporaryDirectory() as cache:
+            for known in ("nothing", "the cache") if directory is not None else ():
+                print(f"{name}, from {known}:", flush=True)
+                command = [sys.executable, "-m", "benchmarks.planning", "--of", name, f"--{name}", directory]
+                subprocess.run(command, check=True, env={**os.environ, "ESTERO_CACHE": cache})
+
+
+def _time(name: str, directory: Path) -> None:
+    import estero  # as a part of what is timed
+
+    rules = estero.rules(directory)
+    _say(f"{len(rules):,} rules and {len(rules.refused):,} refused, read", time.process_time(), _BEGUN)
+    events, layout = _of_sigma(rules) if name == "sigma" else _of_elastic(rules)
+    _timed("planned", lambda: rules.run(events, **layout))
+
+
+def _timed(said: str, question: Callable[[], T]) -> T:
+    begun, cpu = time.perf_counter(), time.process_time()
+    answer = question()
+    _say(said, time.process_time() - cpu, begun)
+    return answer
+
+
+def _say(said: str, cpu: float, begun: float) -> None:
+    print(f"  {said}: {cpu:.2f} s ({time.perf_counter() - begun:.2f} s)", flush=True)
+
+
+def _of_sigma(rules: Any) -> tuple[Any, dict[str, Any]]:
+    """One event with the fields that rules in Sigma name; of names that differ in case only there is one."""
+    import pyarrow as pa
+
+    from estero.language.sigma.tree import fields_of
+
+    names = {"channel": "Channel"}
+    for name in rules:
+        statement = rules[name].statement
+        for condition in (getattr(statement, "source", None), getattr(statement.rule, "condition", None)):
+            for field in () if condition is None else fields_of(condition):
+                names.setdefault(field.lower(), field)
+    named = [name for lower, name in names.items() if lower not in ("eventid", "utctime")]
+    columns = {"UtcTime": pa.array([0], pa.timestamp("us")), "EventID": pa.array([1])}
+    return pa.table({**columns, **{name: pa.array(["x"]) for name in named}}), {"time": "UtcTime"}
+
+
+def _of_elastic(rules: Any) -> tuple[Any, dict[str, Any]]:
+    """A thousand events as `eql_rules` makes them, with the fields that they lack as NULL."""
+    from benchmarks.eql_rules import LAYOUT, elastic, with_missing, with_nothing
+    from benchmarks.sysmon_events import batches
+
+    few = elastic(next(batches(1_000, 100)))
+    return with_nothing(few, with_missing(rules, few)), LAYOUT
+
+
+if __name__ == "__main__":
+    main()
