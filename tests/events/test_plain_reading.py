@@ -213,9 +213,7 @@ PREDICATES = st.builds(
 )
 SOME_TYPES = st.lists(st.sampled_from(TYPES), min_size=1, max_size=3, unique=True).map(tuple)
 VALUES = st.one_of(
-    st.builds(
-        Value, st.sampled_from([Attribute(name) for name in ("n", "x", "b", "t", "none")]), SOME_TYPES
-    ),
+    st.builds(Value, st.sampled_from([Attribute(name) for name in ("n", "x", "b", "t", "none")]), SOME_TYPES),
     st.builds(Value, st.just(Attribute("s")), SOME_TYPES, st.sampled_from([0, 1])),
 )
 

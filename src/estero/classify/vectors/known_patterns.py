@@ -78,8 +78,7 @@ class KnownPatterns:
             self._answers.clear()
         order = np.argsort(patterns, kind="stable")
         begins = np.flatnonzero(np.diff(patterns[order], prepend=-1))
-        for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), values.size], strict=True):
-            asked = order[begin:end]
+        for asked in np.split(order, begins[1:]) if values.size else ():
             place = int(patterns[asked[0]])
             pattern = self._patterns[place]
             strings = (lower if pattern.ignoring_case else texts).take(array_of(values[asked]))
