@@ -5,7 +5,8 @@ times, for 10 and for 1,000 rules, how many events a second are read from a topi
 long an answer takes at a steady rate: from the time that an event has when it is sent to that at which its
 answer is read, committed, from the other topic. The engine is a process of its own then. Beside it
 stands what the broker takes alone: an event that is sent and read, and one that a process without an engine
-sends on to a second topic, with transactions and without. Prints the figures, and writes them as JSON to ``--out``.
+sends on to a second topic, with transactions and without. Prints the figures, and writes them as JSON to
+``--out``.
 
 The broker is that of the tests (`make connectors`), unless ``--broker HOST:PORT`` says another one.
 """

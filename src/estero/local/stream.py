@@ -186,6 +186,7 @@ class LiveStream:
             raw = self._source.poll(self._settings.most, seconds)
         self._tell("polled")
         if raw is None:
+            self._note_delivered()
             if self._source.ended and self._checkpoint is None and self._recognition is not None:
                 self._end(self._recognition)
             elif self._time_passes():
@@ -228,6 +229,7 @@ class LiveStream:
             )
             self._hear(recognition)
         self._note_delivered()
+        self._tell("delivery noted")
 
     # -------------------------------------------------------------------------- without an event
 
@@ -279,6 +281,7 @@ class LiveStream:
             self._tell("answers written")
         self._counters.add(batches=1)
         self._note_delivered()
+        self._tell("delivery noted")
 
     # ---------------------------------------------------------------------------- parts of a batch
 
@@ -353,11 +356,13 @@ class LiveStream:
             self._sinks[_DEAD].write(self._number, iter(table))
 
     def _note_delivered(self) -> None:
+        """Notes what the sinks have by now: some deliver while the next batches are recognized."""
+        for sink in self._sinks:
+            sink.update()
         delivered = self._delivered()
         if self._checkpoint is not None and delivered != self._noted:
             self._checkpoint.note_delivered(delivered)
             self._noted = delivered
-        self._tell("delivery noted")
 
     def _delivered(self) -> list[int]:
         return [sink.delivered for sink in self._sinks]

@@ -19,7 +19,7 @@ class GroupCommit(Generic[T]):
 
     So a batch waits for one transaction at most before its own begins, whatever a transaction takes. Between
     two of them lie `interval` seconds at least, unless somebody waits. What `commit` raises is raised by the
-    next `put` or `wait`; nothing is committed afterwards. Batches up to `committed` are.
+    next `put`, `check` or `wait`; nothing is committed afterwards. Batches up to `committed` are.
     """
 
     def __init__(self, commit: Callable[[Sequence[T], int], None], committed: int, interval: float) -> None:
@@ -38,7 +38,7 @@ class GroupCommit(Generic[T]):
         """Has what a batch has committed; waits where much waits already."""
         with self._changed:
             self._changed.wait_for(lambda: self._failure or len(self._items) < _MOST)
-            self._check()
+            self.check()
             self._items += items
             self._last = number
             if not self._items and not self._is_busy:
@@ -52,7 +52,7 @@ class GroupCommit(Generic[T]):
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._failure or not (self._items or self._is_busy))
             self._is_urgent = False
-            self._check()
+            self.check()
 
     def close(self) -> None:
         """Ends the thread behind the transaction that it is at; what waits is lost."""
@@ -61,9 +61,13 @@ class GroupCommit(Generic[T]):
             self._changed.notify_all()
         self._thread.join()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raises what a commit has raised."""
         if self._failure is not None:
             raise self._failure
+
+    def _waits_for_no_time(self) -> bool:
+        return self._is_urgent or self._is_closed or len(self._items) >= _MOST
 
     def _run(self) -> None:
         earliest = 0.0
@@ -71,7 +75,7 @@ class GroupCommit(Generic[T]):
             with self._changed:
                 self._changed.wait_for(lambda: self._items or self._is_closed)
                 left = max(0.0, earliest - monotonic())
-                self._changed.wait_for(lambda: self._is_urgent or self._is_closed, left)
+                self._changed.wait_for(self._waits_for_no_time, left)
                 if self._is_closed:
                     return
                 items, number = self._items, self._last

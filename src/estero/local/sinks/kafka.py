@@ -95,14 +95,30 @@ class KafkaTopic(Sink):
         messages = [message for batch in rows for message in self._messages(batch)]
         if self._commits is not None:
             self._commits.put(number, messages)
-            self.delivered = max(self.delivered, self._commits.committed)
         else:
             self._sent[number] = len(messages)
             self._send(messages, number)
             if messages:
                 self.reached("sent")
-            self._see_delivered()
         return len(messages)
+
+    def update(self) -> None:
+        """Finds out which batches are committed, or which the broker has."""
+        if self._commits is not None:
+            self._commits.check()
+            self.delivered = max(self.delivered, self._commits.committed)
+        elif self._producer is not None:
+            self._see_answers()
+
+    def _see_answers(self) -> None:
+        self._producer.poll(0)
+        if self._lost:
+            raise self._failure(self._lost[0])
+        for number in list(self._sent):
+            if self._sent[number]:
+                break
+            del self._sent[number]
+            self.delivered = number
 
     def flush(self, number: int) -> None:
         """Has all rows up to a batch committed, or taken by the broker."""
@@ -110,7 +126,7 @@ class KafkaTopic(Sink):
             self._commits.wait()
         elif self._sent and self._producer.flush(_TIMEOUT):
             raise DataError("Kafka says: messages were not taken in time", file=str(self._address))
-        self._see_delivered()
+        self.update()
         self.delivered = max(self.delivered, number)
 
     def close(self) -> None:
@@ -158,16 +174,6 @@ class KafkaTopic(Sink):
             self._lost.append(error)
         elif number in self._sent:
             self._sent[number] -= 1
-
-    def _see_delivered(self) -> None:
-        """The batches of which the broker has all rows; raises `DataError` where it has lost one."""
-        if self._lost:
-            raise self._failure(self._lost[0])
-        for number in list(self._sent):
-            if self._sent[number]:
-                break
-            del self._sent[number]
-            self.delivered = number
 
     def _failure(self, error: Any) -> EsteroError:
         return DataError(f"Kafka says: {error.str()}", file=str(self._address))

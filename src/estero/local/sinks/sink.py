@@ -34,6 +34,9 @@ class Sink(ABC):
     def write(self, number: int, rows: Iterator[pa.RecordBatch]) -> int:
         """Takes the rows of a batch; how many there are."""
 
+    def update(self) -> None:  # noqa: B027 (most deliver at once)
+        """Finds out what was delivered meanwhile; raises `DataError` where that has failed."""
+
     def flush(self, number: int) -> None:  # noqa: B027 (most deliver at once)
         """Has all rows up to a batch delivered."""
 
