@@ -166,7 +166,7 @@ def columns_taken(events: pa.RecordBatch, names: Sequence[str], rows: NDArray[np
 
 
 def rows_taken(events: pa.RecordBatch, name: str, rows: NDArray[np.int64]) -> pa.Array:
-    """A column of the events in these rows, plain; positions, which ascend, are counted where they have no gaps."""
+    """A column of the events in these rows, plain; positions that ascend without gaps are counted."""
     column = events.column(name)
     if name == POSITION and len(column):
         positions = numbers_in(column)
