@@ -347,6 +347,16 @@ def hop(at: int, port: int, source: object, target: object) -> dict[str, object]
     return {"t": at, "kind": "net", "port": port, "source": source, "target": target}
 
 
+def test_a_correlation_of_a_correlation_is_refused() -> None:
+    again = "{type: event_count, rules: much, timespan: 1h, condition: {gte: 2}}"
+    text = CORRELATION.replace("title: Many failures", "title: Many failures\nname: much")
+    text += f"---\ntitle: again\ncorrelation: {again}\n"
+    with pytest.raises(
+        QueryError, match="much is a correlation itself, whose windows are known only as time"
+    ):
+        estero.sigma(text, logsource=False)
+
+
 def test_an_alias_may_be_another_field_in_each_rule() -> None:
     query = estero.sigma(HOPS, logsource=False)
     events = [hop(0, 22, "a", "b"), hop(1, 22, "c", "c"), hop(2, 80, "b", "e"), hop(3, 22, "f", "b")]

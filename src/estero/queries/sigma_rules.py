@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -110,7 +110,10 @@ def rules_in_documents(
     known: dict[str, SigmaRule] = {}
     for rule in read.values():
         known |= dict.fromkeys(filter(None, (rule.about.name, rule.about.id)), rule)
-    rules = [read.get(id(one)) or _correlation(one, known) for one in given]
+    windows = {
+        name for one in given if id(one) not in read for name in (_about(one).name, _about(one).id) if name
+    }
+    rules = [read.get(id(one)) or _correlation(one, known, windows) for one in given]
     hidden = {
         name
         for rule in rules
@@ -151,7 +154,8 @@ def _placed(document: Document, rule: Detection, options: SigmaOptions) -> Sigma
     return SigmaRule(document, about, rule, sources=((source, mapped),), unknown_source=unknown)
 
 
-def _correlation(document: Document, known: Mapping[str, SigmaRule]) -> SigmaRule:
+def _correlation(document: Document, known: Mapping[str, SigmaRule], windows: Collection[str]) -> SigmaRule:
+    """The correlation of a document: of `known` rules; `windows` are the names and ids of correlations."""
     from estero.language.sigma.correlations import correlation_of, references_of
 
     about = _about(document)
@@ -160,6 +164,13 @@ def _correlation(document: Document, known: Mapping[str, SigmaRule]) -> SigmaRul
         detections: list[Detection] = []
         sources: list[tuple[Condition | None, Mapped]] = []
         for name in refers:
+            if name in windows:
+                raise document.error(
+                    f"{name} is a correlation itself, whose windows are known only as time passes",
+                    "correlation",
+                    "rules",
+                    hint="correlate the rules that it refers to",
+                )
             if name not in known:
                 raise document.error(
                     f"there is no rule {name}",
@@ -169,7 +180,7 @@ def _correlation(document: Document, known: Mapping[str, SigmaRule]) -> SigmaRul
                 )
             rule = known[name]
             if rule.problem is not None or not isinstance(rule.rule, Detection):
-                reason = rule.problem.message if rule.problem is not None else "it is a correlation itself"
+                reason = "" if rule.problem is None else rule.problem.message
                 raise document.error(f"the rule {name} cannot be run: {reason}", "correlation", "rules")
             detections.append(rule.rule)
             sources += rule.sources

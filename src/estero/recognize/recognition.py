@@ -7,6 +7,7 @@ too (`recognize/stages`), and are read as tables, counts and picks (`SetReader`)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,9 @@ from estero.recognize.open_runs import OpenRuns, open_runs
 from estero.recognize.set_reader import SetReader
 from estero.recognize.stages.composed import event_stages, nearby_of, reader_of, set_stages
 from estero.recognize.state import Holding
+
+if TYPE_CHECKING:
+    from estero.recognize.role_rows import RoleRows
 
 
 class Recognition:
@@ -60,7 +64,8 @@ class Recognition:
         starts: NDArray[np.int64] | None = None,
         consumed: Consumed | None = None,
     ) -> None:
-        self._identity, self._role_rows = plan, None
+        self._identity = plan
+        self._role_rows: RoleRows | None = None
         if plan.roles is not None:
             from estero.recognize.role_rows import RoleRows  # which few plans need
 
@@ -108,7 +113,7 @@ class Recognition:
 
     def recognize(self, classified: pa.RecordBatch) -> Iterator[EndedSets]:
         """The compact sets that end in this batch, or that its times decide."""
-        if self._role_rows is not None:
+        if self._role_rows is not None and classified.num_rows:
             classified = self._role_rows.of(classified)
         if classified.num_rows:
             for ready in self._before.push(classified):
