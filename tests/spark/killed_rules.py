@@ -121,8 +121,8 @@ class Soak:
             self.lost += 1
             self._lazy += 1
             if self._lazy > _LAZY_STARTS:
-                log = self.streams.place / f"driver{self._starts}.log"
-                raise RuntimeError(f"the driver ends by itself: see {log}")
+                last = self.streams.place / f"driver{self._starts}.log"
+                raise RuntimeError(f"the driver ends by itself: see {last}")
         self._killed_driver = False
         self._starts += 1
         command = [sys.executable, "-m", "spark.rule_streams", str(self.streams.place)]
@@ -290,7 +290,7 @@ def main() -> None:
     with ExitStack() as things:
         kinds = asked.to or ["files"]
         targets = {kind: things.enter_context(target(kind, place)) for kind in kinds}
-        jars = ()
+        jars: tuple[str, ...] = ()
         if set(kinds) != {"files"}:
             from connectors.servers import spark_jars
 
