@@ -19,7 +19,7 @@ QUERIES = [
     "SELECT * WHERE A AS a ; B AS b FILTER a[name = 'a'] AND b[name = 'a' AND v = 1] WITHIN 5 EVENTS",
     "SELECT * WHERE A AS a : A AS b FILTER A[v = 1] AND a[v = 1] AND b[v = 2] LIMIT 3",
     "SELECT MAX * WHERE A AS a ; A AS b FILTER a[v = 1 AND v = 1] AND b[v = 1]",
-    "SELECT NEXT a.v WHERE A AS a ; B AS b FILTER a[v = 1] PARTITION BY [name]",
+    "SELECT NEXT a[v] WHERE A AS a ; B AS b FILTER a[v = 1] PARTITION BY [name]",
     "SELECT * WHERE A AS a ; B AS b FILTER a.v = b.v AND a[v > 1]",
     "SELECT * WHERE A ; A FILTER A[v = 1]",
 ]
