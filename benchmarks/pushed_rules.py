@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import argparse
 import time
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 import estero
 
-LAYOUT = {"type": "type", "time": "time"}
+LAYOUT: dict[str, Any] = {"type": "type", "time": "time"}
 
 
 def events(number: int) -> pa.Table:
@@ -59,13 +60,13 @@ def main() -> None:
         rules.run(table.slice(0, 1000), threads=1, **LAYOUT).count()
         recognizer = rules.recognizer(table.schema, **LAYOUT)
         begin = time.process_time()
-        found = rules.run(table, threads=1, **LAYOUT).count()
+        answers = rules.run(table, threads=1, **LAYOUT).count()
         between = time.process_time()
         pushed = recognizer.push(table).count()
         end = time.process_time()
-        if pushed != found:
+        if pushed != answers:
             raise SystemExit("a push has another number of answers than a run")
-        print(f"{keys}: run {between - begin:.2f} s, push {end - between:.2f} s of CPU; {found:,} answers")
+        print(f"{keys}: run {between - begin:.2f} s, push {end - between:.2f} s of CPU; {answers:,} answers")
 
 
 if __name__ == "__main__":

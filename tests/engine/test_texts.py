@@ -28,9 +28,7 @@ LONG = st.lists(st.text(alphabet="ab\0é", max_size=20).map(str.encode), min_siz
 
 
 @given(texts=LONG, before=st.integers(0, 3), beyond=st.sampled_from([b"", b"beyond all"]), data=st.data())
-def test_texts_are_picked_whole(
-    texts: list[bytes], before: int, beyond: bytes, data: st.DataObject
-) -> None:
+def test_texts_are_picked_whole(texts: list[bytes], before: int, beyond: bytes, data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=30))
     ends = np.cumsum([before, *map(len, texts)]).astype(np.int32)
     letters = np.frombuffer(b"x" * before + b"".join(texts) + beyond or b"\0", np.uint8)

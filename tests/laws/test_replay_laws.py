@@ -19,10 +19,10 @@ from estero.recognize.rules import dispatch, growing_dispatch, kept_events
 from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 from estero.reference.queries import Event
 from laws.test_rule_set_laws import MOST, fewest_dispatched, restored, rule_sets
-from laws.test_sequence_laws import ASKED, rows, table_of
+from laws.test_sequence_laws import ASKED
 from strategies.absences import absent_queries
 from strategies.patterns import streams, to_table
-from strategies.staged import Row, Staged
+from strategies.staged import Row, Staged, rows, table_of
 
 LAYOUT: dict[str, Any] = {"type": "type", "time": "time", "time_unit": "s"}
 SEQUENCES: dict[str, Any] = {"time": "t", "time_unit": "s"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from estero.language.syntax.parser import parse_query
@@ -43,7 +45,12 @@ def test_the_plan_is_that_of_the_query_itself(text: str, monkeypatch: pytest.Mon
 def test_an_outline_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[object] = []
     first_plan = rules._first_plan
-    monkeypatch.setattr(rules, "_first_plan", lambda *given: planned.append(given) or first_plan(*given))
+
+    def counted(*given: Any) -> Any:
+        planned.append(given)
+        return first_plan(*given)
+
+    monkeypatch.setattr(rules, "_first_plan", counted)
     monkeypatch.setattr(outline, "_LAST", [outline._Last()])
     for text in QUERIES[2:4]:
         rules.plan_of(parse_query(text), LAYOUT)

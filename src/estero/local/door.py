@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import PathLike, fsencode, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from estero.addresses import Address
 from estero.arguments import checked
@@ -95,7 +95,13 @@ def live(  # noqa: PLR0913 (what users may have to say)
         if given and isinstance(asked, Query):
             raise ValueError(f"{name} is for a set of rules: leave it out for one query")
     columns = None if schema is None else schema_of(schema)
-    layout = {"type": type, "time": time, "order": order, "time_unit": time_unit, "lateness": lateness}
+    layout: dict[str, Any] = {
+        "type": type,
+        "time": time,
+        "order": order,
+        "time_unit": time_unit,
+        "lateness": lateness,
+    }
     if keep is not None:
         layout["keep"] = keep
     settings = Settings(

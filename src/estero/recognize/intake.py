@@ -227,9 +227,7 @@ class Intake:
         """The relevant events that are held back no longer."""
         ready = self._held.let_go(everything=everything)
         positions = np.flatnonzero(ready.column(HELD_RELEVANT).to_numpy())
-        chosen = encoded_as(
-            one_batch(ready.select(self.schema.names).take(pa.array(positions))), self.schema
-        )
+        chosen = encoded_as(one_batch(ready.select(self.schema.names).take(pa.array(positions))), self.schema)
         return self._numbered(_with_column(chosen, POSITION, pa.array(positions)), ready.num_rows)
 
     def _numbered(self, relevant: pa.RecordBatch, count: int) -> pa.RecordBatch:

@@ -9,9 +9,10 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from estero.addresses import Address
+from estero.answers.answer_ids import ID
 from estero.answers.shown_values import shown_values
 from estero.errors import DataError, EsteroError, legible, require
-from estero.local.rows import ID, json_lines
+from estero.local.rows import json_lines
 from estero.local.sinks.group_commit import GroupCommit
 from estero.local.sinks.sink import Sink
 

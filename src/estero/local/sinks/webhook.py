@@ -8,8 +8,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from estero.addresses import Address
+from estero.answers.answer_ids import ID
 from estero.errors import DataError, require
-from estero.local.rows import ID, json_lines
+from estero.local.rows import json_lines
 from estero.local.sinks.sink import Sink
 
 TRIES: Final = 8

@@ -177,7 +177,7 @@ class KeptEvents:
     @property
     def number(self) -> int:
         """How many events are in reach."""
-        return sum(chunk.num_rows for chunk in self._chunks) - self._out_of_reach()
+        return int(sum(chunk.num_rows for chunk in self._chunks)) - self._out_of_reach()
 
     @property
     def bytes(self) -> int:
