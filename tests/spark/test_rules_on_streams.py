@@ -160,7 +160,7 @@ def test_rules_in_a_table_of_the_catalog_change_and_begin_with_a_replay(
     table, name = events(), "rules_that_change"
     parts = [table.slice(0, 70), table.slice(70)]
     first = {"joined": RULES["joined"], "long": RULES["long"]}
-    later = {"joined": RULES["joined"], "high": RULES["high"], "direct": RULES["direct"]}
+    later = {"joined": RULES["joined"], "low": RULES["low"], "direct": RULES["direct"]}
     rows = spark.createDataFrame([*first.items(), ("broken", "SELECT")], "name STRING, query STRING")
     rows.coalesce(1).write.option("path", str(tmp_path / "rules")).saveAsTable(name)
     how = {**LAYOUT, "keep": "9 seconds"}
@@ -178,13 +178,13 @@ def test_rules_in_a_table_of_the_catalog_change_and_begin_with_a_replay(
     for number, part in enumerate(parts):
         if number == 1:
             recognizer.remove("long")
-            recognizer.add("high", later["high"], replay=True)
+            recognizer.add("low", later["low"], replay=True)
             recognizer.add("direct", later["direct"])
         pushed = recognizer.push(part).to_arrow()
         passed = recognizer.advance(part.column("t")[-1].as_py()).to_arrow()
         right.append(pa.concat_tables([pushed, passed]))
     assert [as_rows(part.drop_columns("version")) for part in found] == [as_rows(part) for part in right]
-    began = [row for row in right[1].to_pylist() if row["rule"] == "high" and row["start"] < 70]
+    began = [row for row in right[1].to_pylist() if row["rule"] == "low" and row["start"] < 70]
     assert began, "some complex events began before their rule came"
     versions = [set(part.column("version").to_pylist()) for part in found]
     assert versions == [{version_of(first)}, {version_of(later)}]
