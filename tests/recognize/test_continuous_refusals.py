@@ -113,7 +113,7 @@ def test_types_with_tables_of_their_own_are_pushed_by_name() -> None:
             ValueError,
             (
                 "the time column has no unit, so '5 s' has no meaning there: "
-                "say its time_unit, or give the lateness as a number of ticks"
+                "say its time_unit, or give a number of ticks"
             ),
         ),
         (

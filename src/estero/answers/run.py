@@ -115,7 +115,7 @@ def first_rows(tables: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[
         yield from tables
         return
     for table in tables if limit > 0 else ():
-        yield table.slice(0, limit)
+        yield table.slice(0, limit) if limit < table.num_rows else table
         limit -= table.num_rows
         if limit <= 0:
             return

@@ -91,8 +91,8 @@ def live(  # noqa: PLR0913 (what users may have to say)
         asked = rules.bind(params) if params else rules
     else:
         asked = origin_of(rules if isinstance(rules, RuleTable) else Path(fspath(rules)), params)
-    for name, given in {"metadata": metadata, "keep": keep}.items():
-        if given and isinstance(asked, Query):
+    for name, is_given in {"metadata": bool(metadata), "keep": keep is not None}.items():
+        if is_given and isinstance(asked, Query):
             raise ValueError(f"{name} is for a set of rules: leave it out for one query")
     columns = None if schema is None else schema_of(schema)
     layout: dict[str, Any] = {

@@ -6,10 +6,12 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
 from estero.language.check.set_predicates import RegisteredPredicate
 
+APART: Final = {"part of states": False}
+"""The metadata of a field that states do not depend on, although plans are compared by it."""
 STATE_VERSION = 7
 """To be raised whenever a state of the same plan means something else than before."""
 
@@ -49,7 +51,9 @@ def _canonical(value: object) -> Iterator[str]:
         case tuple() | list():
             yield from _block("list", (line for item in value for line in _canonical(item)))
         case _ if is_dataclass(value):
-            compared = [member.name for member in fields(value) if member.compare]
+            compared = [
+                member.name for member in fields(value) if member.compare and member.metadata != APART
+            ]
             lines = (line for name in compared for line in _canonical(getattr(value, name)))
             yield from _block(type(value).__name__, lines)
         case _:

@@ -23,7 +23,7 @@ from estero.language.tree.selection import Measure, Shown
 from estero.language.tree.whole import condition_as_written
 from estero.language.tree.words import quoted
 from estero.plan.deadlines import Deadline
-from estero.plan.identity import Columns, digest
+from estero.plan.identity import APART, Columns, digest
 from estero.plan.passes import AtEnd, Compared, Listed, Pass, PerStart
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Classification:
     order: tuple[str, ...] = ()
     payload: tuple[str, ...] = ()
     values: tuple[Value, ...] = ()
-    encoded: bool = False
+    encoded: bool = field(default=False, metadata=APART)
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,8 +244,8 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     from estero.spark.batch.batch import recognize_frame
     from estero.spark.streams.streaming import MOST_BUCKETS, recognize_stream
 
-    for name, given in {"metadata": metadata, "keep": keep}.items():
-        if given:
+    for name, is_given in {"metadata": bool(metadata), "keep": keep is not None}.items():
+        if is_given:
             raise ValueError(f"{name} is for a set of rules: leave it out for one query")
     if rows not in (None, "events"):
         raise ValueError(f'rows is "events", or None for complex events, not {rows!r}')

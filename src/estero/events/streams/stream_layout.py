@@ -153,6 +153,10 @@ def windows_of(keep: Keep | None, columns: EventLayout, tick_ns: int | None) -> 
     if keep is None:
         return ()
     listed = [keep] if isinstance(keep, str | int | timedelta) else keep
+    if not isinstance(listed, list | tuple):
+        raise ValueError(
+            f"keep is a duration such as '2 hours', '1000 events', or a list of these, not a {type(keep).__name__}"
+        )
     return tuple(_window_of(one, columns, tick_ns) for one in listed)
 
 
@@ -188,7 +192,7 @@ def ticks_of(lateness: Lateness, tick_ns: int | None, said: str = "a lateness") 
     if tick_ns is None:
         raise ValueError(
             f"the time column has no unit, so {str(lateness)!r} has no meaning there: "
-            f"say its time_unit, or give {said} as a number of ticks"
+            "say its time_unit, or give a number of ticks"
         )
     return -(-nanoseconds // tick_ns)
 
