@@ -154,9 +154,8 @@ def windows_of(keep: Keep | None, columns: EventLayout, tick_ns: int | None) -> 
         return ()
     listed = [keep] if isinstance(keep, str | int | timedelta) else keep
     if not isinstance(listed, list | tuple):
-        raise ValueError(
-            f"keep is a duration such as '2 hours', '1000 events', or a list of these, not a {type(keep).__name__}"
-        )
+        kind = type(keep).__name__
+        raise TypeError(f"keep is a duration ('2 hours'), '1000 events', or a list of these, not a {kind}")
     return tuple(_window_of(one, columns, tick_ns) for one in listed)
 
 
