@@ -11,7 +11,7 @@ from estero.automata.compile.compile_pattern import compile_pattern
 from estero.errors import LimitExceeded
 from estero.language.syntax.parser import parse_query
 from estero.language.tree.schema import Kind, Schema
-from estero.plan import draft
+from estero.plan import draft, outline
 from estero.plan.automaton import AutomatonPlan
 from estero.plan.chains import ChainPlan
 from estero.plan.joins import JoinPlan
@@ -128,6 +128,7 @@ def test_a_pattern_is_compiled_once_and_what_its_partitions_leave_once(
         return compile_pattern(*arguments, **how)
 
     monkeypatch.setattr(draft, "compile_pattern", counted)
+    monkeypatch.setattr(outline, "_LAST", [outline._Last()])  # nothing was planned before
     plan_for(text)
     assert asked == most
 
