@@ -22,5 +22,5 @@ def micros_of(moment: datetime) -> int:
 
 
 def moment_of(micros: int) -> datetime:
-    """The moment so many microseconds after the epoch, in UTC; OverflowError for one without a calendar."""
+    """The time in UTC at a number of microseconds since 1970; OverflowError outside of the calendar."""
     return _EPOCH + timedelta(microseconds=micros)

@@ -9,7 +9,7 @@ Answer = TypeVar("Answer")
 
 
 class Remembered(Generic[Answer]):
-    """The answers to the last requests, at most so many, which are compared by ``==``.
+    """The answers to the last few requests, which are compared by ``==``.
 
     >>> lengths = Remembered[int]()
     >>> lengths.of({"a": 1}, lambda: 1), lengths.of({"a": 1}, lambda: 1 // 0)

@@ -20,7 +20,7 @@ _MOST_REMEMBERED: Final = 1 << 16
 
 
 class DuckDBKeys:
-    """Asks DuckDB for keys: only it knows its hashes. A question takes 1 ms, whatever it is about."""
+    """Asks DuckDB for keys: only it knows its hashes. A call takes about 1 ms, however small it is."""
 
     def of_texts(self, texts: pa.Array) -> Halves:
         """Both halves of the key of each text; 0 for NULL."""

@@ -22,7 +22,7 @@ _NO_PLACES: Final = np.empty(0, np.int64)
 _FOLDED: Final = np.array([letter + 32 if 65 <= letter <= 90 else letter for letter in range(256)], np.uint8)
 """The bytes of ASCII in lower case."""
 _MANY: Final = 16
-"""From so many strings on a pattern is compiled for RE2, in 30 µs, in which Python tests so many."""
+"""The number of strings from which compiling a pattern for RE2 (30 µs) is cheaper than testing them here."""
 _MOST_ANSWERS: Final = 1 << 16
 """So many pairs of a pattern and a string are remembered with whether it is like it, and no batch more."""
 Places = NDArray[np.int64]

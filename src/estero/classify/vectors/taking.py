@@ -50,7 +50,7 @@ def views_in(array: pa.Array) -> NDArray[np.void]:
 
 
 def _of_texts(array: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
-    """The texts of these rows, of which none is NULL."""
+    """The texts of these rows; none of them may be NULL."""
     ends, letters = ends_and_letters(array)
     picked = None
     if int(ends[-1]) - int(ends[0]) <= _SHORT * len(array):
