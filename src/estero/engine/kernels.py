@@ -28,7 +28,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from ctypes import Structure, addressof, c_bool, c_char, c_int64, c_uint64
 from dataclasses import dataclass
-from functools import cache, cached_property, update_wrapper
+from functools import cache, update_wrapper
 from itertools import product
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.library import library
+from estero.system.cached_property import cached_property
 
 _Item = TypeVar("_Item", bound=np.generic)
 Grid = Annotated[NDArray[_Item], 2]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 from estero.automata.cea import EventPredicate
@@ -23,6 +22,7 @@ from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.selection import Measure, Shown, measures_of, shown_labels
 from estero.language.tree.whole import speaks_of_whole
 from estero.plan.plan import Classification, Layout, Window, payload_of
+from estero.system.cached_property import cached_property
 
 OF_WHOLE = "a filter speaks of the whole complex event"
 BESIDE = "it stands beside the automaton"

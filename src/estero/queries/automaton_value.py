@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from estero.automata.cea import CEA
@@ -22,6 +21,7 @@ from estero.language.tree.query import Consume, KeyBracket, limit_text, select_t
 from estero.language.tree.whole import END_OF, START_OF, condition_as_written
 from estero.plan.automaton import automaton_lines, steps_of
 from estero.plan.plan import Plan
+from estero.system.cached_property import cached_property
 
 if TYPE_CHECKING:
     from estero.theory.as_given import Given

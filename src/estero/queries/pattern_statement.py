@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from estero.automata.compile.compile_pattern import Compiled, compile_pattern
 from estero.errors import LimitExceeded, QueryError, warn
@@ -21,6 +21,7 @@ from estero.plan.plan import Layout, Plan
 from estero.plan.rules import plan_of
 from estero.queries.parameters import bound, names_of, refuse_open
 from estero.queries.statement import Statement, raise_first
+from estero.system.cached_property import cached_property
 
 
 @dataclass(frozen=True)

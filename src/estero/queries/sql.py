@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from estero.language.row_patterns.words import words_of
 from estero.recognize.row_patterns.evaluation import Evaluation
 from estero.recognize.row_patterns.ordered_rows import Relation
 from estero.recognize.row_patterns.statements import Statements, in_words_of, unique
+from estero.system.cached_property import cached_property
 
 _PREVIEWED: Final = 10
 """The rows that a notebook shows."""

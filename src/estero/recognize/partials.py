@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +24,7 @@ from estero.recognize.levels import BEGAN, START, consumed_by, level_column, lev
 from estero.recognize.recognition import Recognition
 from estero.recognize.source_run import time_type
 from estero.recognize.until import check_until
+from estero.system.cached_property import cached_property
 
 
 def partials_table(

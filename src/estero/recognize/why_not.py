@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final, TypeVar
 
@@ -56,6 +56,7 @@ from estero.plan.rules import plan_of
 from estero.recognize.budget import SECONDS, Budget, OutOfTimeError
 from estero.recognize.source_run import SourceRun
 from estero.recognize.until import AFTER_ALL
+from estero.system.cached_property import cached_property
 
 SAMPLE: Final = 50_000
 """So many complex events of a query that asks less are looked at for the nearest miss."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ from estero.answers.report import COMPLETE, STEPS, partial_of, schema_with_parti
 from estero.answers.run import Run
 from estero.recognize.partials import PartialsRun
 from estero.recognize.source_run import SourceRun
+from estero.system.cached_property import cached_property
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +26,7 @@ from estero.studio.shown import row_of, shown
 from estero.studio.stream import Stream
 from estero.studio.ways import way_of
 from estero.studio.without import without
+from estero.system.cached_property import cached_property
 
 if TYPE_CHECKING:
     from estero.answers.answer import Answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from estero.language.tree.names import some
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
 from estero.studio.shown import shown
+from estero.system.cached_property import cached_property
 
 MOST_EVENTS: Final = 20_000_000
 """The most events that are brought into memory."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 
 from estero.automata.cea import CEA, FIRST, EventPredicate
@@ -20,6 +19,7 @@ from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.words import named
 from estero.reference.queries import ComplexEvent, evaluate_query
 from estero.reference.values import Event
+from estero.system.cached_property import cached_property
 from estero.theory.event_kinds import Kind, candidates, kinds_of
 from estero.theory.inclusion import difference
 from estero.theory.words import Letter, MarkedLetter

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import duckdb
@@ -25,6 +24,7 @@ from estero.events.database import Connection, lent_to
 from estero.events.reading_errors import NOT_IN_NANOSECONDS, interruptible
 from estero.language.tree.expressions import Aggregate, Attribute, Node, Previous, substituted
 from estero.language.tree.schema import Kind
+from estero.system.cached_property import cached_property
 
 Truths = NDArray[np.int8]
 """Of each instance one of FALSE, UNKNOWN, TRUE: AND is the minimum, OR the maximum, NOT is ``2 - truth``."""

@@ -7,7 +7,6 @@ batch, both in DuckDB; nothing is done for one complex event at a time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 import pyarrow as pa
 
@@ -22,6 +21,7 @@ from estero.events.tables.shown_types import plain_type
 from estero.language.tree.expressions import Aggregate, Attribute, Node, substituted
 from estero.language.tree.schema import Kind
 from estero.language.tree.selection import Measure
+from estero.system.cached_property import cached_property
 
 _TYPES: Mapping[Kind, pa.DataType] = {
     Kind.INT: pa.int64(),

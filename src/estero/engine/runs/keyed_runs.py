@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +24,7 @@ from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.snapshots.snapshot_pcea import index_of
 from estero.engine.snapshots.sound import check_index
 from estero.engine.store.hash_index import HashIndex, new_index, rebuilt
+from estero.system.cached_property import cached_property
 
 LEAST_CAPACITY = 1 << 12
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +47,7 @@ from estero.recognize.row_patterns.row_blocks import Block, blocks_of
 from estero.recognize.row_patterns.selection import selection
 from estero.recognize.row_patterns.statements import PREFIX, Statements, unique
 from estero.recognize.row_patterns.time_windows import length_of, window_columns
+from estero.system.cached_property import cached_property
 from estero.system.cores import threads_to_use
 
 

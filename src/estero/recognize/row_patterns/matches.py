@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from estero.language.row_patterns.slots import Address, Rows
 from estero.language.row_patterns.tree import RowPatternClause
 from estero.recognize.row_patterns.ordered_rows import OrderedRows
+from estero.system.cached_property import cached_property
 
 Ints = NDArray[np.int64]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import cached_property
 from itertools import count
 from typing import Any, Final, Protocol
 
@@ -15,6 +14,7 @@ from sqlglot import exp
 
 from estero.classify.sql_texts import literal, quoted
 from estero.errors import DataError, QueryError
+from estero.system.cached_property import cached_property
 
 _number: Final = count()
 _ONE_BATCH: Final = 1 << 30

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.set_reader import ReadableSets, SetReader
 from estero.recognize.whole.partitions import Partitions
+from estero.system.cached_property import cached_property
 
 SMALL = 1 << 62
 """Sums below this are computed in words."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from estero.recognize.row_patterns.ordered_rows import PROGRESS
 from estero.recognize.row_patterns.statements import unique
 from estero.spark.row_patterns.work import Evaluated, RowPatternWork, with_progress
 from estero.spark.streams.packing import batch_of, blob_of, joined
+from estero.system.cached_property import cached_property
 
 HELD: Final = "header STRING, rest BINARY, waiting BINARY"
 """The state of a bucket as Spark has it."""

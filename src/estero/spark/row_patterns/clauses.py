@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -30,6 +29,7 @@ from estero.spark.row_patterns.time_ranges import find_time_ranges
 from estero.spark.row_patterns.types import crossing_type, result_type
 from estero.spark.row_patterns.work import GROUP, RowPatternWork, StatementsInZone, check_zone
 from estero.spark.work import spark_schema
+from estero.system.cached_property import cached_property
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
