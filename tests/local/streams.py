@@ -99,7 +99,7 @@ def abandon(stream: LiveStream) -> None:
     if stream._closed:
         return
     stream._source.close()
-    for sink in stream._sinks:
+    for sink in stream._deliveries.sinks:
         sink.close()
     if stream._checkpoint is not None:
         stream._checkpoint.close()

@@ -27,7 +27,7 @@ def test_the_console_has_lines_as_run_has_them(tmp_path: Path) -> None:
     put(tmp_path / "in", 0, EVENTS)
     query, output = estero.query(QUERY), io.BytesIO()
     with estero.live(query, f"json:{tmp_path}/in", "console", **LAYOUT) as running:
-        running._sinks[0] = Console(output)
+        running._deliveries.sinks[0] = Console(output)
         running.run(until_caught_up=True)
     rows = [json.loads(line) for line in output.getvalue().splitlines()]
     assert told([row | row.pop("labels") for row in rows]) == expected(query, EVENTS)
@@ -46,7 +46,7 @@ def test_lines_of_a_server_are_read_until_it_closes_the_connection() -> None:
         thread = threading.Thread(target=serve)
         thread.start()
         with estero.live(query, f"tcp://127.0.0.1:{port}", **LAYOUT) as running:
-            running._sinks[0] = Console(output)
+            running._deliveries.sinks[0] = Console(output)
             running.run()
         thread.join()
     rows = [json.loads(line) for line in output.getvalue().splitlines()]
@@ -70,7 +70,7 @@ def test_what_is_open_is_decided_where_a_stream_without_a_checkpoint_ends(
     monkeypatch.setattr(door, "opened_source", lambda _address: StandardInput(reading))
     query, output = estero.query(QUERY), io.BytesIO()
     with estero.live(query, "stdin", lateness="1 hour", **LAYOUT) as running:
-        running._sinks[0] = Console(output)
+        running._deliveries.sinks[0] = Console(output)
         running.run()
     os.close(reading)
     rows = [json.loads(line) for line in output.getvalue().splitlines()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -18,7 +17,8 @@ from estero.arguments import checked
 from estero.errors import DataError
 from estero.local.checkpoints import Checkpoint, Noted, State
 from estero.local.counters import Counters
-from estero.local.decoding import LETTERS, Decoded, Decoder, letters_table, objects
+from estero.local.decoding import Decoded, Decoder, objects
+from estero.local.deliveries import Deliveries
 from estero.local.raw import DeadLetter, Raw
 from estero.local.recognition import Asked, Recognition
 from estero.local.rows import Rows
@@ -35,8 +35,6 @@ _WAIT: Final = 0.1
 """Seconds for which a source is waited for, between two looks at whether to stop."""
 _LONGEST: Final = 3_600
 """The most seconds for which a step waits."""
-_ANSWERS, _DEAD = 0, 1
-"""Places of the sinks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,25 +73,22 @@ class LiveStream:
     ) -> None:
         self._asked = asked
         self._source = source
-        self._sinks = [sink for sink in sinks if sink is not None]
         self._checkpoint = checkpoint
         self._settings = settings
         self._counters = Counters()
         self._stopping = Stopping()
+        self._deliveries = Deliveries(sinks, checkpoint, self._counters, self._stopping, settings.source)
         self._recognition: Recognition | None = None
         self._schema = settings.schema
         self._stream = ""
         self._number = self._saved = -1
         self._first: State | None = None
-        self._noted: list[int] = []
         self._resumed = self._failed = self._closed = False
         self._checkpoint_due = self._look_due = 0.0
         self._clock: Callable[[], float] = monotonic
         self._silence: Silence | None = None
         self._passed: int | None = None
         self._reached: Callable[[str], None] = _nothing
-        for sink in self._sinks:
-            sink.stopping = self._stopping
 
     # ------------------------------------------------------------------------------------ to run it
 
@@ -127,8 +122,7 @@ class LiveStream:
     def save(self) -> None:
         """Writes a checkpoint now, if there is a directory for it; all rows are delivered before."""
         with self._counters.timing("checkpoint"):
-            for sink in self._sinks:
-                sink.flush(self._number)
+            self._deliveries.flush(self._number)
             self._tell("flushed")
             if self._checkpoint is None or self._recognition is None:
                 return
@@ -152,7 +146,7 @@ class LiveStream:
             if self._resumed and not self._failed and self._number > self._saved:
                 self.save()
         finally:
-            for part in (self._source, *self._sinks, self._checkpoint):
+            for part in (self._source, *self._deliveries.sinks, self._checkpoint):
                 if part is not None:
                     part.close()
 
@@ -186,7 +180,7 @@ class LiveStream:
             raw = self._source.poll(self._settings.most, seconds)
         self._tell("polled")
         if raw is None:
-            self._note_delivered()
+            self._deliveries.note()
             if self._source.ended and self._checkpoint is None and self._recognition is not None:
                 self._end(self._recognition)
             elif self._time_passes():
@@ -216,7 +210,7 @@ class LiveStream:
             answers, dead = self._recognized(recognition, decoded)
         self._tell("recognized")
         with self._counters.timing("write"):
-            self._write_dead(dead)
+            self._deliveries.write_dead(self._number, dead)
             self._tell("dead letters written")
             if recognition is not None:
                 self._write(recognition, answers)
@@ -228,7 +222,7 @@ class LiveStream:
                 late=counts["late"], held_back=counts["held_back"], rules=len(recognition.texts)
             )
             self._hear(recognition)
-        self._note_delivered()
+        self._deliveries.note()
         self._tell("delivery noted")
 
     # -------------------------------------------------------------------------- without an event
@@ -276,11 +270,11 @@ class LiveStream:
     def _decided(self, recognition: Recognition, answers: Iterator[pa.RecordBatch]) -> None:
         """Delivers what time has decided."""
         with self._counters.timing("write"):
-            self._write_dead([])
+            self._deliveries.write_dead(self._number, [])
             self._write(recognition, answers)
             self._tell("answers written")
         self._counters.add(batches=1)
-        self._note_delivered()
+        self._deliveries.note()
         self._tell("delivery noted")
 
     # ---------------------------------------------------------------------------- parts of a batch
@@ -333,46 +327,13 @@ class LiveStream:
             return iter(()), [*decoded.dead, *letters]
 
     def _write(self, recognition: Recognition, answers: Iterator[pa.RecordBatch]) -> None:
-        rules: Counter[str] = Counter()
-        rows = _counted(self._rows(recognition).of(answers, recognition.version), rules, recognition.of_rules)
-        sink = self._sinks[_ANSWERS]
-        if self._number > sink.delivered:
-            sink.write(self._number, rows)
-        else:
-            for _ in rows:  # it has them, and they only count
-                pass
-        self._counters.add_answers(rules)
-
-    def _write_dead(self, letters: list[DeadLetter]) -> None:
-        for letter in letters[:3]:
-            _log.warning(
-                "an event cannot be read: %s: %s",
-                letter.place,
-                letter.reason,
-                extra={"place": letter.place, "reason": letter.reason, "letters": len(letters)},
-            )
-        if len(self._sinks) > _DEAD and self._number > self._sinks[_DEAD].delivered:
-            table = [letters_table(letters, self._settings.source)] if letters else []
-            self._sinks[_DEAD].write(self._number, iter(table))
-
-    def _note_delivered(self) -> None:
-        """Notes what the sinks have by now: some deliver while the next batches are recognized."""
-        for sink in self._sinks:
-            sink.update()
-        delivered = self._delivered()
-        if self._checkpoint is not None and delivered != self._noted:
-            self._checkpoint.note_delivered(delivered)
-            self._noted = delivered
-
-    def _delivered(self) -> list[int]:
-        return [sink.delivered for sink in self._sinks]
+        self._deliveries.write(self._number, recognition, self._rows(recognition), answers)
 
     def _end(self, recognition: Recognition) -> None:
         """Decides all that is open, once, where nothing can come any more."""
         self._number += 1
         self._write(recognition, recognition.closed())
-        for sink in self._sinks:
-            sink.flush(self._number)
+        self._deliveries.flush(self._number)
         self._recognition = None
 
     def _look_at_rules(self) -> None:
@@ -406,7 +367,7 @@ class LiveStream:
                 self._checkpoint.write(state)
         self._stream, self._number, self._saved = state.stream, state.number, state.number
         self._first = state
-        self._noted = list(state.delivered)
+        delivered = state.delivered
         self._counters.resume(state.counters)
         self._source.seek(state.offsets)
         if state.schema:
@@ -414,17 +375,17 @@ class LiveStream:
         if state.recognizer:
             self._recognition = self._asked.resumed(state.recognizer, state.rules)
         for note in self._journal(state.number):
-            self._noted = note.delivered or self._noted
+            delivered = note.delivered or delivered
+        self._deliveries.resume(delivered)
         if self._recognition is not None:
-            self._open(_ANSWERS, self._rows(self._recognition).schema)
-        if len(self._sinks) > _DEAD:
-            self._open(_DEAD, LETTERS)
+            self._open_for_answers(self._recognition)
+        self._deliveries.open_for_dead_letters(self._stream, self._tell)
         if self._checkpoint is not None:
             self._checkpoint.begin(state.number)
         self._tell("checkpoint read")
         for note in self._journal(state.number):
             self._repeat(note)
-        self._check_sinks()
+        self._deliveries.check(self._number)
         self._resumed = True
         if self._recognition is None and self._schema is not None:
             self._begin(self._schema)
@@ -468,7 +429,7 @@ class LiveStream:
         recognition = self._recognition = self._asked.begun(schema)
         if self._resumed:
             self._limit_memory(recognition)
-        self._open(_ANSWERS, self._rows(recognition).schema)
+        self._open_for_answers(recognition)
         if self._checkpoint is not None:
             self._checkpoint.write(self._state(recognition, self._first))
         self._tell("begun")
@@ -480,7 +441,7 @@ class LiveStream:
             raise ValueError("a recognizer has columns")
         rules = recognition.texts if isinstance(self._asked.rules, RuleOrigin) else None
         schema = self._schema.serialize().to_pybytes()
-        snapshot, delivered = recognition.snapshot(), self._delivered()
+        snapshot, delivered = recognition.snapshot(), self._deliveries.delivered
         if first is not None:
             return replace(first, recognizer=snapshot, schema=schema, rules=rules, delivered=delivered)
         counters = self._counters.kept()
@@ -491,22 +452,8 @@ class LiveStream:
     def _rows(self, recognition: Recognition) -> Rows:
         return Rows(recognition.schema, self._stream, self._settings.versioned, recognition.of_rules)
 
-    def _open(self, place: int, schema: pa.Schema) -> None:
-        """Opens one of the sinks, and has it know what the journal says that it has."""
-        sink = self._sinks[place]
-        sink.reached = self._tell
-        sink.open(self._stream if place == _ANSWERS else f"{self._stream}-dead", schema)
-        sink.delivered = max(sink.delivered, self._noted[place])
-
-    def _check_sinks(self) -> None:
-        """Raises `DataError` where a sink has more than this checkpoint knows of."""
-        for sink in self._sinks:
-            if sink.delivered > self._number:
-                raise DataError(
-                    f"the sink has batch {sink.delivered} of this stream, and the checkpoint ends with "
-                    f"{self._number}",
-                    hint="the checkpoint is an older one: begin with a new one",
-                )
+    def _open_for_answers(self, recognition: Recognition) -> None:
+        self._deliveries.open_for_answers(self._stream, self._rows(recognition).schema, self._tell)
 
     def _tell(self, step: str) -> None:
         self._reached(step)
@@ -514,12 +461,3 @@ class LiveStream:
 
 def _nothing(_step: str) -> None:
     """What is done at a step."""
-
-
-def _counted(
-    batches: Iterator[pa.RecordBatch], rules: Counter[str], of_rules: bool
-) -> Iterator[pa.RecordBatch]:
-    """The batches, whose rows are counted by rule."""
-    for batch in batches:
-        rules.update(batch.column("rule").to_pylist() if of_rules else {"query": batch.num_rows})
-        yield batch
