@@ -85,6 +85,17 @@ def _why_undivided(plan: PartialsPlan) -> str:
     return plan.why_unshared or "not all events of a partial match share a key"
 
 
+def why_of_all_before(plan: Plan) -> str:
+    """Why what is given depends on all that came before, beyond any window; empty if it does not."""
+    if plan.consume is not Consume.NONE:
+        return "what is forgotten depends on all earlier events"
+    if plan.interval is not None:
+        return "LIMIT … PER depends on what was given before"
+    if plan.tree.disjoint:
+        return "DISJOINT depends on what was kept before"
+    return ""
+
+
 def _across_keys(plan: Plan) -> str:
     """Why keys that are told apart have to be seen in one order all the same; empty if they need not."""
     if plan.consume is Consume.ANY:
@@ -108,12 +119,8 @@ def _why_uncut(plan: Plan) -> str:
 
 def _why_no_ranges(plan: Plan) -> str:
     """Why ranges of events, each with the window before it, do not have all answers; empty if they do."""
-    if plan.consume is not Consume.NONE:
-        return "what is forgotten depends on all earlier events"
-    if plan.interval is not None:
-        return "LIMIT … PER depends on what was given before"
-    if plan.tree.disjoint:
-        return "DISJOINT depends on what was kept before"
+    if why := why_of_all_before(plan):
+        return why
     if plan.deadlines:
         return "what must not happen before or after a complex event is outside of its window"
     if plan.decides_later:

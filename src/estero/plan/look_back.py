@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from estero.language.tree.query import Consume
+from estero.plan.division import why_of_all_before
 
 if TYPE_CHECKING:
     from estero.plan.plan import Plan, Window
@@ -17,8 +17,10 @@ def look_back_of(plan: Plan) -> Window | str:
     What a look ahead or the end of a window decides ends before the stream does, and what must not have
     happened lies before its window: each adds to the window.
     """
-    if why := _why_unbounded(plan):
+    if why := why_of_all_before(plan):
         return why
+    if plan.from_first:
+        return "START is the first event of the stream"
     window = plan.window
     if window is None:
         return "it has no window (WITHIN)"
@@ -29,15 +31,3 @@ def look_back_of(plan: Plan) -> Window | str:
     ahead = max((one.ticks for one in plan.deadlines if one.ahead), default=0)
     behind = max((one.ticks for one in plan.deadlines if not one.ahead), default=0)
     return replace(window, length=window.length + ahead + behind)
-
-
-def _why_unbounded(plan: Plan) -> str:
-    if plan.consume is not Consume.NONE:
-        return "what CONSUME BY forgets depends on all earlier events"
-    if plan.interval is not None:
-        return "LIMIT … PER depends on what was given before"
-    if plan.tree.disjoint:
-        return "DISJOINT depends on what was kept before"
-    if plan.from_first:
-        return "START is the first event of the stream"
-    return ""
