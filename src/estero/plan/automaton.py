@@ -173,7 +173,7 @@ class AutomatonPlan(Plan):
             return None
         return self.automaton
 
-    def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
+    def opened(self, words: int, *, ordinals: bool, counting: bool, total: bool) -> Opened:
         from estero.plan.opening import opened_automaton  # loads the kernels
 
         return opened_automaton(
@@ -185,7 +185,22 @@ class AutomatonPlan(Plan):
             gaps=self.gaps or ordinals,
             ordinals=ordinals,
             counting=counting,
+            total=total and self._totals_by_states,
         )
+
+    @property
+    def _totals_by_states(self) -> bool:
+        """Whether a total needs no compact set: that of all complex events, or of the ends that have one.
+
+        Where keys are seldom in a window, the compact set is read sooner than a tally counts.
+        """
+        match self.limit:
+            case None:
+                asked = not self.keyed or self.window is None
+            case limit:
+                asked = limit.interval is None and limit.per_end == 1
+        tallied = isinstance(self.served_by, AtEnd) and self.served_by.tallied
+        return tallied and asked and self.automaton.states <= _FEW_STATES
 
     def deterministic(self) -> LazyAutomaton | MaxAutomaton | AgedAutomaton:
         """A fresh deterministic automaton, worked out as far as events ask for it."""
@@ -380,6 +395,8 @@ def with_registers(draft: Draft) -> AutomatonPlan:
     return _planned(draft, draft.whole)
 
 
+_FEW_STATES = 64
+"""With more states it may take longer to go through all of them than through the runs that are open."""
 _COMPARES_RUNS = frozenset({Strategy.NEXT, Strategy.LAST, Strategy.LONGEST, Strategy.SHORTEST})
 """Strategies that registers leave to recognition, and ages do not."""
 

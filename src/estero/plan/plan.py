@@ -428,11 +428,12 @@ class Plan(ABC):
     # --------------------------------------------------------------------------- where the kinds differ
 
     @abstractmethod
-    def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
+    def opened(self, words: int, *, ordinals: bool, counting: bool, total: bool) -> Opened:
         """The runs of the automaton.
 
         Classified events have so many bit words, and each one's place in its partition's stream if
-        `ordinals`; `counting` says that counts will be asked for.
+        `ordinals`; `counting` says that counts will be asked for, `total` that only the number of all
+        complex events will be.
         """
 
     @property

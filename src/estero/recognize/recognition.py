@@ -42,7 +42,8 @@ class Recognition:
 
     `push` yields the public table; `recognize` yields compact sets instead, for counting and picking.
     Each must be read to its end before the next batch. `time` is the type in which times are shown,
-    `positions` says whether positions are, and `counting` that `counts` will be asked for. What is decided
+    `positions` says whether positions are, and `counting` that `counts` will be asked for; with `total` only
+    `SetReader.add` and `rest` are, and nothing else of it can be read. What is decided
     after its end is given at once where the stream is `endless`, else in order of ends. Only a `share` is
     given. With `state`, from `snapshot`, it goes on from there; raises `DataError` where that is of another
     query, plan or version. Of a plan for partial matches (`AutomatonPlan.best_per_start`) `starts` are the
@@ -58,6 +59,7 @@ class Recognition:
         time: pa.DataType | None = None,
         positions: bool = True,
         counting: bool = False,
+        total: bool = False,
         endless: bool = False,
         share: Share = WHOLE,
         state: bytes | None = None,
@@ -72,7 +74,7 @@ class Recognition:
             self._role_rows = RoleRows(plan.roles, events)
             plan, events = plan.of_rows(), self._role_rows.schema
         words, ordinals = numbered(BITS, events.names), ORDINAL in events.names
-        opened = plan.opened(len(words), ordinals=ordinals, counting=counting)
+        opened = plan.opened(len(words), ordinals=ordinals, counting=counting, total=total and share == WHOLE)
         # What SHORTEST gives in a partition ends in order, and LIMIT … PER looks at partitions.
         last_counts = plan.interval is not None and plan.strategy is Strategy.LONGEST
         self._in_order = opened.runs.in_order = not endless or last_counts

@@ -95,7 +95,7 @@ class SourceRun(Reading):
         return (rows.table for rows in divided.ask(Tables()))
 
     def count(self, *, enough: int | None = None) -> int:
-        divided = self._divided(self.plan.showing_nothing(), counting=True)
+        divided = self._divided(self.plan.showing_nothing(), counting=True, total=True)
         if divided is None:
             return super(SourceRun, self).count(enough=enough)
         from estero.recognize.threads.questions import Count
@@ -115,7 +115,7 @@ class SourceRun(Reading):
 
         return divided.ask(Counts())
 
-    def _divided(self, plan: Plan, *, counting: bool = False) -> Divided | None:
+    def _divided(self, plan: Plan, *, counting: bool = False, total: bool = False) -> Divided | None:
         """The stream for several threads; None where one has to do it, or is asked to."""
         if self.threads == 1 or self.share != WHOLE or self.budget is not None or self.source.one_shot:
             return None
@@ -130,7 +130,7 @@ class SourceRun(Reading):
         from estero.recognize.threads.divided import Divided
 
         return Divided(
-            open=partial(self._recognition, plan, counting=counting),
+            open=partial(self._recognition, plan, counting=counting, total=total),
             batches=self._batches(plan),
             division=division,
             threads=self.threads,
@@ -164,9 +164,11 @@ class SourceRun(Reading):
     def _sieved(self) -> bool:
         return self.plan.needs_enumeration
 
-    def _sets(self, share: Share, *, counting: bool = False, showing: bool = True) -> ReadableSets:
+    def _sets(
+        self, share: Share, *, counting: bool = False, total: bool = False, showing: bool = True
+    ) -> ReadableSets:
         plan = self.plan if showing else self.plan.showing_nothing()
-        recognition = self._recognition(plan, counting=counting, share=share)
+        recognition = self._recognition(plan, counting=counting, total=total, share=share)
         reader = recognition.reader
         size = None if self.progress is None else self.source.size()
         read = 0
@@ -221,9 +223,11 @@ class SourceRun(Reading):
         check_until(self.until, last)
         return self.until
 
-    def _recognition(self, plan: Plan, *, counting: bool = False, share: Share = WHOLE) -> Recognition:
-        events = self.source.classified_schema(plan.classification)
-        return Recognition(plan, events, time=time_type(self.source), counting=counting, share=share)
+    def _recognition(
+        self, plan: Plan, *, counting: bool = False, total: bool = False, share: Share = WHOLE
+    ) -> Recognition:
+        events, time = self.source.classified_schema(plan.classification), time_type(self.source)
+        return Recognition(plan, events, time=time, counting=counting, total=total, share=share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +265,10 @@ class UndecidedRun(Reading):
     def _sieved(self) -> bool:
         return self.of.plan.needs_enumeration
 
-    def _sets(self, share: Share, *, counting: bool = False, showing: bool = True) -> ReadableSets:
-        del counting  # which ends wait is not known before all is read
+    def _sets(
+        self, share: Share, *, counting: bool = False, total: bool = False, showing: bool = True
+    ) -> ReadableSets:
+        del counting, total  # which ends wait is not known before all is read
         return self.of.waiting(share, showing=showing)
 
 
