@@ -190,17 +190,15 @@ class AutomatonPlan(Plan):
 
     @property
     def _totals_by_states(self) -> bool:
-        """Whether a total needs no compact set: that of all complex events, or of the ends that have one.
-
-        Where keys are seldom in a window, the compact set is read sooner than a tally counts.
+        """Whether a total may need no compact set: that of all complex events, or of the ends that have one.
         """
         match self.limit:
             case None:
-                asked = not self.keyed or self.window is None
+                asked = self.window is None or not (self.keyed or self.automaton.repeats)
             case limit:
                 asked = limit.interval is None and limit.per_end == 1
         tallied = isinstance(self.served_by, AtEnd) and self.served_by.tallied
-        return tallied and asked and self.automaton.states <= _FEW_STATES
+        return tallied and asked
 
     def deterministic(self) -> LazyAutomaton | MaxAutomaton | AgedAutomaton:
         """A fresh deterministic automaton, worked out as far as events ask for it."""
@@ -395,8 +393,6 @@ def with_registers(draft: Draft) -> AutomatonPlan:
     return _planned(draft, draft.whole)
 
 
-_FEW_STATES = 64
-"""With more states it may take longer to go through all of them than through the runs that are open."""
 _COMPARES_RUNS = frozenset({Strategy.NEXT, Strategy.LAST, Strategy.LONGEST, Strategy.SHORTEST})
 """Strategies that registers leave to recognition, and ages do not."""
 

@@ -111,10 +111,14 @@ class Reading(Run, ABC):
                 self._check_valid()
 
     def count(self, *, enough: int | None = None) -> int:
+        return self._number(enough)
+
+    def _number(self, enough: int | None, *, total: bool = False) -> int:
+        """The number of complex events; with `total`, of all without a compact set, where that is possible."""
         if self._sieved:
-            return number_in(self._sets(self.share, counting=True, total=True, showing=False), enough)
+            return number_in(self._sets(self.share, counting=True, showing=False), enough)
         enough = None if enough is None else enough * self.share.of
-        sets = self._sets(WHOLE, counting=True, total=True, showing=False)
+        sets = self._sets(WHOLE, counting=True, total=total, showing=False)
         return self.share.size_of(number_in(sets, enough))
 
     def counts(self) -> Iterator[tuple[int, int]]:

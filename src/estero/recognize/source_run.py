@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from estero.answers.report import answer_schema
 from estero.classify.column_names import POSITION
+from estero.engine.tally.totals import NoTotalError
 from estero.engine.walk.share import WHOLE, Share
 from estero.events.sources import Source
 from estero.language.tree.schema import Kind
@@ -95,17 +96,25 @@ class SourceRun(Reading):
         return (rows.table for rows in divided.ask(Tables()))
 
     def count(self, *, enough: int | None = None) -> int:
-        divided = self._divided(self.plan.showing_nothing(), counting=True, total=True)
+        if not self.source.one_shot:  # else the events cannot be read again
+            try:
+                return self._number(enough, total=True)
+            except NoTotalError:
+                pass
+        return self._number(enough)
+
+    def _number(self, enough: int | None, *, total: bool = False) -> int:
+        divided = self._divided(self.plan.showing_nothing(), counting=True, total=total)
         if divided is None:
-            return super(SourceRun, self).count(enough=enough)
+            return super(SourceRun, self)._number(enough, total=total)
         from estero.recognize.threads.questions import Count
 
-        total = 0
-        for number in divided.ask(Count()):
-            total += number
-            if enough is not None and total >= enough:
+        number = 0
+        for here in divided.ask(Count()):
+            number += here
+            if enough is not None and number >= enough:
                 break
-        return total
+        return number
 
     def counts(self) -> Iterator[tuple[int, int]]:
         divided = self._divided(self.plan.showing_nothing(), counting=True)

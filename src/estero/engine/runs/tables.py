@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from estero.engine.runs.run_cea import ANY_FAR, DEAD, IDLE, Tables
+from estero.engine.runs.run_cea import ANY_FAR, DEAD, IDLE, MISSING, Tables
 from estero.engine.store.schema import new, with_sizes
 
 
@@ -75,6 +75,17 @@ class TableBuilder:
             return
         self._append(row)
         self.tables.row_of[state, event_class] = self._rows - 1
+
+    def complete(self, classes: int, most: int) -> bool:
+        """Learns what all states do with so many classes; whether there are at most `most` states then."""
+        self.ensure_column(classes - 1)
+        state = 0
+        while state < self.states <= most:
+            for event_class in range(classes if self.tables.continues[state] else 0):
+                if self.tables.row_of[state, event_class] == MISSING:
+                    self.learn(state, event_class)
+            state += 1
+        return self.states <= most
 
     def ensure_column(self, event_class: int) -> None:
         """Sees to it that `row_of` has a column for the class."""

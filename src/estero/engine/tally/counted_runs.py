@@ -1,139 +1,101 @@
-"""Runs of which only a total is asked: of each state the latest start is kept, and no compact set is made.
+"""Runs of which only a total is asked: they are numbers, and no compact set is made.
 
-Runs of a partition that are in one state go on alike, and of them the one that began last is the last to leave
-the window. So where something ends, and which rows of the automaton are needed, is known without a node. How
-much ends there a tally counts, if that is asked.
+Runs of a partition that are in one state go on alike. So for each state the number of its runs is all that has
+to be known where there is no window, and with one also what leaves it. Where an end counts once, however much
+ends there, it is the latest start: that run is the last to leave the window.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.cursor import DONE, FULL, Reported, automaton_cursor_of, report
-from estero.engine.kernels import Grid, inlined, kernel, pool
-from estero.engine.runs.numbered_events import FEWEST_PARTITIONS, Settings
+from estero.engine.cursor import DONE, Reported, automaton_cursor_of, report
+from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.plain_runs import PlainRuns
-from estero.engine.runs.reading import missing
-from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Events, Tables
 from estero.engine.runs.tables import Automaton
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.store.arena import NONE
 from estero.engine.store.checks import Arrays
-from estero.engine.tally.sliding_count import target_of
+from estero.engine.tally.moves import Moves, moves_of
+from estero.engine.tally.sliding_sums import Order, order_of
+from estero.engine.tally.totals import Counts, EndCounts, NoTotalError, OpenRunCounts, WindowCounts
 
-Cursor: Any = automaton_cursor_of()
-
-
-@pool
-class Latest(NamedTuple):
-    """Of each partition and state the event int64[partitions, S] with which its latest run began, or NONE.
-
-    state, row int32[S] and start int64[S] are scratch: the states that an event changes, and what they had.
-    """
-
-    began: Grid[np.int64]
-    state: NDArray[np.int32]
-    row: NDArray[np.int32]
-    start: NDArray[np.int64]
+_MOST_STATES = 32
+"""So many states have their rows worked out ahead, at most."""
 
 
-def new_latest(partitions: int, states: int) -> Latest:
-    """No runs."""
-    began = np.full((partitions, states), NONE, np.int64)
-    return Latest(began, np.empty(states, np.int32), np.empty(states, np.int32), np.empty(states, np.int64))
+class Total:
+    """The number of complex events that end at the events that were loaded last; see `Tally`."""
+
+    scattered = False
+
+    def __init__(self, limit: int | None) -> None:
+        self.limit = limit
+        self.number: int = 0
+
+    def add(self, first: int, last: int) -> int:
+        """The number; all ends are in the range."""
+        del first, last
+        return self.number
+
+    def rest(self) -> int:
+        """Nothing, as all is counted at once."""
+        return 0
 
 
 class CountedRuns(PlainRuns):
-    """See `Runs`. Roots say only where something ends: they have no nodes, and states cannot be kept."""
+    """See `Runs`. Two roots without nodes, at the first and the last event loaded, stand for all that ends.
 
-    cursor_kind: ClassVar[Any] = Cursor
+    Raises NoTotalError where a compact set has to tell the total.
+    """
+
+    cursor_kind: ClassVar[Any] = automaton_cursor_of()
 
     def __init__(self, automaton: Automaton, settings: Settings) -> None:
         super().__init__(automaton, settings)
-        self._latest = new_latest(FEWEST_PARTITIONS, self._builder.states)
+        self.tally: Total | None = Total(None if settings.counting else 1)
+        self._counts: Counts = EndCounts()
+        if settings.counting:
+            self._counts = OpenRunCounts() if settings.window is None else WindowCounts()
+        self._moves: Moves | None = None
+        self._order: Order | None = None
 
-    def _advance(self, reported: Reported) -> int:
-        if self._latest.state.size < self._builder.states:
-            self._latest = self._moved(slice(None), self._latest.began.shape[0])
-        tables, events = self._builder.tables, self._events
-        return int(_follow(tables, self._latest, reported, events, self._cursor))
+    def advance(self, reported: Reported, last: int) -> int:
+        """See `Runs`: all that is loaded is counted."""
+        if last == 0:
+            return DONE
+        first = int(self._cursor.first)
+        total = self._counts.count(self._known_moves(), self._order, self._events, first)
+        self.tally.number = total
+        for event in (first, first + last - 1) if total else ():
+            report(reported, event, NONE, 0)
+        return DONE
 
-    def _moved(self, kept: NDArray[np.intp] | slice, capacity: int) -> Latest:
-        """The latest starts of some partitions, which are numbered from 0 then."""
-        latest, began = new_latest(capacity, self._builder.states), self._latest.began[kept]
-        latest.began[: began.shape[0], : began.shape[1]] = began
-        return latest
+    def _known_moves(self) -> Moves:
+        """The moves of all classes that there are."""
+        classes = int(self._classes.size[0])
+        if self._moves is None or self._moves.first.size <= classes:
+            builder = self._builder
+            complete = builder.complete(classes, _MOST_STATES)
+            self._moves = moves_of(builder.tables, builder.states, classes) if complete else None
+            self._order = order_of(builder.tables, builder.states)
+            self._counts.place(slice(None), self._partitions.first.size, builder.states)
+        if self._moves is None:
+            raise NoTotalError
+        return self._moves
 
     def _keep_partitions(self, kept: NDArray[np.intp] | slice, capacity: int) -> None:
         super()._keep_partitions(kept, capacity)
-        self._latest = self._moved(kept, capacity)
+        self._counts.place(kept, self._partitions.first.size, self._builder.states)
 
     def _opened(self, oldest: int) -> Arrays:
-        began = self._latest.began[: int(self._keys.size[0]) if self.settings.keyed else 1]
-        return {"opened": np.count_nonzero(began >= oldest, axis=1)}
+        return {"opened": self._counts.opened(int(self._keys.size[0]), oldest)}
 
     def _put(self, arrays: Arrays) -> NDArray[np.int32]:
         return np.full(arrays["opened"].size, NONE, np.int32)
 
     def snapshot(self, oldest: int) -> Snapshot:
         raise ValueError("runs of which only a total is asked have no compact set to write")
-
-
-@inlined
-def _go_on(tables, row, began, partition, start):  # type: ignore[no-untyped-def]
-    """Has runs go where a row leads; whether something ends."""
-    ended = False
-    for edge in range(tables.first[row] - 1, tables.first[row + 1]):
-        target = target_of(tables, row, edge)
-        if target != DEAD:
-            if tables.accepts[target]:
-                ended = True
-            if tables.continues[target]:
-                began[partition, target] = max(began[partition, target], start)
-    return ended
-
-
-@kernel(Tables, Latest, Reported, Events, Cursor)
-def _follow(tables, latest, reported, events, cursor):  # type: ignore[no-untyped-def]
-    """Reads events from cursor.at to before cursor.last, and reports each at which something ends.
-
-    Loop invariant: at the top `began` describes all events before cursor.at; starts that have left the window
-    may stand in it.
-    """
-    began = latest.began
-    while cursor.at < cursor.last:
-        place = cursor.at
-        if reported.size[0] == reported.event.size:
-            return FULL
-        event_class, partition, oldest = events.event_class[place], events.partition[place], events.oldest[place]
-        changed = 0
-        for state in range(1, latest.state.size):
-            start = began[partition, state]
-            if start < oldest:
-                continue
-            row = tables.row_of[state, event_class]
-            if row == IDLE:
-                continue
-            if row == MISSING:
-                return missing(cursor, state, event_class)
-            latest.state[changed] = state
-            latest.row[changed] = row
-            latest.start[changed] = start
-            changed += 1
-        first_row = tables.row_of[0, event_class]
-        if first_row == MISSING:
-            return missing(cursor, 0, event_class)
-        for number in range(changed):
-            began[partition, latest.state[number]] = NONE
-        ended = False
-        for number in range(changed):
-            ended |= _go_on(tables, latest.row[number], began, partition, latest.start[number])
-        if first_row != IDLE:
-            ended |= _go_on(tables, first_row, began, partition, cursor.first + place)
-        if ended:
-            report(reported, cursor.first + place, NONE, oldest)
-        cursor.at = place + 1
-    return DONE
