@@ -185,13 +185,11 @@ class AutomatonPlan(Plan):
             gaps=self.gaps or ordinals,
             ordinals=ordinals,
             counting=counting,
-            total=total and self._totals_by_states,
+            total=total and self.totals_by_states,
         )
 
     @property
-    def _totals_by_states(self) -> bool:
-        """Whether a total may need no compact set: that of all complex events, or of the ends that have one.
-        """
+    def totals_by_states(self) -> bool:
         match self.limit:
             case None:
                 asked = self.window is None or not (self.keyed or self.automaton.repeats)

@@ -442,6 +442,11 @@ class Plan(ABC):
         return False
 
     @property
+    def totals_by_states(self) -> bool:
+        """Whether a total may need no compact set: that of all complex events, or of the ends that have one."""
+        return False
+
+    @property
     def counts_places(self) -> bool:
         """Whether runs depend on the places that events have in the whole stream (contiguity, START)."""
         return False

@@ -74,7 +74,8 @@ class Recognition:
             self._role_rows = RoleRows(plan.roles, events)
             plan, events = plan.of_rows(), self._role_rows.schema
         words, ordinals = numbered(BITS, events.names), ORDINAL in events.names
-        opened = plan.opened(len(words), ordinals=ordinals, counting=counting, total=total and share == WHOLE)
+        total = total and share == WHOLE
+        opened = plan.opened(len(words), ordinals=ordinals, counting=counting, total=total)
         # What SHORTEST gives in a partition ends in order, and LIMIT … PER looks at partitions.
         last_counts = plan.interval is not None and plan.strategy is Strategy.LONGEST
         self._in_order = opened.runs.in_order = not endless or last_counts
@@ -94,6 +95,7 @@ class Recognition:
             self._before.stages or opened.keys or plan.decides_later or self._role_rows
         )
         self._opened = opened
+        self._reads_no_events = total and plan.totals_by_states and plan.window is None
         self._events = events
         self._time = LEAST
         stages = [self._before, self._after]
@@ -243,6 +245,8 @@ class Recognition:
         return self._holding.shed()
 
     def _trim(self) -> None:
+        if self._reads_no_events:
+            self.store.trim(self.store.next)
         if self.plan.window is None:
             return
         self.store.trim(self.recognizer.oldest)

@@ -19,8 +19,8 @@ from estero.engine.runs.tables import Automaton
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.store.arena import NONE
 from estero.engine.store.checks import Arrays
-from estero.engine.tally.moves import Moves, moves_of
-from estero.engine.tally.sliding_sums import Order, order_of
+from estero.engine.tally.moves import Moves, moves_of, order_of_moves
+from estero.engine.tally.sliding_sums import Order
 from estero.engine.tally.totals import Counts, EndCounts, NoTotalError, OpenRunCounts, WindowCounts
 
 _MOST_STATES = 32
@@ -81,7 +81,7 @@ class CountedRuns(PlainRuns):
             builder = self._builder
             complete = builder.complete(classes, _MOST_STATES)
             self._moves = moves_of(builder.tables, builder.states, classes) if complete else None
-            self._order = order_of(builder.tables, builder.states)
+            self._order = None if self._moves is None else order_of_moves(self._moves, builder.tables)
             self._counts.place(slice(None), self._partitions.first.size, builder.states)
         if self._moves is None:
             raise NoTotalError

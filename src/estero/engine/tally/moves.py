@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from estero.engine.kernels import pool
 from estero.engine.runs.run_cea import DEAD, IDLE, Tables
+from estero.engine.tally.sliding_sums import Order
 
 _STAYS, _LEAVES = 0, -1
 
@@ -32,20 +33,28 @@ class Moves(NamedTuple):
 
 def moves_of(tables: Tables, states: int, classes: int) -> Moves | None:
     """The moves of so many states and classes; None where runs change places within one class."""
+    targets = _of_like_states([
+        [_targets(tables, state, event_class, states) for event_class in range(classes)]
+        for state in range(states)
+    ])
     listed: list[tuple[int, int, int]] = []
     first = [0]
     for event_class in range(classes):
-        targets = {state: _targets(tables, state, event_class, states) for state in range(states)}
-        others = {state: {to for to in reached if to != state} for state, reached in targets.items()}
+        here = {state: reached[event_class] for state, reached in targets.items()}
         try:
-            order = [state for state in TopologicalSorter(others).static_order() if state < states]
+            order = list(
+                TopologicalSorter({
+                    state: {target for target in reached if target not in (state, states)}
+                    for state, reached in here.items()
+                }).static_order()
+            )
         except CycleError:
             return None
         for state in order:
-            listed += ((state, target, _STAYS) for target in targets[state] if target != state)
-            again = targets[state].count(state)
+            again = here[state].count(state)
+            listed += ((state, target, _STAYS) for target in here[state] if target != state)
             listed += [(state, state, _STAYS)] * (again - 1)
-            if state and not again and tables.continues[state]:
+            if state and not again:
                 listed.append((state, state, _LEAVES))
         first.append(len(listed))
     source, target, emptied = np.array(listed, np.int64).reshape(-1, 3).T
@@ -58,11 +67,53 @@ def moves_of(tables: Tables, states: int, classes: int) -> Moves | None:
     )
 
 
+def order_of_moves(moves: Moves, tables: Tables) -> Order | None:
+    """The order of states that all wait for each other, as sums need it; None where they do not."""
+    if (moves.source == moves.target).any():
+        return None
+    into: dict[int, set[int]] = {moves.end: set()}
+    for source, target in zip(moves.source.tolist(), moves.target.tolist(), strict=True):
+        into.setdefault(target, set()).add(source)
+    try:
+        forward = list(TopologicalSorter(into).static_order())
+    except CycleError:
+        return None
+    length: dict[int, int] = {}
+    for state in forward:
+        length[state] = max((length[source] + 1 for source in into.get(state, ())), default=0)
+    rows = np.unique(tables.row_of[1:])
+    passed = tables.skip[rows[rows >= 0]]
+    waits = bool(tables.accepts[passed[passed != DEAD]].any())
+    longest = length[moves.end]
+    return Order(np.array(forward, np.int32), longest, longest - (not waits), int(np.diff(moves.first).max()))
+
+
+def _of_like_states(targets: list[list[list[int]]]) -> dict[int, list[list[int]]]:
+    """By state and class where runs get; states from which they get to the same are the first of these.
+
+    A state that has just accepted a run, and one in which it waits for more, are often alike. In state 0 no
+    run is, nor in one that leads nowhere.
+    """
+    like = list(range(len(targets) + 1))
+    while True:
+        reached = [
+            [sorted(like[target] for target in of_class) for of_class in of_state] for of_state in targets
+        ]
+        known: dict[str, int] = {}
+        merged = [0, *(known.setdefault(repr(of_state), state) for state, of_state in enumerate(reached[1:], 1))]
+        if merged == like[:-1]:
+            entered = {target for of_state in reached for of_class in of_state for target in of_class}
+            return {state: reached[state] for state in [0, *sorted(entered - {len(targets)})]}
+        like[:-1] = merged
+
+
 def _targets(tables: Tables, state: int, event_class: int, end: int) -> list[int]:
     """Where runs of a state get by one event, each as often as there are ways."""
-    row = int(tables.row_of[state, event_class]) if tables.continues[state] else IDLE
+    row = int(tables.row_of[state, event_class]) if tables.continues[state] else DEAD
     if row == IDLE:
         return [state] if state else []
+    if row < 0:
+        return []
     reached = [int(tables.skip[row]), *tables.edge_target[tables.first[row] : tables.first[row + 1]].tolist()]
     reached = [target for target in reached if target != DEAD]
     ends = [end for target in reached if tables.accepts[target]]

@@ -137,7 +137,7 @@ class WindowCounts:
         """See `Counts`. Raises NoTotalError where sums do not serve, or words may be too short."""
         numbers = np.arange(first, first + events.oldest.size)
         rows = int((numbers - events.oldest).max()) + 1
-        if order is None or not order.fits(rows):
+        if order is None or moves.end >= _COLUMNS or not order.fits(rows):
             raise NoTotalError
         self._make_place(rows + 1, first)
         total = np.zeros(_WORDS, np.uint64)
