@@ -29,7 +29,10 @@ def _lane_of(first, second, lanes):  # type: ignore[no-untyped-def]
 
 @kernel(UINT64S, UINT64S, INT64S, INT64S)
 def _rows_by_lane(first, second, rows, ends):  # type: ignore[no-untyped-def]
-    """Fills `rows`, lane after lane, and `ends` int64[lanes + 2], zeros at first, from place 1 on with where each one ends."""
+    """Fills `rows`, lane after lane, and `ends` from place 1 on with where each one ends.
+
+    ends int64[lanes + 2] are zeros at first.
+    """
     lanes = ends.size - 2
     for row in range(rows.size):
         lane = _lane_of(first[row], second[row], lanes)

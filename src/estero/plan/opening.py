@@ -56,7 +56,7 @@ class _Comparison(NamedTuple):
 _Deterministic = LazyAutomaton | MaxAutomaton | AgedAutomaton
 
 
-def opened_automaton(
+def opened_automaton(  # noqa: PLR0913  (what a plan knows, and what is asked)
     plan: Plan,
     automaton: _Deterministic,
     program: RegisterProgram | None,

@@ -443,7 +443,7 @@ class Plan(ABC):
 
     @property
     def totals_by_states(self) -> bool:
-        """Whether a total may need no compact set: that of all complex events, or of the ends that have one."""
+        """Whether a total may need no compact set: of all complex events, or of the ends that have one."""
         return False
 
     @property

@@ -114,7 +114,7 @@ class Reading(Run, ABC):
         return self._number(enough)
 
     def _number(self, enough: int | None, *, total: bool = False) -> int:
-        """The number of complex events; with `total`, of all without a compact set, where that is possible."""
+        """Their number; with `total` that of all is told without a compact set, where that is possible."""
         if self._sieved:
             return number_in(self._sets(self.share, counting=True, showing=False), enough)
         enough = None if enough is None else enough * self.share.of

@@ -172,8 +172,12 @@ class SetReader:
         if self.plan.needs_enumeration or ended.part is not None:
             return sum(number for _, number in self.counts(ended))
         tally, roots = self.recognizer.runs.tally, ended.roots
-        if tally is None or tally.limit != self.limit:
+        if self.recognizer.runs.total is not None:
+            return self.recognizer.runs.total
+        if self.limit is not None:
             return self.recognizer.total(roots, self.limit)
+        if tally is None:
+            return self.recognizer.total(roots)
         if tally.scattered:
             return tally.rest() + self.recognizer.total(roots)
         return tally.add(int(roots.event[0]), int(roots.event[-1]) + 1)

@@ -146,7 +146,7 @@ class CeaRuns(NumberedEvents):
         )
         self._batch_keys = batch.partition
         self._cursor.at, self._cursor.first = 0, first
-        if isinstance(self.tally, Tally):
+        if self.tally is not None:
             keys = batch.partition if settings.keyed else np.zeros((classes.size, 2), np.uint64)
             self.tally.append(
                 Stretch(classes, keys, starts), first, int(self._keys.size[0]) if settings.keyed else 0

@@ -29,7 +29,7 @@ class Settings:
     `window` is in the unit of the stamps (None: none), `consume` one of the CONSUME codes of `cursor`,
     `gaps` whether events that were dropped as irrelevant count (contiguity), `keyed` whether events
     carry a partition key, `words` the number of bit words. `counting` prepares for `counts` only; with
-    `total` nothing but the number of all complex events is asked, or of their ends where it is not `counting`.
+    `total` nothing but the number of all complex events is asked, or of their ends unless it is `counting`.
 
     `registers` are what runs remember and check; `order` is MAX, NEXT or LAST where only such supports stay
     (MAX not with registers), and `visible` bool[label sets] says which marks count for it (none given: all).

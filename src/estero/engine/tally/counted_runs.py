@@ -1,8 +1,8 @@
 """Runs of which only a total is asked: they are numbers, and no compact set is made.
 
-Runs of a partition that are in one state go on alike. So for each state the number of its runs is all that has
-to be known where there is no window, and with one also what leaves it. Where an end counts once, however much
-ends there, it is the latest start: that run is the last to leave the window.
+Runs of a partition that are in one state go on alike. So for each state the number of its runs is all that
+has to be known where there is no window, and with one also what leaves it. Where an end counts once, however
+much ends there, it is the latest start: that run is the last to leave the window.
 """
 
 from __future__ import annotations
@@ -27,25 +27,6 @@ _MOST_STATES = 32
 """So many states have their rows worked out ahead, at most."""
 
 
-class Total:
-    """The number of complex events that end at the events that were loaded last; see `Tally`."""
-
-    scattered = False
-
-    def __init__(self, limit: int | None) -> None:
-        self.limit = limit
-        self.number: int = 0
-
-    def add(self, first: int, last: int) -> int:
-        """The number; all ends are in the range."""
-        del first, last
-        return self.number
-
-    def rest(self) -> int:
-        """Nothing, as all is counted at once."""
-        return 0
-
-
 class CountedRuns(PlainRuns):
     """See `Runs`. Two roots without nodes, at the first and the last event loaded, stand for all that ends.
 
@@ -56,7 +37,7 @@ class CountedRuns(PlainRuns):
 
     def __init__(self, automaton: Automaton, settings: Settings) -> None:
         super().__init__(automaton, settings)
-        self.tally: Total | None = Total(None if settings.counting else 1)
+        self.tally = None
         self._counts: Counts = EndCounts()
         if settings.counting:
             self._counts = OpenRunCounts() if settings.window is None else WindowCounts()
@@ -68,9 +49,8 @@ class CountedRuns(PlainRuns):
         if last == 0:
             return DONE
         first = int(self._cursor.first)
-        total = self._counts.count(self._known_moves(), self._order, self._events, first)
-        self.tally.number = total
-        for event in (first, first + last - 1) if total else ():
+        self.total = self._counts.count(self._known_moves(), self._order, self._events, first)
+        for event in (first, first + last - 1) if self.total else ():
             report(reported, event, NONE, 0)
         return DONE
 
@@ -98,4 +78,6 @@ class CountedRuns(PlainRuns):
         return np.full(arrays["opened"].size, NONE, np.int32)
 
     def snapshot(self, oldest: int) -> Snapshot:
+        """Raises ValueError: nobody can go on from numbers that nobody has read."""
+        del oldest
         raise ValueError("runs of which only a total is asked have no compact set to write")

@@ -19,9 +19,9 @@ _STAYS, _LEAVES = 0, -1
 class Moves(NamedTuple):
     """The moves of class c are first[c] … first[c + 1] - 1, int32: from `source` to `target`.
 
-    State 0 stands for the run that begins with the event, and `end`, one more than all states, for what ends.
-    `emptied` int64 is -1 where instead a state, its own target, is left by all of its runs. They are in such an
-    order that what moves into a state stays there until the next event, and runs that stay have no move.
+    State 0 stands for the run that begins with the event, and `end`, behind all states, for what ends.
+    `emptied` int64 is -1 where instead a state, its own target, is left by all of its runs. They are in such
+    an order that what moves into a state stays there until the next event; runs that stay have no move.
     """
 
     first: NDArray[np.int32]
@@ -33,20 +33,24 @@ class Moves(NamedTuple):
 
 def moves_of(tables: Tables, states: int, classes: int) -> Moves | None:
     """The moves of so many states and classes; None where runs change places within one class."""
-    targets = _of_like_states([
-        [_targets(tables, state, event_class, states) for event_class in range(classes)]
-        for state in range(states)
-    ])
+    targets = _of_like_states(
+        [
+            [_targets(tables, state, event_class, states) for event_class in range(classes)]
+            for state in range(states)
+        ]
+    )
     listed: list[tuple[int, int, int]] = []
     first = [0]
     for event_class in range(classes):
         here = {state: reached[event_class] for state, reached in targets.items()}
         try:
             order = list(
-                TopologicalSorter({
-                    state: {target for target in reached if target not in (state, states)}
-                    for state, reached in here.items()
-                }).static_order()
+                TopologicalSorter(
+                    {
+                        state: {target for target in reached if target not in (state, states)}
+                        for state, reached in here.items()
+                    }
+                ).static_order()
             )
         except CycleError:
             return None
@@ -100,7 +104,10 @@ def _of_like_states(targets: list[list[list[int]]]) -> dict[int, list[list[int]]
             [sorted(like[target] for target in of_class) for of_class in of_state] for of_state in targets
         ]
         known: dict[str, int] = {}
-        merged = [0, *(known.setdefault(repr(of_state), state) for state, of_state in enumerate(reached[1:], 1))]
+        merged = [
+            0,
+            *(known.setdefault(repr(of_state), state) for state, of_state in enumerate(reached[1:], 1)),
+        ]
         if merged == like[:-1]:
             entered = {target for of_state in reached for of_class in of_state for target in of_class}
             return {state: reached[state] for state in [0, *sorted(entered - {len(targets)})]}

@@ -69,9 +69,6 @@ class _Counted(NamedTuple):
 class Tally:
     """Exact counts of the complex events that end at the events of one stream, batch after batch."""
 
-    limit: int | None = None
-    """How many of them are counted at an end, at most."""
-
     def __init__(self, builder: TableBuilder, *, windowed: bool = True) -> None:
         self._builder = builder
         self._forward = None if windowed else ForwardCounts(builder)

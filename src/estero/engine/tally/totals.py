@@ -1,7 +1,7 @@
 """How many complex events end at some events, where all that runs do is known: three ways to count.
 
-`OpenRunCounts` has no window, `WindowCounts` one but no keys, and `EndCounts` counts an end once, whatever ends
-there. All of them go through the moves of an event's class in place, without asking which state has runs.
+`OpenRunCounts` has no window, `WindowCounts` one but no keys, and `EndCounts` counts an end once, whatever
+ends there. All of them go through the moves of an event's class in place, without asking which state has runs.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class EndCounts:
 
     def opened(self, partitions: int, oldest: int) -> NDArray[np.int64]:
         """See `Counts`."""
-        return np.count_nonzero(self._began[:partitions, 1:-1] >= oldest, axis=1)
+        return np.asarray(np.count_nonzero(self._began[:partitions, 1:-1] >= oldest, axis=1))
 
 
 class OpenRunCounts:
@@ -98,15 +98,15 @@ class OpenRunCounts:
     def opened(self, partitions: int, oldest: int) -> NDArray[np.int64]:
         """See `Counts`."""
         del oldest
-        return np.count_nonzero(self._open.exact[:partitions, 1:-1], axis=1)
+        return np.asarray(np.count_nonzero(self._open.exact[:partitions, 1:-1], axis=1))
 
 
 @pool
 class WindowSums(NamedTuple):
     """See `sliding_sums`; of uint64, with a column for each state, and one for what ends.
 
-    runs [_COLUMNS]; product and inverse [_COLUMNS, _COLUMNS], the product with its columns as rows; kept [power
-    of two, _COLUMNS], where column 0 says that something began.
+    runs [_COLUMNS]; product and inverse [_COLUMNS, _COLUMNS], the product with its columns as rows; kept
+    [power of two, _COLUMNS], where column 0 says that something began.
     """
 
     runs: NDArray[np.uint64]
@@ -126,7 +126,7 @@ class WindowCounts:
         self._begun = self._states = 0
 
     def place(self, kept: Kept, partitions: int, states: int) -> None:
-        """See `Counts`. There is one partition, and where there is no place for the states, sums do not serve."""
+        """See `Counts`. There is one partition; where states have no place, sums do not serve."""
         del kept, partitions
         runs, product, inverse, _ = self._sums
         new = np.arange(self._states, min(states, _COLUMNS))
@@ -170,7 +170,7 @@ def _joined(total: NDArray[np.uint64]) -> int:
 @kernel(Moves, column(np.int64, 2), Events, INT)
 def _count_ends(moves, began, events, first):  # type: ignore[no-untyped-def]
     """Counts the events at which something ends. began int64[partitions, S + 1]: latest starts, or NONE."""
-    ends = 0
+    ends = np.int64(0)
     for place in range(events.event_class.size):
         event_class, partition = events.event_class[place], events.partition[place]
         began[partition, 0] = first + place
@@ -184,7 +184,7 @@ def _count_ends(moves, began, events, first):  # type: ignore[no-untyped-def]
 
 @kernel(Moves, Ways, Events, UINT64S)
 def _count_forward(moves, opened, events, total):  # type: ignore[no-untyped-def]
-    """Adds to `total` what ends at each event, up to the first number that is beyond words; which event that is.
+    """Adds to `total` what ends at each event, up to the first number beyond words; which event that is.
 
     opened [partitions, S + 1]: the number of runs in each state.
     """
@@ -217,8 +217,8 @@ def _count_forward(moves, opened, events, total):  # type: ignore[no-untyped-def
 def _count_in_window(moves, sums, events, first, begun, total):  # type: ignore[no-untyped-def]
     """Adds to `total` what ends at each event; returns the first start that is still in the window.
 
-    `sliding_sums` says how. Where state 0 stands for the run that begins, its row of the inverse becomes what is
-    kept of it, with another sign; that of what ends is 0.
+    `sliding_sums` says how. State 0 stands for the run that begins: its row of the inverse becomes what is
+    kept of it, with another sign. The row of what ends is 0.
     """
     runs, product, inverse, kept = sums
     last = kept.shape[0] - 1
