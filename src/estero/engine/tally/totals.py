@@ -1,7 +1,7 @@
 """How many complex events end at some events, where all that runs do is known: three ways to count.
 
 `OpenRunCounts` has no window, `WindowCounts` one but no keys, and `EndCounts` counts an end once, whatever
-ends there. All of them go through the moves of an event's class in place, without asking which state has runs.
+ends there. All of them go through the moves of a class in place, without asking which state has runs.
 """
 
 from __future__ import annotations
