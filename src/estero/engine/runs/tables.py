@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Protocol, runtime_checkable
 
 from estero.engine.runs.run_cea import ANY_FAR, DEAD, IDLE, MISSING, Tables
@@ -49,6 +49,14 @@ class KnowsRegisters(Protocol):
 
     def register_reaches(self, state: int) -> Sequence[int | None]:
         """Of each register, how far below its clock it may be before nothing can follow; None: any far."""
+
+
+@runtime_checkable
+class KnowsFutures(Protocol):
+    """An automaton that can say from which states runs go on alike; without it they do from none."""
+
+    def future(self, state: int) -> Hashable:
+        """What is equal for such states."""
 
 
 class TableBuilder:

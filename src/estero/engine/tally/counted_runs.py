@@ -7,6 +7,7 @@ much ends there, it is the latest start: that run is the last to leave the windo
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,13 +16,14 @@ from numpy.typing import NDArray
 from estero.engine.cursor import DONE, Reported, automaton_cursor_of, report
 from estero.engine.runs.numbered_events import Settings
 from estero.engine.runs.plain_runs import PlainRuns
-from estero.engine.runs.tables import Automaton
+from estero.engine.runs.tables import Automaton, KnowsFutures
 from estero.engine.snapshots.snapshot import Snapshot
 from estero.engine.store.arena import NONE
 from estero.engine.store.checks import Arrays
 from estero.engine.tally.moves import Moves, moves_of, order_of_moves
 from estero.engine.tally.sliding_sums import Order
 from estero.engine.tally.totals import Counts, EndCounts, NoTotalError, OpenRunCounts, WindowCounts
+from estero.errors import LimitExceeded
 
 _MOST_STATES = 32
 """So many states have their rows worked out ahead, at most."""
@@ -59,13 +61,24 @@ class CountedRuns(PlainRuns):
         classes = int(self._classes.size[0])
         if self._moves is None or self._moves.first.size <= classes:
             builder = self._builder
-            complete = builder.complete(classes, _MOST_STATES)
-            self._moves = moves_of(builder.tables, builder.states, classes) if complete else None
+            try:
+                complete = builder.complete(classes, _MOST_STATES)
+            except LimitExceeded:  # which runs that are open may never reach
+                complete = False
+            self._moves = moves_of(builder.tables, self._like_states(), classes) if complete else None
             self._order = None if self._moves is None else order_of_moves(self._moves, builder.tables)
             self._counts.place(slice(None), self._partitions.first.size, builder.states)
         if self._moves is None:
             raise NoTotalError
         return self._moves
+
+    def _like_states(self) -> list[int]:
+        """For each state the first one from which runs go on alike: accepted runs differ in that alone."""
+        automaton = self._automaton
+        if not isinstance(automaton, KnowsFutures):
+            return list(range(self.states))
+        known: dict[Hashable, int] = {}
+        return [0, *(known.setdefault(automaton.future(state), state) for state in range(1, self.states))]
 
     def _keep_partitions(self, kept: NDArray[np.intp] | slice, capacity: int) -> None:
         super()._keep_partitions(kept, capacity)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
@@ -31,14 +32,23 @@ class Moves(NamedTuple):
     end: int
 
 
-def moves_of(tables: Tables, states: int, classes: int) -> Moves | None:
-    """The moves of so many states and classes; None where runs change places within one class."""
-    targets = _of_like_states(
-        [
-            [_targets(tables, state, event_class, states) for event_class in range(classes)]
-            for state in range(states)
+def moves_of(tables: Tables, like: Sequence[int], classes: int) -> Moves | None:
+    """The moves of so many classes; None where runs change places within one class.
+
+    Runs in a state go on as those in the first state that is `like` it, and are counted there.
+    """
+    states = len(like)
+    targets = {
+        state: [
+            [
+                like[target] if target < states else target
+                for target in _targets(tables, state, number, states)
+            ]
+            for number in range(classes)
         ]
-    )
+        for state in sorted(set(like))
+        if tables.continues[state]
+    }
     listed: list[tuple[int, int, int]] = []
     first = [0]
     for event_class in range(classes):
@@ -90,28 +100,6 @@ def order_of_moves(moves: Moves, tables: Tables) -> Order | None:
     waits = bool(tables.accepts[passed[passed != DEAD]].any())
     longest = length[moves.end]
     return Order(np.array(forward, np.int32), longest, longest - (not waits), int(np.diff(moves.first).max()))
-
-
-def _of_like_states(targets: list[list[list[int]]]) -> dict[int, list[list[int]]]:
-    """By state and class where runs get; states from which they get to the same are the first of these.
-
-    A state that has just accepted a run, and one in which it waits for more, are often alike. In state 0 no
-    run is, nor in one that leads nowhere.
-    """
-    like = list(range(len(targets) + 1))
-    while True:
-        reached = [
-            [sorted(like[target] for target in of_class) for of_class in of_state] for of_state in targets
-        ]
-        known: dict[str, int] = {}
-        merged = [
-            0,
-            *(known.setdefault(repr(of_state), state) for state, of_state in enumerate(reached[1:], 1)),
-        ]
-        if merged == like[:-1]:
-            entered = {target for of_state in reached for of_class in of_state for target in of_class}
-            return {state: reached[state] for state in [0, *sorted(entered - {len(targets)})]}
-        like[:-1] = merged
 
 
 def _targets(tables: Tables, state: int, event_class: int, end: int) -> list[int]:
