@@ -74,7 +74,7 @@ def test_a_query_is_served_by_one_pass_which_runs_its_kernels(text: str, serves:
     plan = plan_for(text)
     assert plan.served_by == serves
     assert plan.kernels == kernels
-    assert type(plan.opened(1, ordinals=False, counting=False).runs) is KERNELS[kernels]
+    assert type(plan.opened(1, ordinals=False, counting=False, total=False).runs) is KERNELS[kernels]
 
 
 def test_a_changed_plan_decides_anew() -> None:

@@ -6,8 +6,10 @@ They are the unary complex event automata of "A Second-Order Approach to Complex
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 
 from estero.automata.exploration import reached
 from estero.automata.residual import NO_HIDDEN, HiddenSet, Key, carries
@@ -97,6 +99,21 @@ class CEA:
     transitions: tuple[Transition, ...]
     predicates: tuple[EventPredicate, ...]
     origins: tuple[Origin, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a run can come back to a state otherwise than by waiting there."""
+        into: dict[int, set[int]] = defaultdict(set)
+        for transition in self.transitions:
+            if transition.source == transition.target and (transition.labels or transition.hidden):
+                return True
+            if transition.source != transition.target:
+                into[transition.target].add(transition.source)
+        try:
+            TopologicalSorter(into).prepare()
+        except CycleError:
+            return True
+        return False
 
     def __post_init__(self) -> None:
         for state in self._named_states():

@@ -100,6 +100,10 @@ class MarkingAutomaton(SubsetAutomaton, ABC):
         """Whether `state` can still lead to further complex events."""
         return not self.subsets[state] <= self.cea.final
 
+    def future(self, state: int) -> frozenset[int]:
+        """What is equal for states from which runs go on alike: no transition leaves a final state."""
+        return self.subsets[state] - self.cea.final
+
     def behind(self, state: int) -> frozenset[int]:
         """The states of the CEA that `state` stands for."""
         return self.subsets[state]

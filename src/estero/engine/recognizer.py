@@ -196,6 +196,8 @@ class Recognizer(Generic[R_co]):
         """The exact number of complex events of all roots together, at most `limit` for each end."""
         if limit is None:
             return self.runs.counter.total(self.runs.compact, roots)
+        if limit == 1:  # each root has a complex event
+            return int(np.count_nonzero(np.diff(roots.event, prepend=-1)))
         if self._reads_off(limit):
             return sum(matches.start.size for matches in self.matches(roots, limit))
         return sum(self.counts_by_end(roots, limit)[1])

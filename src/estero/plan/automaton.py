@@ -173,7 +173,7 @@ class AutomatonPlan(Plan):
             return None
         return self.automaton
 
-    def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
+    def opened(self, words: int, *, ordinals: bool, counting: bool, total: bool) -> Opened:
         from estero.plan.opening import opened_automaton  # loads the kernels
 
         return opened_automaton(
@@ -185,7 +185,18 @@ class AutomatonPlan(Plan):
             gaps=self.gaps or ordinals,
             ordinals=ordinals,
             counting=counting,
+            total=total and self.totals_by_states,
         )
+
+    @property
+    def totals_by_states(self) -> bool:
+        match self.limit:
+            case None:
+                asked = self.window is None or not (self.keyed or self.automaton.repeats)
+            case limit:
+                asked = limit.interval is None and limit.per_end == 1
+        tallied = isinstance(self.served_by, AtEnd) and self.served_by.tallied
+        return tallied and asked
 
     def deterministic(self) -> LazyAutomaton | MaxAutomaton | AgedAutomaton:
         """A fresh deterministic automaton, worked out as far as events ask for it."""

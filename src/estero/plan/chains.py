@@ -89,10 +89,10 @@ class ChainPlan(KeyedPlan):
         """The pattern's own automaton."""
         return self.pattern
 
-    def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
+    def opened(self, words: int, *, ordinals: bool, counting: bool, total: bool) -> Opened:
         from estero.plan.opening_by_keys import opened_in_heaps, opened_in_lists  # loads the kernels
 
-        del ordinals, counting
+        del ordinals, counting, total
         states, final = len(self.chain.states), sorted(self.chain.final)
         if self.steps:
             return opened_in_lists(self, self.columns, states, self.steps, final, words)

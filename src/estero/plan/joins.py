@@ -65,10 +65,10 @@ class JoinPlan(KeyedPlan):
     def machine(self) -> PCEA:
         return self.automaton
 
-    def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
+    def opened(self, words: int, *, ordinals: bool, counting: bool, total: bool) -> Opened:
         from estero.plan.opening_by_keys import opened_in_heaps  # loads the kernels
 
-        del ordinals, counting
+        del ordinals, counting, total
         automaton = self.automaton
         transitions = [(transition, NO_HIDDEN, None) for transition in automaton.transitions]
         final = sorted(automaton.final)

@@ -56,7 +56,7 @@ class _Comparison(NamedTuple):
 _Deterministic = LazyAutomaton | MaxAutomaton | AgedAutomaton
 
 
-def opened_automaton(
+def opened_automaton(  # noqa: PLR0913  (what a plan knows, and what is asked)
     plan: Plan,
     automaton: _Deterministic,
     program: RegisterProgram | None,
@@ -66,6 +66,7 @@ def opened_automaton(
     gaps: bool,
     ordinals: bool,
     counting: bool,
+    total: bool,
 ) -> Opened:
     """The runs of a CEA. The bit of the first event has a word of its own where the others are full."""
     clocks = automaton.program.clocks if isinstance(automaton, AgedAutomaton) else ()
@@ -79,7 +80,8 @@ def opened_automaton(
         gaps=gaps,
         keyed=plan.keyed,
         words=words,
-        counting=counting,
+        counting=counting and not (total and plan.limit is not None),
+        total=total,
         registers=_registers(program, automaton),
         order=compared.order,
         per_start=compared.per_start,

@@ -428,16 +428,22 @@ class Plan(ABC):
     # --------------------------------------------------------------------------- where the kinds differ
 
     @abstractmethod
-    def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
+    def opened(self, words: int, *, ordinals: bool, counting: bool, total: bool) -> Opened:
         """The runs of the automaton.
 
         Classified events have so many bit words, and each one's place in its partition's stream if
-        `ordinals`; `counting` says that counts will be asked for.
+        `ordinals`; `counting` says that counts will be asked for, `total` that only the number of all
+        complex events will be.
         """
 
     @property
     def from_first(self) -> bool:
         """Whether some transition asks for the first event of the stream (START)."""
+        return False
+
+    @property
+    def totals_by_states(self) -> bool:
+        """Whether a total may need no compact set: of all complex events, or of the ends that have one."""
         return False
 
     @property

@@ -21,10 +21,10 @@ class SamplePlan(StagedPlan):
     def kernels(self) -> str:
         return "samples"
 
-    def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
+    def opened(self, words: int, *, ordinals: bool, counting: bool, total: bool) -> Opened:
         from estero.plan.opening_sequences import opened_sample  # loads the kernels
 
-        del ordinals, counting
+        del ordinals, counting, total
         return opened_sample(self, words)
 
     def lines(self) -> Iterator[str]:

@@ -40,10 +40,10 @@ class SequencePlan(StagedPlan):
     def kernels(self) -> str:
         return "sequences"
 
-    def opened(self, words: int, *, ordinals: bool, counting: bool) -> Opened:
+    def opened(self, words: int, *, ordinals: bool, counting: bool, total: bool) -> Opened:
         from estero.plan.opening_sequences import opened_sequence  # loads the kernels
 
-        del ordinals, counting
+        del ordinals, counting, total
         return opened_sequence(
             self, words, gaps=self.gaps, leading=self.leading, trailing=self.trailing, until=self.until
         )

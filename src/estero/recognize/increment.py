@@ -144,8 +144,10 @@ class PushedRun(Reading):
     def _sieved(self) -> bool:
         return self.reader.plan.needs_enumeration
 
-    def _sets(self, share: Share, *, counting: bool = False, showing: bool = True) -> ReadableSets:
-        del counting, showing  # what ends with a push is there already
+    def _sets(
+        self, share: Share, *, counting: bool = False, total: bool = False, showing: bool = True
+    ) -> ReadableSets:
+        del counting, total, showing  # what ends with a push is there already
         self._check_valid()
         deal = DealStage(self.reader, share)
         for reader, ended in self.sets:

@@ -41,10 +41,13 @@ class Reading(Run, ABC):
         """Whether complex events are left out when they are read."""
 
     @abstractmethod
-    def _sets(self, share: Share, *, counting: bool = False, showing: bool = True) -> ReadableSets:
+    def _sets(
+        self, share: Share, *, counting: bool = False, total: bool = False, showing: bool = True
+    ) -> ReadableSets:
         """All compact sets, or a share of what is in them.
 
-        With `counting`, numbers will be asked for; unless `showing`, nothing else is.
+        With `counting`, numbers will be asked for; unless `showing`, nothing else is. With `total` only the
+        number of all of them is (`number_in`).
         """
 
     def participation(self, *, by_partition: bool) -> Participation:
@@ -108,10 +111,14 @@ class Reading(Run, ABC):
                 self._check_valid()
 
     def count(self, *, enough: int | None = None) -> int:
+        return self._number(enough)
+
+    def _number(self, enough: int | None, *, total: bool = False) -> int:
+        """Their number; with `total` that of all is told without a compact set, where that is possible."""
         if self._sieved:
             return number_in(self._sets(self.share, counting=True, showing=False), enough)
         enough = None if enough is None else enough * self.share.of
-        sets = self._sets(WHOLE, counting=True, showing=False)
+        sets = self._sets(WHOLE, counting=True, total=total, showing=False)
         return self.share.size_of(number_in(sets, enough))
 
     def counts(self) -> Iterator[tuple[int, int]]:

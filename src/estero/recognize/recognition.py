@@ -42,7 +42,8 @@ class Recognition:
 
     `push` yields the public table; `recognize` yields compact sets instead, for counting and picking.
     Each must be read to its end before the next batch. `time` is the type in which times are shown,
-    `positions` says whether positions are, and `counting` that `counts` will be asked for. What is decided
+    `positions` says whether positions are, and `counting` that `counts` will be asked for; with `total` only
+    `SetReader.add` and `rest` are, and nothing else of it can be read. What is decided
     after its end is given at once where the stream is `endless`, else in order of ends. Only a `share` is
     given. With `state`, from `snapshot`, it goes on from there; raises `DataError` where that is of another
     query, plan or version. Of a plan for partial matches (`AutomatonPlan.best_per_start`) `starts` are the
@@ -58,6 +59,7 @@ class Recognition:
         time: pa.DataType | None = None,
         positions: bool = True,
         counting: bool = False,
+        total: bool = False,
         endless: bool = False,
         share: Share = WHOLE,
         state: bytes | None = None,
@@ -72,7 +74,8 @@ class Recognition:
             self._role_rows = RoleRows(plan.roles, events)
             plan, events = plan.of_rows(), self._role_rows.schema
         words, ordinals = numbered(BITS, events.names), ORDINAL in events.names
-        opened = plan.opened(len(words), ordinals=ordinals, counting=counting)
+        total = total and share == WHOLE
+        opened = plan.opened(len(words), ordinals=ordinals, counting=counting, total=total)
         # What SHORTEST gives in a partition ends in order, and LIMIT … PER looks at partitions.
         last_counts = plan.interval is not None and plan.strategy is Strategy.LONGEST
         self._in_order = opened.runs.in_order = not endless or last_counts
@@ -92,6 +95,7 @@ class Recognition:
             self._before.stages or opened.keys or plan.decides_later or self._role_rows
         )
         self._opened = opened
+        self._reads_no_events = total and plan.totals_by_states and plan.window is None
         self._events = events
         self._time = LEAST
         stages = [self._before, self._after]
@@ -241,6 +245,8 @@ class Recognition:
         return self._holding.shed()
 
     def _trim(self) -> None:
+        if self._reads_no_events:
+            self.store.trim(self.store.next)
         if self.plan.window is None:
             return
         self.store.trim(self.recognizer.oldest)

@@ -172,6 +172,8 @@ class SetReader:
         if self.plan.needs_enumeration or ended.part is not None:
             return sum(number for _, number in self.counts(ended))
         tally, roots = self.recognizer.runs.tally, ended.roots
+        if self.recognizer.runs.total is not None:
+            return self.recognizer.runs.total
         if self.limit is not None:
             return self.recognizer.total(roots, self.limit)
         if tally is None:

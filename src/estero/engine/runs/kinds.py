@@ -22,4 +22,8 @@ def cea_runs(automaton: Automaton, settings: Settings) -> CeaRuns:
         from estero.engine.runs.spans.span_runs import SpanRuns
 
         return SpanRuns(automaton, settings)
+    if settings.total and settings.goes_by_states:
+        from estero.engine.tally.counted_runs import CountedRuns
+
+        return CountedRuns(automaton, settings)
     return PlainRuns(automaton, settings)

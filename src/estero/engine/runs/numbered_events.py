@@ -28,7 +28,8 @@ class Settings:
 
     `window` is in the unit of the stamps (None: none), `consume` one of the CONSUME codes of `cursor`,
     `gaps` whether events that were dropped as irrelevant count (contiguity), `keyed` whether events
-    carry a partition key, `words` the number of bit words. `counting` prepares for `counts` only.
+    carry a partition key, `words` the number of bit words. `counting` prepares for `counts` only; with
+    `total` nothing but the number of all complex events is asked, or of their ends unless it is `counting`.
 
     `registers` are what runs remember and check; `order` is MAX, NEXT or LAST where only such supports stay
     (MAX not with registers), and `visible` bool[label sets] says which marks count for it (none given: all).
@@ -47,6 +48,7 @@ class Settings:
     keyed: bool = False
     words: int = 1
     counting: bool = False
+    total: bool = False
     registers: RegisterTables | None = field(default=None, compare=False)
     order: int = NO_ORDER
     per_start: bool = False
@@ -74,8 +76,13 @@ class Settings:
     @property
     def tallied(self) -> bool:
         """Whether a tally can count, instead of that being read off the compact set."""
+        return self.counting and self.goes_by_states
+
+    @property
+    def goes_by_states(self) -> bool:
+        """Whether states and classes of events alone say how runs go on."""
         alike = not (self.split or self.chooses or self.clocks)
-        return self.counting and self.consume == CONSUME_NONE and not self.gaps and alike
+        return self.consume == CONSUME_NONE and not self.gaps and alike
 
     @property
     def remembers_keys(self) -> bool:

@@ -32,6 +32,8 @@ class Runs(ABC):
     """How often what is out of reach was dropped."""
     in_order: bool = True
     """Whether roots come in the order of their ends, even if what is decided later has to wait for others."""
+    total: int | None = None
+    """How many complex events end at what was loaded last, where nothing else is told of it."""
     counter: Counter[Any]
     """What counts and enumerates the complex events of `compact`."""
     tally: Tally | None = None

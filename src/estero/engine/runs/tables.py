@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Protocol, runtime_checkable
 
-from estero.engine.runs.run_cea import ANY_FAR, DEAD, IDLE, Tables
+from estero.engine.runs.run_cea import ANY_FAR, DEAD, IDLE, MISSING, Tables
 from estero.engine.store.schema import new, with_sizes
 
 
@@ -51,6 +51,14 @@ class KnowsRegisters(Protocol):
         """Of each register, how far below its clock it may be before nothing can follow; None: any far."""
 
 
+@runtime_checkable
+class KnowsFutures(Protocol):
+    """An automaton that can say from which states runs go on alike; without it they do from none."""
+
+    def future(self, state: int) -> Hashable:
+        """What is equal for such states."""
+
+
 class TableBuilder:
     """Keeps `tables` in step with an automaton; `learn` adds one row."""
 
@@ -75,6 +83,17 @@ class TableBuilder:
             return
         self._append(row)
         self.tables.row_of[state, event_class] = self._rows - 1
+
+    def complete(self, classes: int, most: int) -> bool:
+        """Learns what all states do with so many classes; whether there are at most `most` states then."""
+        self.ensure_column(classes - 1)
+        state = 0
+        while state < self.states <= most:
+            for event_class in range(classes if self.tables.continues[state] else 0):
+                if self.tables.row_of[state, event_class] == MISSING:
+                    self.learn(state, event_class)
+            state += 1
+        return self.states <= most
 
     def ensure_column(self, event_class: int) -> None:
         """Sees to it that `row_of` has a column for the class."""

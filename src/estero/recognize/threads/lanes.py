@@ -8,19 +8,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from estero.classify.column_names import KEYS
 from estero.classify.vectors.taking import taken
-from estero.recognize.batch_columns import side_by_side
+from estero.engine.lanes import rows_by_lane
+from estero.recognize.batch_columns import numbers_of
 from estero.recognize.threads.channels import Channel, Channels
 
 AHEAD = 2
 """Parts that are begun for a thread before the first of them has been read."""
-_MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -46,7 +47,7 @@ def along_lanes(
     read: Callable[[pa.RecordBatch], None] | None = None,
 ) -> Iterator[T]:
     """The items of all lanes, `merged` batch by batch; `read` is called with each batch behind its items."""
-    return dealt_to_lanes(lanes, batches, rows_of_lanes, merged, read)
+    return dealt_to_lanes([_Taking(lane) for lane in lanes], batches, _dealt, merged, read)
 
 
 def dealt_to_lanes(
@@ -98,9 +99,29 @@ def started(threads: int) -> Iterator[ThreadPoolExecutor]:
             workers.shutdown()
 
 
-def rows_of_lanes(batch: pa.RecordBatch, lanes: int) -> Iterator[pa.RecordBatch]:
+class _Rows(NamedTuple):
+    """Some rows of a batch, which nobody has taken yet."""
+
+    batch: pa.RecordBatch
+    numbers: NDArray[np.int64]
+
+
+class _Taking(NamedTuple, Generic[T]):
+    """A lane whose thread takes its rows itself."""
+
+    lane: Lane[pa.RecordBatch, T]
+
+    def push(self, part: _Rows) -> Iterable[T]:
+        """See `Lane`."""
+        return self.lane.push(taken(*part))
+
+    def rest(self) -> Iterable[T]:
+        """See `Lane`."""
+        return self.lane.rest()
+
+
+def _dealt(batch: pa.RecordBatch, lanes: int) -> Iterator[_Rows]:
     """The rows of each lane, in order; those of one key are in one lane."""
-    mixed = np.bitwise_xor.reduce(side_by_side(batch, KEYS), axis=1) * _MIX
-    lane_of = (mixed >> np.uint64(32)) % np.uint64(lanes)
-    for lane in range(lanes):
-        yield taken(batch, np.flatnonzero(lane_of == lane))
+    first, second = (numbers_of(batch, name).view(np.uint64) for name in KEYS)
+    for numbers in rows_by_lane(first, second, lanes):
+        yield _Rows(batch, numbers)
