@@ -57,7 +57,7 @@ def agree(found: Iterable[ComplexEvent], asked: Staged, events: Sequence[Row]) -
 
 
 def agree_on_samples(found: Sequence[ComplexEvent], asked: Staged, events: Sequence[Row]) -> None:
-    """Each key has its samples as soon as there are some; which of those that come first is the first is free."""
+    """Each key has its samples as events complete them; of those completed first any is the first."""
     conditions = [stage.meant(events) for stage in asked.stages]
     given = [tuple(_known(event)) for event in found]
     assert [event.end for event in found] == [max(sample) for sample in given]

@@ -80,7 +80,7 @@ def test_it_is_a_part_of_the_query_and_not_of_its_text() -> None:
     assert hash(one) != hash(two)
     assert repr(one) == f"estero.eql({TEXT!r})"
     assert repr(two) == f"estero.eql({TEXT!r}, max_samples_per_key=2)"
-    assert eval(repr(two), {"estero": estero}) == two == pickle.loads(pickle.dumps(two))  # noqa: S301, S307
+    assert eval(repr(two), {"estero": estero}) == two == pickle.loads(pickle.dumps(two))
     assert "each key has at most 2 samples and 4 events" in str(two.explain(EVENTS, **LAYOUT))
 
 

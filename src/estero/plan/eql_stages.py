@@ -16,7 +16,7 @@ from estero.plan.stages import KeyField, Stage, stand_in
 
 
 def plan_stages(eql: EqlTree, lowering: Lowering, layout: Layout, event: str, most: int) -> Plan:
-    """The plan of a sequence, or of a sample with at most `most` for a key; all events are of the type `event`.
+    """The plan of a sequence, or of a sample, `most` for a key; all events are of the type `event`.
 
     Raises `QueryError`, with the place in the text, for what does not fit the events.
     """

@@ -67,7 +67,7 @@ class SamplesPlan(SamplePlan):
             "further samples are chosen among the first events of each condition"
         )
         yield (
-            "guarantee: per event and sample a time that depends on the conditions and the number of samples; "
+            "guarantee: per event and sample a time that depends on the conditions and samples asked for; "
             f"each key has at most {self.samples:,} samples and "
             f"{len(self.stages) * (self.samples + len(self.stages) - 2):,} events"
         )

@@ -74,13 +74,13 @@ def eql(text: str, *, max_samples_per_key: int = 1) -> Query:
     answers are the numbers of the stages, from 1; `ComplexEvent.all_positions` are the positions by stage.
     ``| head n`` and ``| tail n`` take a part of the answer, which only `Query.run` in this process has.
 
-    A sample has at most `max_samples_per_key` answers for each key, up to 1,000: those that are completed first;
-    of those that one event completes, the ones with the earliest events, the first condition's before the
+    A key has at most `max_samples_per_key` samples, no more than 1,000: those that are completed first, and
+    of those that one event completes the ones with the earliest events, the first condition's before the
     second's. An event may be in several of them.
 
-    Raises `QueryError`, with the place in the text, for what is wrong whatever the events are, such as several
-    samples for a key of what is no sample; planning raises it for fields that no event has, and for values that
-    cannot be compared. Source: docs/eql.md.
+    Raises `QueryError`, with the place in the text, for what is wrong whatever the events are, and for more
+    samples of what is none; planning raises it for fields that no event has, and for values that cannot be
+    compared. Source: docs/eql.md.
 
     >>> print(eql('process where process.name:"cmd.exe" and not user.name in ("root","admin")|head 5'))
     process where process.name : "cmd.exe" and user.name not in ("root", "admin") | head 5
@@ -89,9 +89,8 @@ def eql(text: str, *, max_samples_per_key: int = 1) -> Query:
     from estero.queries.eql_statement import eql_statement
 
     if not 1 <= max_samples_per_key <= MOST_SAMPLES:
-        raise ValueError(
-            f"max_samples_per_key is a whole number from 1 to {MOST_SAMPLES:,}, not {shown(max_samples_per_key)}"
-        )
+        said = shown(max_samples_per_key)
+        raise ValueError(f"max_samples_per_key is a whole number from 1 to {MOST_SAMPLES:,}, not {said}")
     return Query(eql_statement(text, int(max_samples_per_key)))
 
 

@@ -14,7 +14,7 @@ Key = tuple[Hashable, ...]
 Places = tuple[int | None, ...]
 """The numbers of a result's events by stage, None for a missing one."""
 Sample = tuple[int, ...]
-"""The numbers of the events of a sample by condition: they satisfy these with one key, and are all different."""
+"""The numbers of the events of a sample by condition: all different, and with one key."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """Several samples of a key: those that an event completes, chosen among the first events of each condition.
 
-Samples that one event completes are given in the order of the event of the first condition, of the second, and
-so on. Of c conditions and n samples that means: events that come after the first n + c - 2 of all their
-conditions are in none, unless they complete it. Instead of such an event a sample could have n earlier ones,
-as its others are c - 2 beside the one that completes it; each makes a sample that comes before it. So a key
-holds c (n + c - 2) events at most.
+Samples that one event completes are given in the order of the event of the first condition, of the second,
+and so on. With c conditions and n samples no sample has an event that comes after the first n + c - 2 of its
+condition, unless it completes it. Instead of such an event it could have n earlier ones, as c - 2 others are
+in it beside the one that completes it; each makes a sample that comes before. So a key holds c (n + c - 2)
+events at most.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def gathered(choice, lists, kept, row, event, satisfied):  # type: ignore[no-unt
 def chosen_next(choice, count, level):  # type: ignore[no-untyped-def]
     """Whether there is one more sample behind what is chosen, and it is `choice.sample`.
 
-    `level` is 0 at first, and that of the last condition afterwards. The last of the events is in it. Invariant:
-    what is chosen at the conditions before `level` can be completed, so no choice is made in vain.
+    `level` is 0 at first, and that of the last condition afterwards. The last of the events is in it.
+    Invariant: what is chosen at the conditions before `level` can be completed, so no choice is in vain.
     """
     conditions = choice.at.size
     while level >= 0:
@@ -161,17 +161,16 @@ def can_be_completed(choice, count, level):  # type: ignore[no-untyped-def]
     that event, too, and still all conditions (Mendelsohn and Dulmage).
     """
     last = count - 1
-    has_last = (choice.satisfied[last] >> level) != 0
+    is_possible = (choice.satisfied[last] >> level) != 0
     for condition in range(choice.at.size):
         choice.tried[condition] = choice.at[condition] if condition < level else NONE
         if choice.tried[condition] == last:
-            has_last = True
-    if not has_last:
-        return False
-    for condition in range(level, choice.at.size):
-        if not provided(choice, count, level, condition):
-            return False
-    return True
+            is_possible = True
+    condition = level
+    while is_possible and condition < choice.at.size:
+        is_possible = provided(choice, count, level, condition)
+        condition += 1
+    return is_possible
 
 
 @step

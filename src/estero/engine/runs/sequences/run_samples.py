@@ -60,8 +60,8 @@ class Matchings(NamedTuple):
     """For each key its matching; size[0] are in use.
 
     event int64[rows, c]: that of each condition, or NONE; satisfied int64[rows, c]: the conditions that this
-    event satisfies, as bits; matched int64[rows]: how many conditions have an event, and, where these are all,
-    how many samples there are beside; or COMPLETE.
+    event satisfies, as bits; matched int64[rows]: how many conditions have an event, and if all have one, how
+    many samples there are beside; or COMPLETE.
     """
 
     event: Grid[np.int64] = ref(EVENTS, NONE, axes=("conditions",))

@@ -148,7 +148,7 @@ class SampleRuns(StageRuns):
             self._check_kept(arrays, sizes, complete)
 
     def _check_kept(self, arrays: Arrays, sizes: Mapping[str, int], complete: NDArray[np.bool_]) -> None:
-        """Raises ValueError unless the events that are kept are the first ones of a condition of their key."""
+        """Raises ValueError unless what is kept are the first events of a condition with their key."""
         count = count_written(KeptEvents, "kept", arrays)
         kept = check(KeptEvents, "kept", arrays, {**sizes, "kept": count})
         need(~complete[kept.row], "events are kept of what is not complete")
