@@ -95,8 +95,9 @@ class SampleRuns(StageRuns):
         kept = new(KeptEvents, max(self.capacity, 2 * (used + further)))
         kept.row[:used], kept.event[:used], kept.satisfied[:used], kept.size[0] = row, event, satisfied, used
         lists = new(KeptLists, self.matchings.matched.size, conditions=self.tables.bit.size)
-        for column, fill in zip(lists, (NONE, NONE, 0), strict=True):
-            column.fill(fill)
+        lists.first.fill(NONE)
+        lists.last.fill(NONE)
+        lists.held.fill(0)
         by_row = np.argsort(row, kind="stable").astype(np.int32)
         ordered = row[by_row]
         goes_on = ordered[1:] == ordered[:-1]
