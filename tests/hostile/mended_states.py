@@ -125,6 +125,7 @@ def main() -> None:
     chance = random.Random(int(sys.argv[1]))
     came: set[str] = set()
     everything: list[Asked] = [*map(estero.query, QUERIES), *map(estero.eql, IN_EQL), estero.rules(RULES)]
+    everything.append(estero.eql(IN_EQL[-1], max_samples_per_key=20))
     for asked in everything:
         state = begun(asked)
         for _ in range(EACH):

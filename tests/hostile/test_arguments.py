@@ -156,7 +156,7 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "count": (lambda: estero.count, (var("a"),), {"distinct": False}),
     "decreasing": (lambda: estero.decreasing, (var("a").k,), {}),
     "difference": (lambda: estero.difference, (TEXT, TEXT), {}),
-    "eql": (lambda: estero.eql, ("any where k > 1",), {}),
+    "eql": (lambda: estero.eql, ("any where k > 1",), {"max_samples_per_key": 1}),
     "equivalent": (lambda: estero.equivalent, (TEXT, TEXT), {}),
     "event": (lambda: estero.event, ("A",), {"stream": None}),
     "holds": (lambda: estero.holds, ("increasing", var("a").k), {}),

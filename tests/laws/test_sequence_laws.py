@@ -15,10 +15,21 @@ from estero.engine.runs.sequences.stage_runs import StageRuns
 from estero.plan.stages import KeyField
 from estero.recognize.rules import dispatch
 from estero.recognize.threads import ranges
-from estero.reference.event_sequences import Places, is_sample, sample_ends
+from estero.reference.event_sequences import Places, Sample, may_be_given, sample_keys
 from laws.test_kernel_laws import interpreted
 from laws.test_thread_laws import divided
-from strategies.staged import COLUMNS, LETTERS, Drawn, Row, Staged, rows, samples, staged, table_of
+from strategies.staged import (
+    COLUMNS,
+    LETTERS,
+    Drawn,
+    Row,
+    Staged,
+    dense_samples,
+    rows,
+    samples,
+    staged,
+    table_of,
+)
 
 MOST = settings.default.max_examples if settings.default else 10
 ASKED = st.one_of(staged(), staged(), samples())
@@ -46,14 +57,33 @@ def agree(found: Iterable[ComplexEvent], asked: Staged, events: Sequence[Row]) -
 
 
 def agree_on_samples(found: Sequence[ComplexEvent], asked: Staged, events: Sequence[Row]) -> None:
-    """Each key that has a sample has one, as soon as there is one; which one is free."""
+    """Each key has its samples as events complete them; of those completed first any is the first."""
     conditions = [stage.meant(events) for stage in asked.stages]
-    due = sample_ends(conditions)
-    assert [event.end for event in found] == sorted(due.values())
-    for event in found:
-        assert any(end == event.end and is_sample(conditions, key, _known(event)) for key, end in due.items())
-    for key, end in due.items():
-        assert any(event.end == end and is_sample(conditions, key, _known(event)) for event in found)
+    given = [tuple(_known(event)) for event in found]
+    assert [event.end for event in found] == [max(sample) for sample in given]
+    assert [event.end for event in found] == sorted(event.end for event in found)
+    of_keys = [may_be_given(conditions, key, asked.most) for key in sample_keys(conditions)]
+    assert are_those_of_keys(given, of_keys)
+
+
+def are_those_of_keys(given: list[Sample], of_keys: Sequence[list[list[Sample]]]) -> bool:
+    """Whether samples are, in their order, one of the possible answers of each key, and no others."""
+    if not of_keys:
+        return not given
+    rests = (without(given, answer) for answer in of_keys[0])
+    return any(rest is not None and are_those_of_keys(rest, of_keys[1:]) for rest in rests)
+
+
+def without(given: Sequence[Sample], answer: Sequence[Sample]) -> list[Sample] | None:
+    """The others, where those of an answer are there in this order."""
+    rest: list[Sample] = []
+    place = 0
+    for sample in given:
+        if place < len(answer) and sample == answer[place]:
+            place += 1
+        else:
+            rest.append(sample)
+    return rest if place == len(answer) else None
 
 
 def _known(event: ComplexEvent) -> list[int]:
@@ -105,6 +135,20 @@ def test_a_restart_at_any_cut_changes_nothing(
             assert recognizer.snapshot() == state, "a state is read and written without change"
     found += recognizer.close()
     agree(found, asked, events)
+
+
+@settings(max_examples=3 * MOST)
+@given(dense_samples(), SIZES)
+def test_many_samples_of_few_keys_go_on_after_restarts(
+    drawn: tuple[Staged, list[Row]], sizes: list[int]
+) -> None:
+    asked, events = drawn
+    recognizer = asked.query.recognizer(COLUMNS, time="t", time_unit="s")
+    found: list[ComplexEvent] = []
+    for batch in pushed(events, sizes):
+        found += recognizer.push(batch)
+        recognizer = estero.restore(asked.query, recognizer.snapshot())
+    agree([*found, *recognizer.close()], asked, events)
 
 
 def test_a_restart_keeps_what_is_decided_and_waits_for_an_earlier_end() -> None:

@@ -10,9 +10,10 @@ from estero.reference.event_sequences import (
     Places,
     Stage,
     evaluate_sequence,
-    is_sample,
     keys_of,
-    sample_ends,
+    may_be_given,
+    sample_keys,
+    samples_of,
 )
 
 
@@ -96,10 +97,19 @@ def test_lists_give_every_combination_and_nulls_count_only_alone() -> None:
     assert keys_of([[], 1], [False, False]) == []
 
 
-def test_a_sample_ends_with_the_event_that_completes_it() -> None:
+def test_samples_come_as_events_complete_them_and_in_the_order_of_conditions() -> None:
     x: Key = ("x",)
-    both, one = Stage([[x], [x], []]), Stage([[x], [], [x]])
-    assert sample_ends([both, one]) == {x: 1}
-    assert is_sample([both, one], x, [1, 0])
-    assert not is_sample([both, one], x, [0, 0])
-    assert sample_ends([one, one, both]) == {x: 2}
+    y: Key = ("y",)
+    both, one = Stage([[x], [x, y], [y], [x]]), Stage([[x], [], [], [x]])
+    assert sample_keys([both, one]) == [x, y]
+    assert list(samples_of([both, one], x)) == [(1, 0), (0, 3), (1, 3), (3, 0)]
+    assert list(samples_of([both, one], y)) == []
+    assert list(samples_of([one, one, both], x)) == [(0, 3, 1), (3, 0, 1)]
+
+
+def test_an_event_is_in_several_samples_of_its_key_and_the_first_one_is_free() -> None:
+    x: Key = ("x",)
+    one, other = Stage([[x], [x], [], [x]]), Stage([[], [], [x], []])
+    assert may_be_given([one, other], x, 1) == [[(0, 2)], [(1, 2)]]
+    assert may_be_given([one, other], x, 3) == [[(0, 2), (1, 2), (3, 2)], [(1, 2), (0, 2), (3, 2)]]
+    assert may_be_given([one, one, one, one], x, 3) == [[]]

@@ -30,6 +30,7 @@ QUERIES = {
     "without a span": "sequence by ?k, m [any where c == 1] [any where c == 2]",
     "by lists": "sequence by l with maxspan=6s [any where c == 1] [any where c < 3] with runs=2",
     "a sample": "sample by k [any where c == 1] [any where c < 3]",
+    "samples": "sample by k [any where c == 1] [any where c < 3] [any where c == 3]",
 }
 
 
@@ -59,7 +60,7 @@ def marked(rows: list[dict[str, Any]]) -> list[list[list[int]]]:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_job_finds_what_this_process_does(spark: SparkSession, name: str) -> None:
-    query = estero.eql(QUERIES[name])
+    query = estero.eql(QUERIES[name], max_samples_per_key=9 if name == "samples" else 1)
     expected = query.run(events(), **LAYOUT).to_arrow().to_pylist()
     assert expected
     frame = spark.createDataFrame(events().to_pandas())

@@ -64,12 +64,13 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Staged:
-    """A sequence, or a sample if it is in no order; its span is in seconds."""
+    """A sequence, or a sample if it is in no order: `most` for each key. Its span is in seconds."""
 
     stages: tuple[Drawn, ...]
     span: int | None
     until: Drawn | None = None
     ordered: bool = True
+    most: int = 1
 
     @property
     def query(self) -> Query:
@@ -118,7 +119,7 @@ class StagedStatement(Statement):
         until = None if self.staged.until is None else self.staged.until.planned
         stages = [stage.planned for stage in self.staged.stages]
         if not self.staged.ordered:
-            return plan_sample(stages, layout, text=str(self))
+            return plan_sample(stages, layout, most=self.staged.most, text=str(self))
         return plan_sequence(
             stages, layout, until=until, span_ns=_nanoseconds(self.staged.span), text=str(self)
         )
@@ -160,13 +161,27 @@ def staged(draw: st.DrawFn, *, listed: bool = True) -> Staged:
 
 @st.composite
 def samples(draw: st.DrawFn) -> Staged:
-    """Samples of two to four conditions, with one key or two."""
+    """Samples of two to four conditions, with one key or two, and one to four for each key."""
     sequence = draw(staged())
     stages = [replace(stage, missing=False) for stage in sequence.stages][:4]
     if not stages[0].keys:
         keys = (KeyField("k"),)
         stages = [replace(stage, keys=keys) for stage in stages]
-    return Staged(tuple(stages), None, ordered=False)
+    return Staged(tuple(stages), None, ordered=False, most=draw(st.integers(1, 4)))
+
+
+@st.composite
+def dense_samples(draw: st.DrawFn) -> tuple[Staged, list[Row]]:
+    """Samples of two to four conditions that events often share, and events with few keys, in runs."""
+    keys = (KeyField("k", draw(st.booleans())),)
+    letters = st.sets(st.sampled_from("ABC"), min_size=1, max_size=3)
+    stages = [Drawn(tuple(sorted(drawn)), keys) for drawn in draw(st.lists(letters, min_size=2, max_size=4))]
+    run = st.tuples(st.sampled_from("AABBC"), st.sampled_from(["x", "x", "x", None]), st.integers(1, 4))
+    marks = [mark for *mark, count in draw(st.lists(run, max_size=6)) for _ in range(count)]
+    events: list[Row] = [
+        {"t": time, "c": letter, "k": key, "m": None, "l": None} for time, (letter, key) in enumerate(marks)
+    ]
+    return Staged(tuple(stages), None, ordered=False, most=draw(st.integers(1, 9))), events
 
 
 @st.composite

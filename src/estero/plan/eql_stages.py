@@ -15,8 +15,8 @@ from estero.plan.sequences import plan_sequence
 from estero.plan.stages import KeyField, Stage, stand_in
 
 
-def plan_stages(eql: EqlTree, lowering: Lowering, layout: Layout, event: str) -> Plan:
-    """The plan of a sequence or a sample, whose events are all of the type `event`.
+def plan_stages(eql: EqlTree, lowering: Lowering, layout: Layout, event: str, most: int) -> Plan:
+    """The plan of a sequence, or of a sample, `most` for a key; all events are of the type `event`.
 
     Raises `QueryError`, with the place in the text, for what does not fit the events.
     """
@@ -26,7 +26,7 @@ def plan_stages(eql: EqlTree, lowering: Lowering, layout: Layout, event: str) ->
     try:
         stages = [stage for item in query.items for stage in _stages(item, query.keys, lowering, event)]
         if isinstance(query, Sample):
-            return plan_sample(stages, layout, text=str(eql))
+            return plan_sample(stages, layout, most=most, text=str(eql))
         until = None if query.until is None else next(_stages(query.until, query.keys, lowering, event))
         return plan_sequence(stages, layout, until=until, span_ns=query.maxspan_ns, text=str(eql))
     except QueryError as error:

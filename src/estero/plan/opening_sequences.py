@@ -50,10 +50,10 @@ def opened_sequence(
     return Opened(runs, labels, hidden, words, partitioned=plan.keyed, compared=False, keys=plan.columns)
 
 
-def opened_sample(plan: StagedPlan, words: int) -> Opened:
-    """The runs of a sample; label set i is that of its condition i."""
+def opened_sample(plan: StagedPlan, words: int, most: int) -> Opened:
+    """The runs of a sample, of which a key has `most`; label set i is that of its condition i."""
     labels = [frozenset({label}) for label in plan.labels]
-    runs = SampleRuns(*_columns(plan.stages))
+    runs = SampleRuns(*_columns(plan.stages), most)
     hidden = [NO_HIDDEN] * len(labels)
     return Opened(runs, labels, hidden, words, partitioned=plan.keyed, compared=False, keys=plan.columns)
 

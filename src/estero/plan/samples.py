@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from estero.errors import QueryError
 from estero.plan.plan import Layout, Opened, Section
@@ -13,19 +14,28 @@ MOST_CONDITIONS = 63
 """The conditions that an event satisfies are the bits of a number."""
 
 
+MOST_SAMPLES = 1000
+"""The samples of a key, whose number says how many events are kept for it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplePlan(StagedPlan):
-    """How a sample is evaluated."""
+    """How a sample is evaluated, of which each key has one."""
 
     @property
     def kernels(self) -> str:
         return "samples"
 
+    @property
+    def most(self) -> int:
+        """How many samples a key has at most."""
+        return 1
+
     def opened(self, words: int, *, ordinals: bool, counting: bool, total: bool) -> Opened:
         from estero.plan.opening_sequences import opened_sample  # loads the kernels
 
         del ordinals, counting, total
-        return opened_sample(self, words)
+        return opened_sample(self, words, self.most)
 
     def lines(self) -> Iterator[str]:
         """Which algorithm runs, and what it guarantees."""
@@ -38,10 +48,35 @@ class SamplePlan(StagedPlan):
         yield "Conditions", (f"{label}: {self.asked_in_words(asked)}" for label, asked in stages)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplesPlan(SamplePlan):
+    """How a sample is evaluated, of which a key has several; states say how many, unless it is one."""
+
+    evaluated: ClassVar[tuple[str, ...]] = (*StagedPlan.evaluated, "samples")
+
+    samples: int
+
+    @property
+    def most(self) -> int:
+        return self.samples
+
+    def lines(self) -> Iterator[str]:
+        """Which algorithm runs, and what it guarantees."""
+        yield (
+            "samples: each key has a matching of conditions and events, which grows by augmenting paths; "
+            "further samples are chosen among the first events of each condition"
+        )
+        yield (
+            "guarantee: per event and sample a time that depends on the conditions and samples asked for; "
+            f"each key has at most {self.samples:,} samples and "
+            f"{len(self.stages) * (self.samples + len(self.stages) - 2):,} events"
+        )
+
+
 def plan_sample(
-    stages: Sequence[Stage], layout: Layout, *, names: Sequence[str] = (), text: str = ""
+    stages: Sequence[Stage], layout: Layout, *, most: int = 1, names: Sequence[str] = (), text: str = ""
 ) -> SamplePlan:
-    """The plan of a sample: the first one of each key; see `plan_sequence`.
+    """The plan of a sample: the first `most` of each key; see `plan_sequence`.
 
     Raises `QueryError` for more than `MOST_CONDITIONS` stages, too.
     """
@@ -50,4 +85,5 @@ def plan_sample(
             f"a sample has at most {MOST_CONDITIONS} conditions, and this one has {len(stages)}", text=text
         )
     draft = drafted(stages, (), layout, span_ns=None, names=names, text=text)
-    return SamplePlan(**draft.fields, stages=draft.asked, labels=draft.labels)
+    fields: dict[str, Any] = {**draft.fields, "stages": draft.asked, "labels": draft.labels}
+    return SamplePlan(**fields) if most == 1 else SamplesPlan(**fields, samples=most)

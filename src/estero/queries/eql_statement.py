@@ -12,7 +12,7 @@ from estero.language.check.kinds import KindChecker
 from estero.language.check.problems import Problems
 from estero.language.eql.lowering import Lowering
 from estero.language.eql.parser import parse_eql
-from estero.language.eql.tree import EqlTree, EventQuery, Item
+from estero.language.eql.tree import EqlTree, EventQuery, Item, Sample
 from estero.language.tree import expressions as e
 from estero.language.tree.depth import depth_of
 from estero.language.tree.pattern import As, EventType, Filter, Pattern
@@ -37,29 +37,45 @@ class EqlStatement(Statement):
     """The statement of a query in EQL; `eql` is its tree.
 
     `tree` has the labels, which are the numbers of the stages, from 1, and no conditions: those depend on the
-    columns of the events.
+    columns of the events. A key has at most so many samples.
     """
 
     made_by = "eql"
     eql: EqlTree
+    max_samples_per_key: int = 1
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != _READY}
 
     @classmethod
-    def of(cls, text: str) -> EqlStatement:
+    def of(cls, text: str, max_samples_per_key: int = 1) -> EqlStatement:
         """The statement of a text; only its form is checked."""
-        return cls.of_tree(parse_eql(text))
+        return cls.of_tree(parse_eql(text), max_samples_per_key)
 
     @classmethod
-    def of_tree(cls, eql: EqlTree) -> EqlStatement:
-        """The statement of what was read."""
-        if isinstance(eql.query, EventQuery):
+    def of_tree(cls, eql: EqlTree, max_samples_per_key: int = 1) -> EqlStatement:
+        """The statement of what was read; `QueryError` for several samples of what is none."""
+        query = eql.query
+        if max_samples_per_key > 1 and not isinstance(query, Sample):
+            what = "single events" if isinstance(query, EventQuery) else "a sequence"
+            raise QueryError(
+                f"max_samples_per_key is for samples, and this query asks for {what}",
+                text=eql.text,
+                span=query.span,
+                expected="sample by host.name […] […]",
+                hint="leave max_samples_per_key out; run(…, size=n) gives the first n of an answer",
+            )
+        if isinstance(query, EventQuery):
             return cls(QueryTree(As(EventType(EVENT), "1"), (SelectItem("1"),)), eql)
-        return cls(tree_of_stages(eql, EVENT), eql)
+        return cls(tree_of_stages(eql, EVENT), eql, max_samples_per_key)
 
     def __str__(self) -> str:
         return str(self.eql)
+
+    @property
+    def further_arguments(self) -> str:  # type: ignore[override]
+        most = self.max_samples_per_key
+        return "" if most == 1 else f", max_samples_per_key={most}"
 
     def taken(self, answer: Answer) -> Answer:
         """What the pipes take of an answer, one after the other; ``tail`` counts it at once."""
@@ -124,7 +140,7 @@ class EqlStatement(Statement):
     def _planned(self, lowering: Lowering, layout: Layout) -> Plan:
         query = self.eql.query
         if not isinstance(query, EventQuery):
-            return plan_stages(self.eql, lowering, layout, layout.only_type)
+            return plan_stages(self.eql, lowering, layout, layout.only_type, self.max_samples_per_key)
         condition = lowering.where(query)
         pattern: Pattern = As(EventType(layout.only_type), "1")
         if condition is not None:
@@ -193,8 +209,8 @@ _LAST: Final = _Last()
 
 
 @lru_cache(maxsize=256)
-def eql_statement(text: str) -> EqlStatement:
+def eql_statement(text: str, max_samples_per_key: int = 1) -> EqlStatement:
     """The statement of a text, remembered; raises `QueryError` as `eql` does."""
-    statement = EqlStatement.of(text)
+    statement = EqlStatement.of(text, max_samples_per_key)
     raise_first(statement.errors())
     return statement

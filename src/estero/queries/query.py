@@ -77,7 +77,7 @@ class Query:
         return str(self.statement)
 
     def __repr__(self) -> str:
-        return f"estero.{self.statement.made_by}({str(self)!r})"
+        return f"estero.{self.statement.made_by}({str(self)!r}{self.statement.further_arguments})"
 
     def _repr_html_(self) -> str:
         from estero.markup.colours import LabelColours

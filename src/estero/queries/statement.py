@@ -27,6 +27,8 @@ class Statement(ABC):
 
     made_by: ClassVar[str]
     """The function of `estero` that makes such a query of its text."""
+    further_arguments: ClassVar[str] = ""
+    """What it is called with behind the text, as Python has it."""
 
     tree: QueryTree
     distinct: bool = field(default=False, kw_only=True)

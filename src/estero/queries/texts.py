@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, overload
 
-from estero.arguments import checked
+from estero.arguments import checked, shown
 from estero.errors import QueryError
 from estero.events.scan import Scan
 from estero.language.builder.queries import Built
@@ -64,7 +64,7 @@ def conjunctive(query: str | ConjunctiveTree) -> Query:
 
 
 @checked
-def eql(text: str) -> Query:
+def eql(text: str, *, max_samples_per_key: int = 1) -> Query:
     """The query of a text in EQL, Elastic's Event Query Language, with the meaning that it has there.
 
     ``process where process.name : "cmd.exe"`` asks for single events, ``sequence by user.name with maxspan=5m
@@ -74,15 +74,24 @@ def eql(text: str) -> Query:
     answers are the numbers of the stages, from 1; `ComplexEvent.all_positions` are the positions by stage.
     ``| head n`` and ``| tail n`` take a part of the answer, which only `Query.run` in this process has.
 
-    Raises `QueryError`, with the place in the text, for what is wrong whatever the events are; planning
-    raises it for fields that no event has, and for values that cannot be compared. Source: docs/eql.md.
+    A key has at most `max_samples_per_key` samples, no more than 1,000: those that are completed first, and
+    of those that one event completes the ones with the earliest events, the first condition's before the
+    second's. An event may be in several of them.
+
+    Raises `QueryError`, with the place in the text, for what is wrong whatever the events are, and for more
+    samples of what is none; planning raises it for fields that no event has, and for values that cannot be
+    compared. Source: docs/eql.md.
 
     >>> print(eql('process where process.name:"cmd.exe" and not user.name in ("root","admin")|head 5'))
     process where process.name : "cmd.exe" and user.name not in ("root", "admin") | head 5
     """
+    from estero.plan.samples import MOST_SAMPLES
     from estero.queries.eql_statement import eql_statement
 
-    return Query(eql_statement(text))
+    if not 1 <= max_samples_per_key <= MOST_SAMPLES:
+        said = shown(max_samples_per_key)
+        raise ValueError(f"max_samples_per_key is a whole number from 1 to {MOST_SAMPLES:,}, not {said}")
+    return Query(eql_statement(text, int(max_samples_per_key)))
 
 
 @overload

@@ -65,7 +65,10 @@ def _steps(plan: Plan, opened: Opened, snapshot: Snapshot) -> dict[int, int]:
 def _stages(arrays: Arrays) -> list[int]:
     """The number of events of each candidate of a sequence, result that is pending, or sample."""
     if "matchings.matched" in arrays:
-        matched = arrays["matchings.matched"]
+        conditions = arrays["matchings.event"].shape[1]
+        matched = np.minimum(
+            arrays["matchings.matched"], conditions - 1
+        )  # after a sample any event makes one
         return [int(number) for number in matched[matched > 0]]
     kinds = arrays["arena.kind"]
     candidates = kinds[(arrays["index"][:, TAG] & _LOWER).astype(np.int64)]

@@ -242,7 +242,7 @@ def _in_text(name: str, text: str, parts: list[Any], *, caseless: bool) -> bool 
         elif name == "startsWith":
             tests.append(whole.startswith(inner))
         else:
-            tests.append(whole.endswith(inner) if name == "endsWith" else inner in whole)
+            tests.append(whole.endswith(inner) if name == "endsWith" else inner != "" and inner in whole)
     return True if True in tests else None if None in tests else False
 
 
@@ -261,10 +261,10 @@ def _between(
     searched, one, other = (_folded(part, caseless) for part in (text, left, right))
     begin = searched.find(one)
     if begin < 0:
-        return None
+        return ""
     begin += len(one)
     end = searched.rfind(other, begin) if greedy else searched.find(other, begin)
-    return None if end < 0 else text[begin:end]
+    return "" if end < 0 else text[begin:end]
 
 
 def _number(text: str, base: int | None) -> float | None:

@@ -6,13 +6,15 @@ no key; several where an attribute of the key is a list (`keys_of`).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import permutations, product
+from itertools import groupby, islice, product
 
 Key = tuple[Hashable, ...]
 Places = tuple[int | None, ...]
 """The numbers of a result's events by stage, None for a missing one."""
+Sample = tuple[int, ...]
+"""The numbers of the events of a sample by condition: all different, and with one key."""
 
 
 @dataclass(frozen=True)
@@ -134,27 +136,32 @@ class _Search:
         return first is None or last is None or self.times[last] - self.times[first] > span
 
 
-def sample_ends(conditions: Sequence[Stage]) -> Mapping[Key, int]:
-    """For each key of which there is a sample, the first event with which there is one."""
-    ends: dict[Key, int] = {}
-    count = len(conditions[0].keys)
-    for key in dict.fromkeys(key for stage in conditions for keys in stage.keys for key in keys):
-        for end in range(count):
-            if any(_samples(conditions, key, end)):
-                ends[key] = end
-                break
-    return ends
+def sample_keys(conditions: Sequence[Stage]) -> list[Key]:
+    """The keys with which some event satisfies a condition."""
+    return list(dict.fromkeys(key for stage in conditions for keys in stage.keys for key in keys))
 
 
-def is_sample(conditions: Sequence[Stage], key: Key, events: Sequence[int]) -> bool:
-    """Whether these events satisfy the conditions, one each, and no two are the same."""
-    satisfied = all(key in stage.keys[event] for stage, event in zip(conditions, events, strict=True))
-    return satisfied and len(set(events)) == len(events)
+def samples_of(conditions: Sequence[Stage], key: Key) -> Iterator[Sample]:
+    """All samples of a key, as events complete them.
+
+    Those that one event completes are in the order of the event of the first condition, of the second, and
+    so on.
+    """
+    numbers = [stage.numbers(key) for stage in conditions]
+    for end in sorted(set().union(*numbers)):
+        choices = product(*([number for number in of_stage if number <= end] for of_stage in numbers))
+        yield from (events for events in choices if end in events and len(set(events)) == len(events))
 
 
-def _samples(conditions: Sequence[Stage], key: Key, end: int) -> Iterator[bool]:
-    """For each choice of events up to `end` that is a sample, True."""
-    known = [number for number in range(end + 1) if any(key in stage.keys[number] for stage in conditions)]
-    for chosen in permutations(known, len(conditions)):
-        if is_sample(conditions, key, chosen):
-            yield True
+def may_be_given(conditions: Sequence[Stage], key: Key, most: int) -> list[list[Sample]]:
+    """What may be given of a key: the first `most` samples.
+
+    Which of those that are completed first is the first one is free; all others keep their order.
+    """
+    by_end = groupby(samples_of(conditions, key), key=max)
+    of_first = list(next(by_end, (None, []))[1])
+    others = list(islice((events for _, of_end in by_end for events in of_end), most))
+    answers = [
+        [first, *(events for events in of_first if events != first), *others][:most] for first in of_first
+    ]
+    return answers or [[]]

@@ -72,6 +72,13 @@ class FunctionLowering:
             unknown(span) if part == unknown() else e.Call(_TESTS[name], (whole, part), span=span)
             for part in parts
         ]
+        if name == "stringContains":  # an empty string is in none
+            tests = [
+                test
+                if _is_text(part)
+                else e.And((test, e.Comparison(">", e.Call("length", (part,)), e.Literal(0))))
+                for test, part in zip(tests, parts, strict=True)
+            ]
         return tests[0] if len(tests) == 1 else e.Or(tuple(tests), span=span)
 
 
@@ -172,7 +179,9 @@ def _index_of(arguments: Sequence[Typed], caseless: bool, span: Span) -> Typed:
         start = _at_least_zero(_or(number_of(arguments[2], "indexOf", _INTEGERS), e.Literal(0)))
     rest = whole if start == e.Literal(0) else e.Call("substring", (whole, _plus(start, 1)))
     place = e.Call("position", (rest, part))
-    is_there = e.Comparison(">", place, e.Literal(0))
+    is_there: e.Node = e.Comparison(">", place, e.Literal(0))
+    if start != e.Literal(0) and not _is_text(part):  # an empty string is nowhere behind the end
+        is_there = e.And((is_there, e.Comparison("<=", start, e.Call("length", (whole,)))))
     return Typed(e.Case((e.When(is_there, _plus(_plus(place, -1), start)),), span=span), Kind.INT)
 
 
@@ -195,7 +204,15 @@ def _between(arguments: Sequence[Typed], caseless: bool, span: Span) -> Typed:
     end = e.Call("last_position" if greedy else "position", (rest, after))
     there = e.And((e.Comparison(">", place, e.Literal(0)), e.Comparison(">", end, e.Literal(0))))
     between = e.Call("substring", (text, begin, _plus(end, -1)))
-    return Typed(e.Case((e.When(there, between),), span=span), Kind.STRING)
+    known = e.Comparison(">=", e.Call("length", (after,)), e.Literal(0))
+    nowhere: e.Node = e.Not(there) if isinstance(after, e.Literal) else e.And((e.Not(there), known))
+    whens = e.When(there, between), e.When(nowhere, e.Literal(""))
+    return Typed(e.Case(whens, span=span), Kind.STRING)
+
+
+def _is_text(node: e.Node) -> bool:
+    """Whether a node is a constant that is not empty."""
+    return isinstance(node, e.Literal) and node.value != ""
 
 
 def _number(arguments: Sequence[Typed], span: Span) -> Typed:

@@ -2,7 +2,9 @@
 
 For each key it is known which events satisfy as many conditions as possible, one each: a matching. An event
 that comes makes it greater by an augmenting path, or never will: what can be matched is a matroid. So each
-key holds an event for each condition at most.
+key holds an event for each condition at most. Where it is to have more samples than one, it holds those that
+further ones are chosen among, too (`choose_samples`); each event that satisfies a condition completes one
+then, as it can take the place of another one in the matching.
 """
 
 from __future__ import annotations
@@ -14,30 +16,41 @@ from numpy.typing import NDArray
 
 from estero.engine.cursor import DONE, FULL, GROW, Reported, cursor_of, report
 from estero.engine.kernels import Grid, inlined, kernel, pool, step
+from estero.engine.runs.sequences.choose_samples import (
+    Choice,
+    KeptEvents,
+    KeptLists,
+    begin_list,
+    chosen_next,
+    gathered,
+    keep,
+)
 from estero.engine.runs.sequences.run_sequences import SequenceEvents, satisfies
 from estero.engine.store.arena import NONE, Arena
 from estero.engine.store.hash_index import FREE, HashIndex, claim, find, heap_of, put
 from estero.engine.store.schema import EVENTS, counters, data, ref
 from estero.engine.store.tecs import output
 
-Cursor: Any = cursor_of("need_nodes", "need_entries", "need_matchings")
+Cursor: Any = cursor_of("need_nodes", "need_entries", "need_matchings", "need_kept")
 
 MOST_CONDITIONS = 63
 """The conditions that an event satisfies are the bits of a number."""
 
 COMPLETE = -1
-"""In place of the number of matched conditions: there is a sample of the key."""
+"""In place of the number of matched conditions: the key has all its samples."""
 
 
 @pool
 class SampleTables(NamedTuple):
     """c conditions: the predicate and the key column of each, bit, key int64[c]; the scratch of one search.
 
-    parent int64[c]: the condition from which one was reached, NONE from the event at hand; queue int64[c].
+    most: how many samples a key has at most. parent int64[c]: the condition from which one was reached, NONE
+    from the event at hand; queue int64[c].
     """
 
     bit: NDArray[np.int64]
     key: NDArray[np.int64]
+    most: int
     parent: NDArray[np.int64]
     queue: NDArray[np.int64]
 
@@ -47,7 +60,8 @@ class Matchings(NamedTuple):
     """For each key its matching; size[0] are in use.
 
     event int64[rows, c]: that of each condition, or NONE; satisfied int64[rows, c]: the conditions that this
-    event satisfies, as bits; matched int64[rows]: how many conditions have an event, or COMPLETE.
+    event satisfies, as bits; matched int64[rows]: how many conditions have an event, and if all have one, how
+    many samples there are beside; or COMPLETE.
     """
 
     event: Grid[np.int64] = ref(EVENTS, NONE, axes=("conditions",))
@@ -71,7 +85,7 @@ def satisfied_with(tables, events, place, one, two):  # type: ignore[no-untyped-
 
 
 @step
-def matching_of(index, matchings, one, two):  # type: ignore[no-untyped-def]
+def matching_of(index, matchings, lists, most, one, two):  # type: ignore[no-untyped-def]
     """The row of a key, made if there is none."""
     entry = find(index, 0, one, two)
     if entry != FREE:
@@ -81,6 +95,8 @@ def matching_of(index, matchings, one, two):  # type: ignore[no-untyped-def]
         matchings.event[row, condition] = NONE
         matchings.satisfied[row, condition] = 0
     matchings.matched[row] = 0
+    if most > 1:
+        begin_list(lists, row)
     matchings.size[0] = row + 1
     put(index, claim(index, 0, one, two, np.int64(0)), 0, row, np.int64(0))
     return row
@@ -128,42 +144,92 @@ def give(tables, matchings, row, free, event, satisfied):  # type: ignore[no-unt
 
 
 @step
-def complete(arena, matchings, row, reported, event):  # type: ignore[no-untyped-def]
-    """Reports the sample of a key, its events in order."""
-    matchings.matched[row] = COMPLETE
+def report_sample(arena, sample, reported, event):  # type: ignore[no-untyped-def]
+    """Reports a sample, the events of the conditions, in the order of these events."""
     rest = np.int64(NONE)
     before = np.int64(NONE)
-    for _ in range(matchings.event.shape[1]):
+    for _ in range(sample.size):
         following = np.int64(NONE)
-        for condition in range(matchings.event.shape[1]):
-            here = matchings.event[row, condition]
-            if here > before and (following == NONE or here < matchings.event[row, following]):
+        for condition in range(sample.size):
+            here = sample[condition]
+            if here > before and (following == NONE or here < sample[following]):
                 following = np.int64(condition)
-        before = matchings.event[row, following]
+        before = sample[following]
         rest = np.int64(output(arena, following, before, rest))
     report(reported, event, rest, arena.start[rest])
 
 
-@kernel(SampleTables, Arena, HashIndex, Matchings, SequenceEvents, Reported, Cursor)
-def advance_samples(tables, arena, index, matchings, events, reported, cursor):  # type: ignore[no-untyped-def]
+@step
+def complete(arena, matchings, choice, row, reported, event):  # type: ignore[no-untyped-def]
+    """Reports the first sample of a key, that of its matching."""
+    for condition in range(matchings.event.shape[1]):
+        choice.sample[condition] = matchings.event[row, condition]
+    report_sample(arena, choice.sample, reported, event)
+    matchings.matched[row] += 1
+
+
+@step
+def complete_further(tables, arena, matchings, lists, kept, choice, row, reported, event, satisfied):  # type: ignore[no-untyped-def]
+    """Reports the samples of a key that an event completes, in order, without that of its matching."""
+    conditions = tables.bit.size
+    count = gathered(choice, lists, kept, row, event, satisfied)
+    level = np.int64(0)
+    while matchings.matched[row] < conditions + tables.most and chosen_next(choice, count, level):
+        level = np.int64(conditions - 1)
+        is_first = True
+        for condition in range(conditions):
+            if choice.sample[condition] != matchings.event[row, condition]:
+                is_first = False
+        if not is_first:
+            report_sample(arena, choice.sample, reported, event)
+            matchings.matched[row] += 1
+
+
+@step
+def take_event(tables, arena, matchings, lists, kept, choice, row, reported, event, satisfied):  # type: ignore[no-untyped-def]
+    """Makes the matching of a key greater, or reports the samples that an event completes."""
+    conditions = tables.bit.size
+    if matchings.matched[row] < conditions:
+        grows = augmented(tables, matchings, row, event, satisfied)
+        if grows and matchings.matched[row] == conditions:
+            complete(arena, matchings, choice, row, reported, event)
+    if tables.most > 1:
+        if matchings.matched[row] > conditions:
+            complete_further(tables, arena, matchings, lists, kept, choice, row, reported, event, satisfied)
+        if matchings.matched[row] < conditions + tables.most:
+            keep(lists, kept, tables.most + conditions - 2, row, event, satisfied)
+    if matchings.matched[row] == conditions + tables.most:
+        matchings.matched[row] = COMPLETE
+
+
+@kernel(
+    *(SampleTables, Arena, HashIndex, Matchings, KeptLists, KeptEvents, Choice, SequenceEvents, Reported),
+    Cursor,
+)
+def advance_samples(tables, arena, index, matchings, lists, kept, choice, events, reported, cursor):  # type: ignore[no-untyped-def]
     """Reads events from cursor.at on, until DONE, GROW or FULL.
 
-    With each of its keys at each condition an event makes one matching and one sample at most. Invariant: at
-    the top each key has a greatest matching of the events before cursor.at, or its sample is reported.
+    With each of its keys at each condition an event makes one matching and tables.most samples at most.
+    Invariant: at the top each key has a greatest matching of the events before cursor.at, or all its samples
+    that these complete are reported.
     """
     conditions = tables.bit.size
     while cursor.at < cursor.last:
         place = cursor.at
         rows = events.row[place, 1] - events.row[place, 0]
-        most = rows * conditions
+        keys = rows * conditions
+        most = keys * tables.most
+        more = keys if tables.most > 1 else np.int64(0)
         if (
             arena.size[0] + most * conditions > arena.kind.size
-            or 2 * (index.used[0] + most) > index.words.shape[0]
-            or matchings.size[0] + most > matchings.matched.size
+            or 2 * (index.used[0] + keys) > index.words.shape[0]
+            or matchings.size[0] + keys > matchings.matched.size
+            or kept.size[0] + more > kept.row.size
         ):
             cursor.need_nodes = most * conditions
-            cursor.need_entries = most
-            cursor.need_matchings = most
+            cursor.need_entries = keys
+            cursor.need_matchings = keys
+            cursor.need_kept = more
             return GROW
         if reported.size[0] + most > reported.event.size:
             return FULL
@@ -180,11 +246,8 @@ def advance_samples(tables, arena, index, matchings, events, reported, cursor): 
                 satisfied = satisfied_with(tables, events, place, one, two)
                 if satisfied & ((np.int64(1) << condition) - 1) != 0:
                     continue  # the key was read at an earlier condition
-                row = matching_of(index, matchings, one, two)
-                if matchings.matched[row] == COMPLETE:
-                    continue
-                grows = augmented(tables, matchings, row, event, satisfied)
-                if grows and matchings.matched[row] == conditions:
-                    complete(arena, matchings, row, reported, event)
+                row = matching_of(index, matchings, lists, tables.most, one, two)
+                if matchings.matched[row] != COMPLETE:
+                    take_event(tables, arena, matchings, lists, kept, choice, row, reported, event, satisfied)
         cursor.at = place + 1
     return DONE
