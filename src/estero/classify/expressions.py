@@ -54,6 +54,8 @@ class ExpressionWriter:
                 return self._text_test(node.as_like if isinstance(node, e.Ilike) else node)
             case e.IsNull(operand):
                 return exp.paren(exp.Not(this=self._operations.is_known(self.value(operand))), copy=False)
+            case e.SomeAttribute():
+                return self.condition(node.spread)
             case e.Literal(bool() as truth):
                 return exp.true() if truth else exp.false()
             case _:

@@ -76,6 +76,8 @@ class FunctionWriter:
                 return self.condition(node.as_like)
             case e.Matches(operand, regex):
                 return self._matches(self.value(operand), regex)
+            case e.SomeAttribute():
+                return self.condition(node.spread)
             case e.SomeElement():
                 raise NotInPythonError("the elements of lists are tested in SQL")
             case e.IsNull(operand):
