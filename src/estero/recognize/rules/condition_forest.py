@@ -206,11 +206,11 @@ class ConditionForest:
             *((SeveralColumns(names, own), own) for names, own in several.items()),
             *((BoundedColumn(name, own), own) for name, own in bounds.items()),
         ]
-        for number, (column, conditions) in enumerate(columns):
-            for place, condition in enumerate(conditions):
-                asked[condition].column, asked[condition].place = number, place
+        for number, (column, tests) in enumerate(columns):
+            for place, test in enumerate(tests):
+                asked[test].column, asked[test].place = number, place
             self._columns.append(column)
-            self._numbers.append(np.array([asked[condition].number for condition in conditions], np.int64))
+            self._numbers.append(np.array([asked[test].number for test in tests], np.int64))
         joining = [part for part in self._parts.values() if isinstance(part, All | Some)]
         kinds = sorted({(part.level, isinstance(part, Some)) for part in joining})
         self._steps = [
