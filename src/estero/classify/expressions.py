@@ -69,7 +69,7 @@ class ExpressionWriter:
                 return self._attribute(name)
             case e.Element(name):
                 return self._elements[name]
-            case e.SomeElement():
+            case e.SomeElement() | e.SomeAttribute():
                 return Typed(self._some(node), Kind.BOOL)
             case e.Negative(e.Literal(int() | float() as number)) if not isinstance(number, bool):
                 return self._operations.literal(-number)
@@ -89,7 +89,9 @@ class ExpressionWriter:
             case _:
                 raise QueryError(f"{type(node).__name__} is not an expression over one event", span=node.span)
 
-    def _some(self, node: e.SomeElement) -> SQL:
+    def _some(self, node: e.SomeElement | e.SomeAttribute) -> SQL:
+        if isinstance(node, e.SomeAttribute):
+            return self.condition(node.spread)
         whole = self.value(node.operand)
         if whole.element is None:
             return UNKNOWN.copy()

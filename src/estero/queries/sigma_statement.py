@@ -68,12 +68,15 @@ class SigmaStatement(Statement):
 
     def lowered(self, schema: Schema) -> tuple[Lowered, list[str]]:
         """The condition on the attributes of a schema, and notes on fields that it lacks or cannot read."""
-        return lowered_rule(self.rule, self.source, schema, self.mapped)
+        last = _LAST.lowered
+        if last is None or last[0] is not self or last[1] is not schema:
+            last = _LAST.lowered = (self, schema, lowered_rule(self.rule, self.source, schema, self.mapped))
+        return last[2]
 
     def _plan(self, layout: Layout) -> Plan:
         condition = self.lowered(layout.schema)[0] if layout.schema.types or layout.schema.shared else None
         tree = self.tree if condition is None else tree_of(condition, layout.only_type)
-        return plan_of(tree, layout, text=str(self))
+        return plan_of(tree, layout, text=self)
 
     def type_names(self) -> Sequence[tuple[str, ...]]:
         return ()
@@ -111,10 +114,11 @@ def lowered_rule(
 
 @dataclass(slots=True)
 class _Last:
-    """The fields of the schema that was asked for last: rules of a set are planned one after another."""
+    """What was asked for last: rules of a set are planned one after another, and asked for notes then."""
 
     schema: Schema | None = None
     fields: list[tuple[Mapped, Fields]] = field(default_factory=list)
+    lowered: tuple[SigmaStatement, Schema, tuple[Lowered, list[str]]] | None = None
 
 
 _LAST = _Last()

@@ -72,8 +72,8 @@ class FunctionWriter:
                 return of_one(typed.function, known.__contains__)
             case e.Like(operand, pattern):
                 return _of_text(self.value(operand), like_test(pattern))
-            case e.Ilike():
-                return self.condition(node.as_like)
+            case e.Ilike() | e.SomeAttribute():
+                return self.condition(node.as_like if isinstance(node, e.Ilike) else node.spread)
             case e.Matches(operand, regex):
                 return self._matches(self.value(operand), regex)
             case e.SomeElement():

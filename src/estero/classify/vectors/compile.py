@@ -64,6 +64,9 @@ class PlainColumns:
         self.types: Mapping[str, ColumnType] = columns
         """How expressions read columns."""
         self._events = events
+        self._stored = {
+            field.name: value_type(field.type) for field in events if engine_type(field) is not None
+        }
 
     def column(self, name: str) -> ColumnType | None:
         """How expressions read a column; None where it is NULL in every event."""
@@ -108,9 +111,9 @@ class PlainColumns:
 
     def stored(self, name: str) -> pa.DataType:
         """The type in which the values of a column are stored; raises `NotPlainError` for other ones."""
-        if name not in self._events.names or engine_type(self._events.field(name)) is None:
+        if name not in self._stored:
             raise NotPlainError
-        return value_type(self._events.field(name).type)
+        return self._stored[name]
 
     def condition(self, node: e.Node, *, is_true: bool = True) -> Condition:
         """The rows in which a condition is true, or false; raises `NotPlainError`."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -126,6 +126,18 @@ _RELATIONS: Final[Mapping[str, Callable[[str, str], bool]]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class SomeColumn(Condition):
+    """The rows in which one of some columns of strings satisfies a condition, which names none of them."""
+
+    columns: tuple[str, ...]
+    part: TextTest | TextList | Pattern
+
+    def rows(self, columns: BatchColumns) -> Mask:
+        of_columns = (rows_of(replace(self.part, column=name), columns) for name in self.columns)
+        return reduce(operator.or_, of_columns)
+
+
 class Needle(NamedTuple):
     """A part in lower case that every string in lower case has that is LIKE a pattern.
 
@@ -205,6 +217,9 @@ class PatternColumns(PlainColumns):
             case e.SomeElement(e.Attribute(name, None), element, inside):
                 some = joined(map(partial(self._of_elements, name, element), parts_of(inside)), some=True)
                 return _true_or_false(name, some, is_true=is_true)
+            case e.SomeAttribute():
+                some = self._of_some(node)
+                return some if is_true else negated(some)
             case e.Ilike():
                 return self.condition(node.as_like, is_true=is_true)
             case e.Like(operand, pattern):
@@ -234,12 +249,21 @@ class PatternColumns(PlainColumns):
             raise NotPlainError
         kind = self._events.field(name).type.value_type
         of_element = PatternColumns({name: column.element}, pa.schema([(name, kind)]))
-        meant = e.substituted(node, partial(_as_attribute, name, element))
-        condition = of_element.condition(meant)
-        parts = condition.parts if isinstance(condition, Joined) and condition.some else (condition,)
-        if not all(is_asked(part) for part in parts):
+        condition = of_element.condition(e.substituted(node, partial(_as_attribute, name, element)))
+        if not all(map(is_asked, _joined_by_or(condition))):
             raise NotPlainError
         return condition
+
+    def _of_some(self, node: e.SomeAttribute) -> Condition:
+        """The rows in which one of some columns of strings satisfies a test."""
+        texts = [name for name, _ in map(self._text, node.attributes) if name is not None]
+        of_one = PatternColumns({"": ColumnType(Kind.STRING)}, pa.schema([("", pa.string())]))
+        test = of_one.condition(e.substituted(node.condition, partial(_as_attribute, "", node.element)))
+        parts = _joined_by_or(test)
+        asked = [part for part in parts if isinstance(part, TextTest | TextList | Pattern) and is_asked(part)]
+        if not texts or len(asked) < len(parts):
+            return self.condition(node.spread)
+        return joined((SomeColumn(tuple(texts), part) for part in asked), some=True)
 
     def _like(self, operand: e.Node, patterns: Sequence[str], *, is_true: bool) -> Condition:
         name, ignoring_case = self._text(operand)
@@ -308,6 +332,10 @@ def parts_of(condition: e.Node) -> tuple[e.Node, ...]:
     return condition.parts if isinstance(condition, e.Or) else (condition,)
 
 
+def _joined_by_or(condition: Condition) -> tuple[Condition, ...]:
+    return condition.parts if isinstance(condition, Joined) and condition.some else (condition,)
+
+
 def _as_attribute(name: str, element: str, node: e.Node) -> e.Node | None:
     return e.Attribute(name) if isinstance(node, e.Element) and node.name == element else None
 
@@ -315,7 +343,7 @@ def _as_attribute(name: str, element: str, node: e.Node) -> e.Node | None:
 def is_asked(condition: Condition) -> bool:
     """Whether a condition asks a column for constants or a pattern, so that it can be asked with others."""
     match condition:
-        case TextTest(_, "=", _) | TextList(_, _, False) | Pattern():
+        case TextTest(_, "=", _) | TextList(_, _, False) | Pattern() | SomeColumn():
             return True
         case NumberTest(_, "=", int()) | NumberList(_, _, False):
             return all(isinstance(number, int) for number in constants_of(condition))

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
-from estero.errors import QueryError, Span
+from estero.errors import NOWHERE, QueryError, Span
 from estero.language.regex.tree import (
     LAST,
     Characters,
@@ -51,18 +51,25 @@ def parse_regex(regex: str) -> Part:
     from lark.exceptions import UnexpectedInput
 
     try:
-        tree = _parser().parse(regex)
+        return _read(regex, _parser())
     except UnexpectedInput as problem:
         raise _outside(regex, problem) from None
+    except QueryError:
+        return _read(regex, _parser(with_places=True))  # which raises it, with the place
+
+
+def _read(regex: str, parser: Lark) -> Part:
+    tree = parser.parse(regex)
     return _Reader(regex, fold=len(tree.children) == 2).alternation(tree.children[-1], 1, 0)
 
 
 @cache
-def _parser() -> Lark:
+def _parser(*, with_places: bool = False) -> Lark:
+    """The parser; places in the text, which only messages have, make it half as fast."""
     from lark import Lark
 
     grammar = resources.files(__package__).joinpath("regex.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", propagate_positions=True)
+    return Lark(grammar, parser="lalr", propagate_positions=with_places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +161,7 @@ class _Reader:
         return point
 
     def _refused(self, tree: Any, problem: str) -> QueryError:
-        span = Span(tree.meta.start_pos, tree.meta.end_pos)
+        span = NOWHERE if tree.meta.empty else Span(tree.meta.start_pos, tree.meta.end_pos)
         piece = self.regex[span.start : span.end]
         message = f"'{piece}' at character {span.start + 1} of the regular expression: {problem}"
         return QueryError(message, span=span, found=piece, expected=SHARED, hint=_REMEDIES[problem])

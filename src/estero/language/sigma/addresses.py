@@ -8,6 +8,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Final
 
 _OCTET: Final = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_DOTTED: Final = rf"(?:{_OCTET}\.){{3}}{_OCTET}"
 _GROUP: Final = "[0-9a-f]{1,4}"
 _GROUPS: Final = 8
 
@@ -48,14 +49,26 @@ def _texts(network: IPv6Network) -> Iterator[str]:
     asked = [_group(value, known) for value, known in zip(values, bits, strict=True)]
     dotted = _dotted(packed[12:], [min(max(network.prefixlen - 8 * place, 0), 8) for place in range(12, 16)])
     yield from _ended(asked, dotted)
+    free = bits.count(0)
     for before in range(_GROUPS):
-        for after in range(_GROUPS - before):
-            hidden = range(before, _GROUPS - after)
-            if any(values[place] for place in hidden):
-                continue
-            front = ":".join(asked[:before])
-            for back in _ended(asked[_GROUPS - after :], dotted) if after else ("",):
-                yield f"{front}::{back}"
+        front = ":".join(asked[:before]) + "::"
+        sizes = range(_GROUPS - before)
+        least = next((after for after in sizes if not any(values[before : _GROUPS - after])), _GROUPS)
+        if not least:
+            yield front
+        any_groups = range(max(least, 1), min(sizes[-1], free) + 1)
+        if any_groups:  # one form for any number of groups of which nothing is asked
+            yield f"{front}(?:{'|'.join(_any_groups(any_groups[0], any_groups[-1]))})"
+        for after in range(max(least, free + 1), _GROUPS - before):
+            for back in _ended(asked[_GROUPS - after :], dotted):
+                yield front + back
+
+
+def _any_groups(least: int, most: int) -> Iterator[str]:
+    """So many groups, and with the last two of them written as an address of IPv4."""
+    yield f"(?:{_GROUP}:){{{least - 1},{most - 1}}}{_GROUP}"
+    if most >= 2:
+        yield f"(?:{_GROUP}:){{{max(least - 2, 0)},{most - 2}}}{_DOTTED}"
 
 
 def _ended(groups: Sequence[str], dotted: str) -> Iterator[str]:
@@ -66,6 +79,8 @@ def _ended(groups: Sequence[str], dotted: str) -> Iterator[str]:
 
 
 def _dotted(packed: bytes, bits: Sequence[int]) -> str:
+    if not any(bits):
+        return _DOTTED
     return r"\.".join(_octet(value, known) for value, known in zip(packed, bits, strict=True))
 
 

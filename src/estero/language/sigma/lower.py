@@ -49,13 +49,15 @@ class Lowering:
             case s.Every(parts):
                 return joined(map(self.of, parts), e.And, absorbing=False)
             case s.Some(parts):
-                return joined(map(self.of, parts), e.Or, absorbing=True)
+                keywords = tuple(part for part in parts if isinstance(part, s.Keyword))
+                others = (self.of(part) for part in parts if not isinstance(part, s.Keyword))
+                return joined((self._keywords(keywords), *others), e.Or, absorbing=True)
             case s.Negated(s.Negated(part)):
                 return self.of(part)
             case s.Negated(part):
                 return denied(self.of(part))
             case s.Keyword():
-                return self._keyword(condition)
+                return self._keywords((condition,))
             case s.SameAs(name, other):
                 pairs = [(one, two) for one in self.attributes(name) for two in self.attributes(other)]
                 return joined((_same(condition, *pair) for pair in pairs), e.Or, absorbing=True)
@@ -84,14 +86,20 @@ class Lowering:
             self.unread[name] = None
         return attributes
 
-    def _keyword(self, condition: s.Keyword) -> Lowered:
-        def test(text: e.Node, kind: Kind | None) -> e.Node:
-            del kind  # they are texts
-            if condition.regex is not None:
-                return e.Matches(text, condition.regex)
-            return (e.Like if condition.cased else e.Ilike)(text, condition.like)
+    def _keywords(self, keywords: tuple[s.Keyword, ...]) -> Lowered:
+        """Whether some text has one of some keywords: of all columns the same is asked."""
+        if not keywords:
+            return False
 
-        return joined((_of_one(one, test) for one in self.fields.texts), e.Or, absorbing=True)
+        def test(text: e.Node, _: Kind | None = Kind.STRING) -> Lowered:
+            return joined((_has(text, keyword) for keyword in keywords), e.Or, absorbing=True)
+
+        plain = tuple(e.Attribute(one.name) for one in self.fields.texts if not one.listed)
+        inside = test(e.Element("v"))
+        if len(plain) < 2 or isinstance(inside, bool):
+            return joined((_of_one(one, test) for one in self.fields.texts), e.Or, absorbing=True)
+        listed = (_of_one(one, test) for one in self.fields.texts if one.listed)
+        return joined((e.SomeAttribute(plain, "v", inside), *listed), e.Or, absorbing=True)
 
 
 def joined(
@@ -119,9 +127,9 @@ def denied(condition: Lowered) -> Lowered:
     match condition:
         case bool():
             return not condition
-        case e.IsNull():
+        case e.IsNull() | e.SomeAttribute():
             return e.Not(condition)
-        case e.Not(e.IsNull() as part):
+        case e.Not(e.IsNull() | e.SomeAttribute() as part):
             return part
     operands = _common(condition)
     if operands is not None:
@@ -212,6 +220,12 @@ def _over_text(attribute: e.Node, kind: Kind | None, test: Callable[[e.Node], e.
         whole = e.Comparison("=", attribute, e.Call("floor", (attribute,)))
         return e.And((whole, test(e.Cast(e.Cast(attribute, "INTEGER"), "STRING"))))
     return False
+
+
+def _has(text: e.Node, keyword: s.Keyword) -> e.Node:
+    if keyword.regex is not None:
+        return e.Matches(text, keyword.regex)
+    return (e.Like if keyword.cased else e.Ilike)(text, keyword.like)
 
 
 def _text(attribute: e.Node, kind: Kind | None, like: str, *, cased: bool) -> Lowered:

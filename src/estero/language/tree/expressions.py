@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal as OneOf
 
 from estero.language.tree.literals import Value, in_lower_case, literal_text
@@ -303,6 +304,31 @@ class SomeElement(Node, form="some({operand} AS {element}, {condition})"):
 
 
 @dataclass(frozen=True, slots=True)
+class SomeAttribute(Node):
+    """Whether one of some attributes satisfies a condition, in which it is the element at hand.
+
+    One of which that is unknown does not: the test is true or false. Texts say it with OR (`spread`); here a
+    condition is there once for hundreds of columns.
+    """
+
+    attributes: tuple[Attribute, ...]
+    element: str
+    condition: Node
+
+    @property
+    def spread(self) -> Node:
+        """The same as a test of each attribute."""
+        tests = tuple(
+            substituted(self.condition, partial(_in_place_of, self.element, attribute))
+            for attribute in self.attributes
+        )
+        return Call("coalesce", (Or(tests), Literal(False)))
+
+    def __str__(self) -> str:
+        return str(self.spread)
+
+
+@dataclass(frozen=True, slots=True)
 class And(Node, level=_AND, form="{parts:+ AND }"):
     """All of two or more parts, by three-valued logic."""
 
@@ -358,7 +384,7 @@ class SetPredicate(Node, form="{name}({arguments:, })"):
 
 CONDITIONS = (
     *(Comparison, Between, In, InList, Like, Ilike, Matches, IsNull),
-    *(SomeElement, And, Or, Not),
+    *(SomeElement, SomeAttribute, And, Or, Not),
 )
 """What is true, false or unknown of one event; the other nodes of expressions over one are values."""
 
@@ -391,6 +417,10 @@ def substituted(node: Node, change: Callable[[Node], Node | None]) -> Node:
     if changed is not None:
         return changed
     return with_changed(node, lambda item: substituted(item, change) if isinstance(item, Node) else item)
+
+
+def _in_place_of(element: str, attribute: Attribute, node: Node) -> Node | None:
+    return attribute if isinstance(node, Element) and node.name == element else None
 
 
 def joined_by_logic(condition: Node) -> Iterator[Node]:

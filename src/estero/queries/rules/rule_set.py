@@ -212,8 +212,9 @@ class RuleSet:
         workers = threads_to_use(threads)
         source = open_source(scan.events, scan.layout, scan.csv_options, declared=False)
         with without_collection():
-            plans = self._fitting(lambda name, rule: planned(name, rule, source, scan.layout))
-            self._warn_of(source.schema)
+            plans = self._fitting(
+                lambda name, rule: planned(name, rule, source, scan.layout), source.schema
+            )
         known = None
         if until is not None:
             known = _known_until(until, plans, source)
@@ -230,13 +231,19 @@ class RuleSet:
         said = self.metadata
         return RuleColumns.of(words_of(words, said), said, encoded=encoded)
 
-    def _fitting(self, plan: Callable[[str, Query], Plan]) -> dict[str, Plan]:
-        """The plans of the rules; those of Elastic's files that do not fit the events are warned of."""
+    def _fitting(self, plan: Callable[[str, Query], Plan], schema: Schema) -> dict[str, Plan]:
+        """The plans of the rules for events of a schema.
+
+        Those of Elastic's files that do not fit are warned of, and rules that name fields which events lack.
+        """
         plans: dict[str, Plan] = {}
         unfit: list[str] = []
+        notes: dict[str, Sequence[str]] = {}
         for name, rule in self._rules.items():
             try:
                 plans[name] = plan(name, rule)
+                if said := rule.statement.notes_on(schema):
+                    notes[name] = said
             except QueryError as error:
                 text = self._texts.get(name)
                 if text is None or text.file is None or not is_eql(text.file):
@@ -245,16 +252,10 @@ class RuleSet:
         if unfit:
             number = f"{len(unfit)} rule{'s do' if len(unfit) > 1 else ' does'}"
             warn(f"{number} not fit these events, and the others run: {some(unfit, most=3, word='and')}")
-        return plans
-
-    def _warn_of(self, schema: Schema) -> None:
-        """Warns of the rules that name fields which events have not."""
-        notes = {
-            name: said for name, rule in self._rules.items() if (said := rule.statement.notes_on(schema))
-        }
         if notes:
             shown = some([f"{name}: {', '.join(said)}" for name, said in notes.items()], most=3, word="and")
             warn(f"{len(notes)} rule{'s' * (len(notes) > 1)} cannot hold in full: {shown}")
+        return plans
 
     def recognizer(  # noqa: PLR0913 (what users may have to say)
         self,
@@ -306,10 +307,9 @@ class RuleSet:
 
         source = layout.source()
         with without_collection():
-            fitting = self._fitting(lambda name, rule: plan(name, rule, source))
-            self._warn_of(source.schema)
-        rules = {name: self._rules[name] for name in fitting}
-        return RuleSetRecognizer(rules, plan, layout, state, self.columns(metadata))
+            fitting = self._fitting(lambda name, rule: plan(name, rule, source), source.schema)
+            rules = {name: self._rules[name] for name in fitting}
+            return RuleSetRecognizer(rules, plan, layout, state, self.columns(metadata))
 
     def check(
         self,
@@ -372,9 +372,7 @@ class RuleSet:
                 return rule.plan(layout)
 
         with without_collection():
-            plans = self._fitting(plan)
-            self._warn_of(layout.schema)
-        return plans
+            return self._fitting(plan, layout.schema)
 
     @property
     def only_type(self) -> str:

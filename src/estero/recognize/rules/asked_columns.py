@@ -20,7 +20,7 @@ from estero.classify.vectors.conditions import (
 )
 from estero.classify.vectors.known_patterns import KnownPatterns
 from estero.classify.vectors.text_columns import ends_and_letters
-from estero.classify.vectors.text_patterns import Pattern, constants_of
+from estero.classify.vectors.text_patterns import Pattern, SomeColumn, constants_of
 from estero.engine.texts import KnownTexts
 
 Rows: TypeAlias = NDArray[np.int64]
@@ -39,7 +39,7 @@ _DICTIONARIES: Final = 2
 class AskedColumn:
     """The conditions that ask one column for constants or patterns, by their places."""
 
-    def __init__(self, name: str, conditions: Sequence[Condition]) -> None:
+    def __init__(self, name: str, conditions: Sequence[Condition], columns: int = 1) -> None:
         self.name = name
         self._number = len(conditions)
         by_value: dict[str | int, list[int]] = {}
@@ -58,18 +58,19 @@ class AskedColumn:
         patterns = {place: own for place, own in enumerate(conditions) if isinstance(own, Pattern)}
         self._patterns = KnownPatterns(list(patterns.values())) if patterns else None
         self._of_patterns = np.array(list(patterns), np.int64)
-        self._known_values = Remembered[tuple[Places, Places]](_DICTIONARIES)
+        self._known_values = Remembered[tuple[Places, Places]](_DICTIONARIES * columns)
 
     def asked(self, columns: BatchColumns) -> AskedValues | AskedElements | AskedNothing:
         """What a batch says to all conditions."""
-        return self._of(columns.array(self.name))
+        return self.asked_of(columns.array(self.name))
 
-    def _of(self, column: pa.Array) -> AskedValues | AskedElements | AskedNothing:
+    def asked_of(self, column: pa.Array) -> AskedValues | AskedElements | AskedNothing:
+        """What a column says to all conditions."""
         if column.null_count == len(column):
             return AskedNothing(self._number)
         if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
             rows = pc.list_parent_indices(column).to_numpy()
-            return AskedElements(self._of(column.flatten()), rows, len(column))
+            return AskedElements(self.asked_of(column.flatten()), rows, len(column))
         if self._patterns is None and not isinstance(column, pa.DictionaryArray):
             codes = self._codes(column)
             return AskedValues(codes, *self._by_constants(np.arange(self._sizes.size)), self._number)
@@ -117,6 +118,20 @@ class AskedColumn:
         if values.null_count:
             codes[~known_in(values)] = other
         return codes
+
+
+class SeveralColumns:
+    """The conditions that ask some column among several ones, by their places."""
+
+    def __init__(self, names: Sequence[str], conditions: Sequence[SomeColumn]) -> None:
+        self._names = names
+        self._one = AskedColumn("", [condition.part for condition in conditions], len(names))
+        self._number = len(conditions)
+
+    def asked(self, columns: BatchColumns) -> AskedSeveral:
+        """What a batch says to all conditions."""
+        known = (columns.array(name) for name in self._names if not columns.is_null(name))
+        return AskedSeveral(list(map(self._one.asked_of, known)), self._number, columns.batch.num_rows)
 
 
 class AskedValues:
@@ -199,6 +214,34 @@ class AskedNothing:
     def holds(self, _place: int, rows: Rows) -> Mask:
         """Whether a condition holds in some rows."""
         return np.zeros(rows.size, np.bool_)
+
+
+class AskedSeveral:
+    """What several columns say: a condition holds in a row if it does for one of them."""
+
+    def __init__(
+        self, columns: Sequence[AskedValues | AskedElements | AskedNothing], number: int, size: int
+    ) -> None:
+        self._columns = columns
+        self._size = size
+        self.counts: NDArray[np.int64] = sum((one.counts for one in columns), np.zeros(number, np.int64))
+        """The number of rows for which each condition holds, or more, int64[conditions]."""
+
+    def rows(self, place: int) -> Rows:
+        """The rows for which a condition holds, each once."""
+        mask = np.zeros(self._size, np.bool_)
+        for column in self._columns:
+            if column.counts[place]:
+                mask[column.rows(place)] = True
+        return np.flatnonzero(mask)
+
+    def holds(self, place: int, rows: Rows) -> Mask:
+        """Whether a condition holds in some rows."""
+        held = np.zeros(rows.size, np.bool_)
+        for column in self._columns:
+            if column.counts[place]:
+                held |= column.holds(place, rows)
+        return held
 
 
 class AskedElements:

@@ -20,13 +20,15 @@ from numpy.typing import NDArray
 from estero.classify.vectors.batch_columns import BatchColumns, Mask
 from estero.classify.vectors.conditions import Condition, Joined, rows_of
 from estero.classify.vectors.taking import taken
-from estero.classify.vectors.text_patterns import Negation, Regex, Related, is_asked
+from estero.classify.vectors.text_patterns import Negation, Regex, Related, SomeColumn, is_asked
 from estero.recognize.rules.asked_columns import (
     AskedColumn,
     AskedElements,
     AskedNothing,
+    AskedSeveral,
     AskedValues,
     Rows,
+    SeveralColumns,
     by_column,
     columns_of,
 )
@@ -42,7 +44,7 @@ class AskedBatch:
     def __init__(
         self,
         columns: BatchColumns,
-        values: Sequence[AskedValues | AskedElements | AskedNothing | BoundedValues],
+        values: Sequence[AskedValues | AskedElements | AskedNothing | AskedSeveral | BoundedValues],
         most: NDArray[np.int64],
     ) -> None:
         self.columns = columns
@@ -190,17 +192,25 @@ class ConditionForest:
         asked = {condition: part for condition, part in self._parts.items() if isinstance(part, Asked)}
         self._columns = []
         self._numbers = []
-        of_columns = by_column(one for one in asked if one not in self._bounded)
-        bounds = by_column(one for one in asked if one in self._bounded)
-        columns: list[tuple[AskedColumn | BoundedColumn, Sequence[Condition]]] = [
+        several: dict[tuple[str, ...], list[SomeColumn]] = {}
+        of_one: list[Condition] = []
+        for one in asked:
+            if isinstance(one, SomeColumn):
+                several.setdefault(one.columns, []).append(one)
+            else:
+                of_one.append(one)
+        of_columns = by_column(one for one in of_one if one not in self._bounded)
+        bounds = by_column(one for one in of_one if one in self._bounded)
+        columns: list[tuple[AskedColumn | SeveralColumns | BoundedColumn, Sequence[Condition]]] = [
             *((AskedColumn(name, own), own) for name, own in of_columns.items()),
+            *((SeveralColumns(names, own), own) for names, own in several.items()),
             *((BoundedColumn(name, own), own) for name, own in bounds.items()),
         ]
-        for number, (column, own) in enumerate(columns):
-            for place, condition in enumerate(own):
-                asked[condition].column, asked[condition].place = number, place
+        for number, (column, tests) in enumerate(columns):
+            for place, test in enumerate(tests):
+                asked[test].column, asked[test].place = number, place
             self._columns.append(column)
-            self._numbers.append(np.array([asked[condition].number for condition in own], np.int64))
+            self._numbers.append(np.array([asked[test].number for test in tests], np.int64))
         joining = [part for part in self._parts.values() if isinstance(part, All | Some)]
         kinds = sorted({(part.level, isinstance(part, Some)) for part in joining})
         self._steps = [
