@@ -2,8 +2,8 @@
 
 What differs between the environments is one extra; the packages that all of them need are installed once,
 in the environment without extras, and seen by the others. Versions are those of requirements.lock. The wheel
-is tried by the newest other Python on this machine, too (by all, with `--every-python`), and where nothing can
-be written and nobody be reached.
+is tried by the newest other Python on this machine, too (with `--every-python`, by all of them), and where
+nothing can be written and nobody be reached.
 """
 
 from __future__ import annotations
