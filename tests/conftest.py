@@ -38,6 +38,17 @@ settings.load_profile("default")
 # what runs for seconds.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
 
+# Without Hadoop's native library, Spark runs `chmod` and `readlink` for each file of a checkpoint and for the
+# checksum beside it: 400 processes in a stream of five files, and a quarter of its time. Programs that tests
+# start have the settings of users.
+_QUICK_FILES = {
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
+    ".checkpointing.FileSystemBasedCheckpointFileManager",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+}
+
 
 def data_directory() -> Path:
     """Where the real data is: ``$ESTERO_DATA``, else ``../shared/data`` beside the repository."""
@@ -86,7 +97,7 @@ def spark() -> Iterator[SparkSession]:
     """One small local session for the whole run: it takes seconds to start."""
     from estero.spark import local_session
 
-    session = local_session("local[2]", shuffle_partitions=2)
+    session = local_session("local[2]", shuffle_partitions=2, config=_QUICK_FILES)
     yield session
     session.stop()
 

@@ -12,6 +12,7 @@ import os
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +134,7 @@ class SparkStream(Engine):
         """The rows of the answers of all micro-batches."""
         from estero.spark import recognize
 
-        files(cut(events, seed=2, most=events.num_rows - 1), self.place / "events")
+        files(_in_three(events), self.place / "events")
         schema = self.spark.createDataFrame(events).schema
         stream = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         few = 2  # buckets: each takes its time in each micro-batch
@@ -171,6 +172,13 @@ def cut(table: pa.Table, seed: int, most: int) -> Sequence[pa.Table]:
         pieces.append(table.slice(begin, size))
         begin += size
     return pieces
+
+
+def _in_three(table: pa.Table) -> Sequence[pa.Table]:
+    """The table in three pieces, or as many as it has events."""
+    places = range(1, table.num_rows)
+    ends = sorted(random.Random(8).sample(places, min(2, len(places))))
+    return [table.slice(begin, end - begin) for begin, end in pairwise([0, *ends, table.num_rows])]
 
 
 def files(pieces: Sequence[pa.Table], place: Path) -> None:

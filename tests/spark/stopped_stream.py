@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 PAIRS = "SELECT a[n], b[n] WHERE A AS a ; B AS b"
 QUERIES = {
     "keys": f"{PAIRS} PARTITION BY [k] WITHIN 40 SECONDS",
-    "one order": f"{PAIRS} WITHIN 3 SECONDS",
     "forgotten": f"{PAIRS} WITHIN 9 SECONDS CONSUME BY ANY",
     "not followed": "SELECT a[n] WHERE A AS a ; NOT(B) FOR 25 SECONDS PARTITION BY [k]",
     "how far": "SELECT a[n], b[n] WHERE A AS a ; B AS b ; A AS c PARTITION BY [k] WITHIN 45 SECONDS",

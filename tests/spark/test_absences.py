@@ -116,7 +116,7 @@ def test_killed_at_random_moments_it_gives_the_same_rows_once(query: str) -> Non
     run = planned(estero.query(query).tree, table)
     known = replace(run, until=AFTER_ALL) if run.plan.wait is not None else run
     wanted = in_any_order(without_positions(Answer(known).to_arrow().to_pylist()))
-    while killed < 20:
+    while killed < 12:
         stream, draw, found, seed = Simulation(run), Random(seed), list[dict[str, object]](), seed + 1
         sizes = [draw.randint(1, 20) for _ in range(4)]
         for batch in (*cut(table, sizes), after_all()):
@@ -159,8 +159,9 @@ def test_a_job_decides_what_this_process_decides(spark: SparkSession, query: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("query", [QUERIES[0], QUERIES[2], QUERIES[4], QUERIES[5]])
+@pytest.mark.parametrize("query", [QUERIES[2], QUERIES[5]])
 def test_a_stream_gives_what_is_decided(spark: SparkSession, tmp_path: Path, query: str) -> None:
+    """All queries are cut and killed without Spark above."""
     assert in_any_order(SparkStream(spark, tmp_path).rows(query, _events(), LAYOUT)) == in_any_order(
         _wanted(query, _events())
     )

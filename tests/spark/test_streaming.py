@@ -74,7 +74,6 @@ def total(reports: Sequence[dict[str, Any]], name: str) -> int:
 @pytest.mark.parametrize(
     ("query", "how"),
     [
-        (BY_KEY, {}),
         (f"{PAIRS} PARTITION BY [k] WITHIN 30 EVENTS", {"positions": True}),
         (f"{PAIRS} ; C AS c FILTER a.k = b.k AND b.x < c.x WITHIN 30 [t]", {"order": ["n"]}),
     ],
