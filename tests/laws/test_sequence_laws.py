@@ -197,19 +197,33 @@ def test_what_is_counted_is_what_is_listed(asked: Staged, events: list[Row]) -> 
 
 @settings(max_examples=2 * MOST)
 @given(
-    ASKED, rows(), st.lists(st.permutations(LETTERS), min_size=1, max_size=3), st.sampled_from([1, FEWEST])
+    ASKED,
+    rows(),
+    st.lists(st.permutations(LETTERS), min_size=1, max_size=3),
+    st.sampled_from([1, FEWEST]),
+    SIZES,
+    st.lists(st.booleans(), min_size=1, max_size=4),
 )
-def test_rules_of_one_shape_share_a_recognition(
-    asked: Staged, events: list[Row], others: list[list[str]], fewest: int
+def test_rules_of_one_shape_share_a_recognition(  # noqa: PLR0913 (what is drawn)
+    asked: Staged,
+    events: list[Row],
+    others: list[list[str]],
+    fewest: int,
+    sizes: list[int],
+    restarts: list[bool],
 ) -> None:
-    """Rules that differ in their letters alone have each the answer of its own."""
+    """Rules that differ in their letters alone have each the answer of its own, pushed and restored, too."""
     queries = [asked, *(asked.with_letters(dict(zip(LETTERS, other, strict=True))) for other in others)]
     rules = estero.rules({f"rule {number}": one.query for number, one in enumerate(queries)})
     with patch.object(dispatch, "FEWEST", fewest):
         together = list(rules.run(table_of(events), time="t", time_unit="s"))
-    recognizer = rules.recognizer(COLUMNS, time="t", time_unit="s")
-    pieces = [event for batch in pushed(events, [3]) for event in recognizer.push(batch)]
-    pieces += recognizer.close()
+        recognizer = rules.recognizer(COLUMNS, time="t", time_unit="s")
+        pieces: list[ComplexEvent] = []
+        for number, batch in enumerate(pushed(events, sizes)):
+            pieces += recognizer.push(batch)
+            if restarts[number % len(restarts)]:
+                recognizer = estero.restore(rules, recognizer.snapshot())
+        pieces += recognizer.close()
     for number, one in enumerate(queries):
         for found in (together, pieces):
             agree([event for event in found if event.rule == f"rule {number}"], one, events)

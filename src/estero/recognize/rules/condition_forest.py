@@ -20,16 +20,14 @@ from numpy.typing import NDArray
 from estero.classify.vectors.batch_columns import BatchColumns, Mask
 from estero.classify.vectors.conditions import Condition, Joined, rows_of
 from estero.classify.vectors.taking import taken
-from estero.classify.vectors.text_patterns import Negation, Regex, Related, is_asked
+from estero.classify.vectors.text_patterns import Negation, Pattern, Regex, Related, is_asked
 from estero.recognize.rules.asked_columns import (
     AskedColumn,
-    AskedElements,
-    AskedNothing,
-    AskedValues,
     Rows,
     by_column,
     columns_of,
 )
+from estero.recognize.rules.asked_texts import AskedAtOnce, AskedTexts, TextColumn
 from estero.recognize.rules.bounded_columns import FEWEST_BOUNDS, BoundedColumn, BoundedValues, bounded
 
 _OFTEN: Final = 8
@@ -42,7 +40,7 @@ class AskedBatch:
     def __init__(
         self,
         columns: BatchColumns,
-        values: Sequence[AskedValues | AskedElements | AskedNothing | BoundedValues],
+        values: Sequence[AskedAtOnce | AskedTexts | BoundedValues],
         most: NDArray[np.int64],
     ) -> None:
         self.columns = columns
@@ -192,8 +190,8 @@ class ConditionForest:
         self._numbers = []
         of_columns = by_column(one for one in asked if one not in self._bounded)
         bounds = by_column(one for one in asked if one in self._bounded)
-        columns: list[tuple[AskedColumn | BoundedColumn, Sequence[Condition]]] = [
-            *((AskedColumn(name, own), own) for name, own in of_columns.items()),
+        columns: list[tuple[AskedColumn | TextColumn | BoundedColumn, Sequence[Condition]]] = [
+            *((_asked_column(name, own), own) for name, own in of_columns.items()),
             *((BoundedColumn(name, own), own) for name, own in bounds.items()),
         ]
         for number, (column, own) in enumerate(columns):
@@ -245,6 +243,11 @@ class ConditionForest:
             join = np.add if some else np.minimum
             most[step.numbers] = join.reduceat(most[step.parts], step.firsts)
         return AskedBatch(columns, values, most)
+
+
+def _asked_column(name: str, conditions: Sequence[Condition]) -> AskedColumn | TextColumn:
+    has_patterns = any(isinstance(condition, Pattern) for condition in conditions)
+    return TextColumn(name, conditions) if has_patterns else AskedColumn(name, conditions)
 
 
 @dataclass(frozen=True, slots=True)
