@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -204,7 +205,7 @@ def test_what_is_counted_is_what_is_listed(asked: Staged, events: list[Row]) -> 
     SIZES,
     st.lists(st.booleans(), min_size=1, max_size=4),
 )
-def test_rules_of_one_shape_share_a_recognition(  # noqa: PLR0913 (what is drawn)
+def test_rules_of_one_shape_share_a_recognition(
     asked: Staged,
     events: list[Row],
     others: list[list[str]],
@@ -227,3 +228,30 @@ def test_rules_of_one_shape_share_a_recognition(  # noqa: PLR0913 (what is drawn
     for number, one in enumerate(queries):
         for found in (together, pieces):
             agree([event for event in found if event.rule == f"rule {number}"], one, events)
+
+
+@settings(max_examples=2 * MOST)
+@given(
+    staged(listed=False).filter(lambda asked: not asked.stages[-1].missing),
+    rows(),
+    SIZES,
+    st.lists(st.booleans(), min_size=1, max_size=4),
+)
+def test_events_before_a_rule_begins_are_not_missed(
+    asked: Staged, events: list[Row], sizes: list[int], restarts: list[bool]
+) -> None:
+    """Two rules, whose events a dispatcher leaves out as long as they have not begun."""
+    asked = replace(asked, stages=tuple(replace(stage, keys=()) for stage in asked.stages))
+    asked = asked if asked.until is None else replace(asked, until=replace(asked.until, keys=()))
+    queries = [asked, asked.with_letters(dict(zip(LETTERS, LETTERS[::-1], strict=True)))]
+    rules = estero.rules({f"rule {number}": one.query for number, one in enumerate(queries)})
+    with patch.object(dispatch, "FEWEST", 1):
+        recognizer = rules.recognizer(COLUMNS, time="t", time_unit="s")
+        found: list[ComplexEvent] = []
+        for number, batch in enumerate(pushed(events, sizes)):
+            found += recognizer.push(batch)
+            if restarts[number % len(restarts)]:
+                recognizer = estero.restore(rules, recognizer.snapshot())
+        found += recognizer.close()
+    for number, one in enumerate(queries):
+        agree([event for event in found if event.rule == f"rule {number}"], one, events)

@@ -76,7 +76,9 @@ def _is_null(chunk: ColumnChunkMetaData) -> bool:
     return known is not None and known.has_null_count and bool(known.null_count == chunk.num_values)
 
 
-def _with_nulls(batch: pa.RecordBatch, schema: pa.Schema, nulls: dict[pa.DataType, pa.Array]) -> pa.RecordBatch:
+def _with_nulls(
+    batch: pa.RecordBatch, schema: pa.Schema, nulls: dict[pa.DataType, pa.Array]
+) -> pa.RecordBatch:
     """A batch with all columns of a schema: NULL where it lacks them, which share their memory."""
     columns = []
     for field in schema:

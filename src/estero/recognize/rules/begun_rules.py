@@ -1,4 +1,4 @@
-"""Which events matter to rules that begin with rare ones: those behind a beginning, no further than the window.
+"""Which events matter to rules that begin rarely: those behind a beginning, no further than the window.
 
 Most rules of a large set begin nowhere in a batch. The conditions on their later events are not asked then.
 """

@@ -57,7 +57,7 @@ class HeldRows(Protocol):
 
 
 class _Held:
-    """What a dispatcher says of a batch whose events have these `types`; `all_types` are those that it knows."""
+    """What a dispatcher, which knows `all_types`, says of a batch whose events have these `types`."""
 
     def __init__(
         self,
