@@ -365,6 +365,26 @@ def test_streams_and_files_give_what_sql_gives(
             assert plain == sql
 
 
+@pytest.mark.parametrize("statistics", [True, False])
+def test_columns_without_a_value_in_a_row_group_are_null_there(tmp_path: Path, *, statistics: bool) -> None:
+    texts = [None] * 4 + ["a", None] + [None] * 2
+    table = pa.table(
+        {
+            "s": pa.array(texts, pa.string()),
+            "t": pa.array(texts, pa.string()),
+            "n": pa.array([None] * 6 + [1, 2], pa.int32()),
+        }
+    )
+    path = tmp_path / "events.parquet"
+    pq.write_table(table, path, row_group_size=2, write_statistics=statistics)
+    source = open_source(str(path))
+    reader = next(iter(source._inputs.values())).reader(["n", "s"])
+    assert reader.read_all().to_pylist() == table.select(["n", "s"]).to_pylist()
+    parts = {"predicates": (EventPredicate(("Event",)),), "payload": ("s", "t", "n")}
+    plain, sql = both(str(path), EventLayout(), parts)
+    assert plain == sql
+
+
 @given(
     table=tables(),
     predicates=SOME,

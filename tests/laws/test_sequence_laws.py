@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -241,19 +242,60 @@ def test_what_is_counted_is_what_is_listed(asked: Staged, events: list[Row]) -> 
 
 @settings(max_examples=2 * MOST)
 @given(
-    ASKED, rows(), st.lists(st.permutations(LETTERS), min_size=1, max_size=3), st.sampled_from([1, FEWEST])
+    ASKED,
+    rows(),
+    st.lists(st.permutations(LETTERS), min_size=1, max_size=3),
+    st.sampled_from([1, FEWEST]),
+    SIZES,
+    st.lists(st.booleans(), min_size=1, max_size=4),
 )
 def test_rules_of_one_shape_share_a_recognition(
-    asked: Staged, events: list[Row], others: list[list[str]], fewest: int
+    asked: Staged,
+    events: list[Row],
+    others: list[list[str]],
+    fewest: int,
+    sizes: list[int],
+    restarts: list[bool],
 ) -> None:
-    """Rules that differ in their letters alone have each the answer of its own."""
+    """Rules that differ in their letters alone have each the answer of its own, pushed and restored, too."""
     queries = [asked, *(asked.with_letters(dict(zip(LETTERS, other, strict=True))) for other in others)]
     rules = estero.rules({f"rule {number}": one.query for number, one in enumerate(queries)})
     with patch.object(dispatch, "FEWEST", fewest):
         together = list(rules.run(table_of(events), time="t", time_unit="s"))
-    recognizer = rules.recognizer(COLUMNS, time="t", time_unit="s")
-    pieces = [event for batch in pushed(events, [3]) for event in recognizer.push(batch)]
-    pieces += recognizer.close()
+        recognizer = rules.recognizer(COLUMNS, time="t", time_unit="s")
+        pieces: list[ComplexEvent] = []
+        for number, batch in enumerate(pushed(events, sizes)):
+            pieces += recognizer.push(batch)
+            if restarts[number % len(restarts)]:
+                recognizer = estero.restore(rules, recognizer.snapshot())
+        pieces += recognizer.close()
     for number, one in enumerate(queries):
         for found in (together, pieces):
             agree([event for event in found if event.rule == f"rule {number}"], one, events)
+
+
+@settings(max_examples=2 * MOST)
+@given(
+    staged(listed=False).filter(lambda asked: not asked.stages[-1].missing),
+    rows(),
+    SIZES,
+    st.lists(st.booleans(), min_size=1, max_size=4),
+)
+def test_events_before_a_rule_begins_are_not_missed(
+    asked: Staged, events: list[Row], sizes: list[int], restarts: list[bool]
+) -> None:
+    """Two rules, whose events a dispatcher leaves out as long as they have not begun."""
+    asked = replace(asked, stages=tuple(replace(stage, keys=()) for stage in asked.stages))
+    asked = asked if asked.until is None else replace(asked, until=replace(asked.until, keys=()))
+    queries = [asked, asked.with_letters(dict(zip(LETTERS, LETTERS[::-1], strict=True)))]
+    rules = estero.rules({f"rule {number}": one.query for number, one in enumerate(queries)})
+    with patch.object(dispatch, "FEWEST", 1):
+        recognizer = rules.recognizer(COLUMNS, time="t", time_unit="s")
+        found: list[ComplexEvent] = []
+        for number, batch in enumerate(pushed(events, sizes)):
+            found += recognizer.push(batch)
+            if restarts[number % len(restarts)]:
+                recognizer = estero.restore(rules, recognizer.snapshot())
+        found += recognizer.close()
+    for number, one in enumerate(queries):
+        agree([event for event in found if event.rule == f"rule {number}"], one, events)

@@ -294,6 +294,14 @@ class Plan(ABC):
         """Whether an event takes what others would go on from, be it part of a complex event or not."""
         return False
 
+    @property
+    def opening_bits(self) -> frozenset[int] | None:
+        """The bits of events without which, no further than the window before it, no event matters.
+
+        None where others may matter, too.
+        """
+        return None
+
     def refuse_levels(self) -> None:
         """Raises `QueryError` where partial matches and funnels are not told of the query."""
         if self.roles is not None:

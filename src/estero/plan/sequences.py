@@ -33,6 +33,13 @@ class SequencePlan(StagedPlan):
         return bool(self.trailing)
 
     @property
+    def opening_bits(self) -> frozenset[int] | None:
+        """Those of the first stage, and of what must be missing in front of it."""
+        if self.trailing:
+            return None
+        return frozenset(asked.bit for asked in (self.stages[0], *self.leading))
+
+    @property
     def windows_back(self) -> int:
         return 1 + bool(self.leading) + bool(self.trailing)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -13,7 +15,7 @@ from estero.events.database import Connection
 from estero.events.files.arrow_readers import check_valid
 
 if TYPE_CHECKING:
-    from pyarrow.parquet import ColumnSchema, FileMetaData
+    from pyarrow.parquet import ColumnChunkMetaData, ColumnSchema, FileMetaData, RowGroupMetaData
 
 _ROWS: Final = 131_072
 _FEW_BYTES: Final = 3
@@ -40,12 +42,54 @@ class PlainParquet:
         import pyarrow.parquet  # see below
 
         encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+        places = [self.schema.get_field_index(name) for name in schema.names]
+        nulls: dict[pa.DataType, pa.Array] = {}
         for file in self.files:
             with pyarrow.parquet.ParquetFile(file, read_dictionary=encoded) as opened:
-                for batch in opened.iter_batches(_ROWS, columns=schema.names):
-                    chosen = batch.select(schema.names).cast(schema)
-                    check_valid(chosen)
-                    yield chosen
+                for there, groups in _alike(opened.metadata, places):
+                    columns = [schema.names[place] for place in there]
+                    for batch in opened.iter_batches(_ROWS, groups, columns=columns):
+                        chosen = _with_nulls(batch.select(columns), schema, nulls)
+                        check_valid(chosen)
+                        yield chosen
+
+
+def _alike(footer: FileMetaData, places: Sequence[int]) -> Iterator[tuple[tuple[int, ...], list[int]]]:
+    """Neighbouring row groups, with those of the columns at some places that have values in them.
+
+    To read a column takes as long where all is NULL; of these the first one is read, if there is no other.
+    """
+    there = (_with_values(footer.row_group(group), places) for group in range(footer.num_row_groups))
+    for columns, groups in groupby(enumerate(there), itemgetter(1)):
+        yield columns, [group for group, _ in groups]
+
+
+def _with_values(group: RowGroupMetaData, places: Sequence[int]) -> tuple[int, ...]:
+    """Which of the columns at some places have a value in a row group, or may have."""
+    there = (number for number, place in enumerate(places) if not _is_null(group.column(place)))
+    return tuple(there) or (0,)
+
+
+def _is_null(chunk: ColumnChunkMetaData) -> bool:
+    """Whether the statistics of a column say that all of its values are NULL."""
+    known = chunk.statistics
+    return known is not None and known.has_null_count and bool(known.null_count == chunk.num_values)
+
+
+def _with_nulls(
+    batch: pa.RecordBatch, schema: pa.Schema, nulls: dict[pa.DataType, pa.Array]
+) -> pa.RecordBatch:
+    """A batch with all columns of a schema: NULL where it lacks them, which share their memory."""
+    columns = []
+    for field in schema:
+        place = batch.schema.get_field_index(field.name)
+        if place >= 0:
+            columns.append(batch.column(place).cast(field.type))
+            continue
+        if field.type not in nulls:
+            nulls[field.type] = pa.nulls(_ROWS, field.type)
+        columns.append(nulls[field.type].slice(0, batch.num_rows))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def plain_parquet(files: Sequence[str]) -> PlainParquet | None:

@@ -31,7 +31,7 @@ _FEW: Final = 1 << 16
 """So many values have codes of 16 bits, which sort in one pass."""
 _FEW_TEXTS: Final = 256
 """So many texts have a hash each of their own in a small table (`KnownTexts`)."""
-_NO_PLACES: Final = np.empty(0, np.int64)
+NO_ROWS: Final = np.empty(0, np.int64)
 _DICTIONARIES: Final = 2
 """So many dictionaries of a column are remembered with what they say."""
 
@@ -172,7 +172,7 @@ class AskedValues:
         if values.size > 16:  # a look at all rows costs less than so many small arrays
             return np.flatnonzero(self._test(place)[self._codes])
         parts = [order[ends[value] : ends[value + 1]] for value in values.tolist()]
-        return np.concatenate([_NO_PLACES, *parts])
+        return np.concatenate([NO_ROWS, *parts])
 
     def holds(self, place: int, rows: Rows) -> Mask:
         """Whether a condition holds in some rows."""
@@ -209,7 +209,7 @@ class AskedNothing:
 
     def rows(self, _place: int) -> Rows:
         """The rows for which a condition holds."""
-        return _NO_PLACES
+        return NO_ROWS
 
     def holds(self, _place: int, rows: Rows) -> Mask:
         """Whether a condition holds in some rows."""

@@ -20,19 +20,26 @@ from numpy.typing import NDArray
 from estero.classify.vectors.batch_columns import BatchColumns, Mask
 from estero.classify.vectors.conditions import Condition, Joined, rows_of
 from estero.classify.vectors.taking import taken
-from estero.classify.vectors.text_patterns import Negation, Regex, Related, SomeColumn, is_asked
+from estero.classify.vectors.text_patterns import (
+    Negation,
+    Pattern,
+    Regex,
+    Related,
+    SomeColumn,
+    is_asked,
+)
 from estero.recognize.rules.asked_columns import (
     AskedColumn,
-    AskedElements,
-    AskedNothing,
     AskedSeveral,
-    AskedValues,
     Rows,
     SeveralColumns,
     by_column,
     columns_of,
 )
+from estero.recognize.rules.asked_texts import AskedAtOnce, AskedTexts, TextColumn
 from estero.recognize.rules.bounded_columns import FEWEST_BOUNDS, BoundedColumn, BoundedValues, bounded
+
+AnyColumn = AskedColumn | TextColumn | SeveralColumns | BoundedColumn
 
 _OFTEN: Final = 8
 """From so many conditions on a part of them is evaluated for a whole batch."""
@@ -44,7 +51,7 @@ class AskedBatch:
     def __init__(
         self,
         columns: BatchColumns,
-        values: Sequence[AskedValues | AskedElements | AskedNothing | AskedSeveral | BoundedValues],
+        values: Sequence[AskedAtOnce | AskedTexts | AskedSeveral | BoundedValues],
         most: NDArray[np.int64],
     ) -> None:
         self.columns = columns
@@ -201,8 +208,8 @@ class ConditionForest:
                 of_one.append(one)
         of_columns = by_column(one for one in of_one if one not in self._bounded)
         bounds = by_column(one for one in of_one if one in self._bounded)
-        columns: list[tuple[AskedColumn | SeveralColumns | BoundedColumn, Sequence[Condition]]] = [
-            *((AskedColumn(name, own), own) for name, own in of_columns.items()),
+        columns: list[tuple[AnyColumn, Sequence[Condition]]] = [
+            *((_asked_column(name, own), own) for name, own in of_columns.items()),
             *((SeveralColumns(names, own), own) for names, own in several.items()),
             *((BoundedColumn(name, own), own) for name, own in bounds.items()),
         ]
@@ -255,6 +262,11 @@ class ConditionForest:
             join = np.add if some else np.minimum
             most[step.numbers] = join.reduceat(most[step.parts], step.firsts)
         return AskedBatch(columns, values, most)
+
+
+def _asked_column(name: str, conditions: Sequence[Condition]) -> AskedColumn | TextColumn:
+    has_patterns = any(isinstance(condition, Pattern) for condition in conditions)
+    return TextColumn(name, conditions) if has_patterns else AskedColumn(name, conditions)
 
 
 @dataclass(frozen=True, slots=True)

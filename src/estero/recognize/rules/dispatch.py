@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +23,9 @@ from estero.classify.vectors.text_patterns import PatternColumns
 from estero.language.tree.expressions import Attribute
 from estero.language.tree.paths import column_of, is_path, steps_of
 from estero.language.tree.schema import Kind
-from estero.recognize.rules.asked_columns import Rows
+from estero.recognize.rules.asked_columns import NO_ROWS, Rows
 from estero.recognize.rules.bounded_columns import FEWEST_BOUNDS
-from estero.recognize.rules.condition_forest import ConditionForest, Part
+from estero.recognize.rules.condition_forest import AskedBatch, ConditionForest, Part
 
 _KINDS: Final = frozenset({Kind.INT, Kind.FLOAT, Kind.STRING, Kind.BOOL})
 """Kinds of columns of which every value means here what it means in SQL."""
@@ -40,11 +40,58 @@ def is_worth_it(rules: int) -> bool:
 
 
 class Wanted(NamedTuple):
-    """What the condition at a place asks of events of some types; None for all of them."""
+    """What a condition asks of events of some types; None for all of them."""
 
-    place: int
     types: int
     condition: Part | None
+
+
+class HeldRows(Protocol):
+    """The rows of a batch for which each condition holds, worked out when somebody asks for them.
+
+    Threads may ask at the same time.
+    """
+
+    def of(self, place: int) -> Rows:
+        """The rows, each once, for which the condition at a place holds."""
+
+
+class _Held:
+    """What a dispatcher, which knows `all_types`, says of a batch whose events have these `types`."""
+
+    def __init__(
+        self,
+        asked: AskedBatch,
+        types: NDArray[np.int64],
+        wanted: Mapping[int, Wanted],
+        all_types: int,
+    ) -> None:
+        self._asked = asked
+        self._types = types
+        self._wanted = wanted
+        self._all_types = all_types
+        self._held: dict[int, Rows] = {}
+        self._of_types: dict[int, Rows] = {}
+
+    def of(self, place: int) -> Rows:
+        rows = self._held.get(place)
+        if rows is None:
+            rows = self._held[place] = self._rows(place)
+        return rows
+
+    def _rows(self, place: int) -> Rows:
+        wanted = self._wanted.get(place)
+        if wanted is None:
+            return NO_ROWS
+        types, condition = wanted
+        if condition is None:
+            if types not in self._of_types:
+                self._of_types[types] = np.flatnonzero(self._types & types)
+            return self._of_types[types]
+        if not self._asked.most[condition.number]:
+            return NO_ROWS
+        rows = condition.rows(self._asked)
+        return rows if types == self._all_types else rows[(self._types[rows] & types) != 0]
 
 
 class Dispatcher:
@@ -63,37 +110,19 @@ class Dispatcher:
         asked = [condition for condition in conditions.values() if not isinstance(condition, Constant)]
         self._forest = ConditionForest(asked, fewest_bounds)
         roots = iter(self._forest.roots)
-        self._wanted = [
-            Wanted(
-                place,
+        self._wanted = {
+            place: Wanted(
                 sum(types[name] for name in predicate.types),
                 None if isinstance(condition, Constant) else next(roots),
             )
             for place, (predicate, condition) in enumerate(conditions.items())
             if condition != Constant(holds=False)
-        ]
+        }
 
-    def rows(self, batch: pa.RecordBatch, types: NDArray[np.int64]) -> dict[int, list[Rows]]:
-        """The rows of a batch for which each condition holds, by its place; `types` are the bits of events.
-
-        Conditions that hold for no row may be missing.
-        """
+    def held(self, batch: pa.RecordBatch, types: NDArray[np.int64]) -> HeldRows:
+        """The rows of a batch for which each condition holds; `types` are the bits of events."""
         asked = self._forest.asked(batch.rename_columns(list(map(attribute_in, batch.schema.names))))
-        all_types = sum(self._types.values())
-        held: dict[int, list[Rows]] = {}
-        of_types: dict[int, Rows] = {}
-        for place, mask, condition in self._wanted:
-            if condition is None:
-                if mask not in of_types:
-                    of_types[mask] = np.flatnonzero(types & mask)
-                held[place] = [of_types[mask]]
-            elif asked.most[condition.number]:
-                rows = condition.rows(asked)
-                if mask != all_types:
-                    rows = rows[(types[rows] & mask) != 0]
-                if rows.size:
-                    held[place] = [rows]
-        return held
+        return _Held(asked, types, self._wanted, sum(self._types.values()))
 
 
 def plain_conditions(

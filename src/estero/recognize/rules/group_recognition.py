@@ -23,6 +23,8 @@ from estero.recognize.metrics import number_of_ends
 from estero.recognize.recognition import Recognition
 from estero.recognize.rules.asked_bits import AskedBits
 from estero.recognize.rules.asked_columns import Rows
+from estero.recognize.rules.begun_rules import BegunRules, RuleConditions
+from estero.recognize.rules.dispatch import HeldRows
 from estero.recognize.rules.groups import RULE, RuleGroup
 
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -69,7 +71,8 @@ class GroupRecognition:
         """The places of rules of which another group tells what they give."""
         self._keyed = group.plans[0].keyed
         self._dispatched = dispatched
-        self._conditions: list[tuple[int, int, int]] = []
+        self._begun = BegunRules(group.plan, resumed=state is not None)
+        self._conditions: list[RuleConditions] = []
         self.reads(everything, events)
         own = self._excerpt.schema
         self._events = own if group.shape is None else _with_rules(own, keyed=self._keyed)
@@ -126,9 +129,7 @@ class GroupRecognition:
         self._excerpt = Excerpt(_silent(first), everything, events)
         if self._dispatched is not None:
             self._conditions = [
-                (rule, bit, self._dispatched[predicate])
-                for rule, plan in sorted(plans.items())
-                for bit, predicate in enumerate(plan.classification.predicates)
+                RuleConditions.of(rule, plan, self._dispatched) for rule, plan in sorted(plans.items())
             ]
             return
         places = {predicate: place for place, predicate in enumerate(everything.predicates)}
@@ -174,31 +175,29 @@ class GroupRecognition:
             self._left_out.add(place)
             self.untold.discard(place)
             del self._since[place]
-            self._conditions = [asked for asked in self._conditions if asked[0] != place]
+            self._conditions = [asked for asked in self._conditions if asked.rule != place]
 
     # ------------------------------------------------------------------------------- recognition
 
-    def push(
-        self, classified: pa.RecordBatch, held: Mapping[int, list[Rows]] | None = None
-    ) -> Iterator[EndedSets]:
+    def push(self, classified: pa.RecordBatch, held: HeldRows | None = None) -> Iterator[EndedSets]:
         """The compact sets that end in this batch, or that its times decide.
 
         Where its conditions are dispatched, `held` are the rows for which each holds.
         """
         if self.is_dispatched:
-            yield from self._push_dispatched(classified, held or {})
+            if held is not None:
+                yield from self._push_dispatched(classified, held)
         else:
             yield from self.recognition.recognize(self._of(classified))
 
-    def _push_dispatched(
-        self, classified: pa.RecordBatch, held: Mapping[int, list[Rows]]
-    ) -> Iterator[EndedSets]:
+    def _push_dispatched(self, classified: pa.RecordBatch, held: HeldRows) -> Iterator[EndedSets]:
         eras = numbers_of(classified, HELD_ERA) if any(self._since.values()) else None
+        begun = self._begun.among(classified)
         segments = [
-            (own, rule, bit)
-            for rule, bit, place in self._conditions
-            for rows in held.get(place, ())
-            if (own := _since(rows, eras, self._since[rule])).size
+            (own, asked.rule, bit)
+            for asked in self._conditions
+            for rows, bit in begun.mattering(asked, held)
+            if (own := _since(rows, eras, self._since[asked.rule])).size
         ]
         if segments:
             parts, of_rules, bits = zip(*segments, strict=True)

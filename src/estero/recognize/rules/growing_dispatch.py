@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,7 +15,7 @@ from estero.automata.cea import EventPredicate
 from estero.classify.column_names import WORD
 from estero.classify.vectors.conditions import Condition
 from estero.recognize.rules.asked_columns import Rows
-from estero.recognize.rules.dispatch import Dispatcher, type_names
+from estero.recognize.rules.dispatch import Dispatcher, HeldRows, type_names
 
 SPARE: Final = 64
 """Conditions of rules that are gone may be so many more than the others."""
@@ -76,10 +77,19 @@ class GrowingDispatch:
         self._layers = []
         self.add(conditions)
 
-    def rows(self, batch: pa.RecordBatch, types: NDArray[np.int64]) -> dict[int, list[Rows]]:
-        """As `Dispatcher.rows`."""
-        held: dict[int, list[Rows]] = {}
-        for layer in self._layers:
-            own = layer.dispatcher.rows(batch, types)
-            held.update({layer.begin + place: rows for place, rows in own.items()})
-        return held
+    def held(self, batch: pa.RecordBatch, types: NDArray[np.int64]) -> HeldRows:
+        """As `Dispatcher.held`."""
+        begins = [layer.begin for layer in self._layers]
+        return _HeldOfLayers(begins, [layer.dispatcher.held(batch, types) for layer in self._layers])
+
+
+@dataclass(frozen=True, slots=True)
+class _HeldOfLayers:
+    """What several dispatchers say of a batch, whose conditions begin at ascending places."""
+
+    begins: Sequence[int]
+    layers: Sequence[HeldRows]
+
+    def of(self, place: int) -> Rows:
+        layer = bisect_right(self.begins, place) - 1
+        return self.layers[layer].of(place - self.begins[layer])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 
 from estero.recognize.ended_sets import EndedSets
-from estero.recognize.rules.asked_columns import Rows
+from estero.recognize.rules.dispatch import HeldRows
 from estero.recognize.rules.group_recognition import GroupRecognition
 from estero.recognize.rules.groups import RuleGroup
 from estero.recognize.threads.lanes import dealt_to_lanes, one_after_the_other
@@ -21,7 +21,7 @@ class Dispatched(NamedTuple):
     """A batch of classified events; where conditions are dispatched, the rows that each holds for."""
 
     events: pa.RecordBatch
-    held: Mapping[int, list[Rows]] | None
+    held: HeldRows | None
 
 
 class RuleLane(Generic[T]):

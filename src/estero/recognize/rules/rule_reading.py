@@ -23,8 +23,13 @@ from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.intake import Intake
 from estero.recognize.metrics import Extent, Meter
-from estero.recognize.rules.asked_columns import Rows
-from estero.recognize.rules.dispatch import condition_columns, is_worth_it, plain_conditions, type_names
+from estero.recognize.rules.dispatch import (
+    HeldRows,
+    condition_columns,
+    is_worth_it,
+    plain_conditions,
+    type_names,
+)
 from estero.recognize.rules.group_recognition import GroupRecognition
 from estero.recognize.rules.groups import RuleGroup, groups_of, is_dispatchable, shape_of
 from estero.recognize.rules.growing_dispatch import GrowingDispatch
@@ -426,11 +431,11 @@ class RuleReading:
             sets += [(group, ended) for ended in (*group.push(relevant, held), *decided(group))]
         return sets
 
-    def _held_rows(self, relevant: pa.RecordBatch) -> dict[int, list[Rows]]:
-        """The rows for which each of the dispatched conditions holds."""
+    def _held_rows(self, relevant: pa.RecordBatch) -> HeldRows | None:
+        """The rows for which each of the dispatched conditions holds; None where there are none."""
         if not self._dispatch.places or not relevant.num_rows:
-            return {}
-        return self._dispatch.rows(relevant, numbers_of(relevant, bits_name(0)))
+            return None
+        return self._dispatch.held(relevant, numbers_of(relevant, bits_name(0)))
 
 
 def _read(decided: Iterator[EndedSets]) -> None:

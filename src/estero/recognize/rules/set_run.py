@@ -107,7 +107,7 @@ class RuleSetRun(RulesRun):
     ) -> Iterator[Dispatched]:
         dispatcher = reading.dispatcher()
         for batch in batches:
-            held = None if dispatcher is None else dispatcher.rows(batch, numbers_of(batch, bits_name(0)))
+            held = None if dispatcher is None else dispatcher.held(batch, numbers_of(batch, bits_name(0)))
             yield Dispatched(batch, held)
             if self.progress is not None and batch.num_rows:
                 self.progress.tell(int(np.asarray(batch.column(POSITION))[-1]) + 1, size)
