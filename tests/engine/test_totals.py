@@ -136,5 +136,3 @@ def test_rows_of_one_key_are_in_one_lane(keys: list[tuple[int, int]], lanes: int
     for lane, here in enumerate(rows):
         assert (np.diff(here) > 0).all()
         assert all(lane_of[keys[row]] == lane for row in here.tolist())
-
-
