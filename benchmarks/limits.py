@@ -116,7 +116,7 @@ def stages(case: Case, runs: int) -> dict[str, float]:
     schema = source.classified_schema(plan.classification)
 
     def recognize() -> None:
-        recognition = Recognition(plan, schema, counting=not case.listed)
+        recognition = Recognition(plan, schema, counting=not case.listed, total=not case.listed)
         for batch in batches:
             for ended in recognition.recognize(batch):
                 if case.listed:
