@@ -179,9 +179,7 @@ class GroupRecognition:
 
     # ------------------------------------------------------------------------------- recognition
 
-    def push(
-        self, classified: pa.RecordBatch, held: HeldRows | None = None
-    ) -> Iterator[EndedSets]:
+    def push(self, classified: pa.RecordBatch, held: HeldRows | None = None) -> Iterator[EndedSets]:
         """The compact sets that end in this batch, or that its times decide.
 
         Where its conditions are dispatched, `held` are the rows for which each holds.
