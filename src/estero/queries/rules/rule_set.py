@@ -212,9 +212,7 @@ class RuleSet:
         workers = threads_to_use(threads)
         source = open_source(scan.events, scan.layout, scan.csv_options, declared=False)
         with without_collection():
-            plans = self._fitting(
-                lambda name, rule: planned(name, rule, source, scan.layout), source.schema
-            )
+            plans = self._fitting(lambda name, rule: planned(name, rule, source, scan.layout), source.schema)
         known = None
         if until is not None:
             known = _known_until(until, plans, source)
