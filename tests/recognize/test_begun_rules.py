@@ -45,7 +45,7 @@ def answers(*pushes: list[tuple[int, str]], restored: bool) -> list[tuple[str, i
         if restored:
             recognizer = estero.restore(rules, recognizer.snapshot())
     found += recognizer.close()
-    return sorted((event.rule, event.end) for event in found)
+    return sorted((str(event.rule), event.end) for event in found)
 
 
 @pytest.mark.parametrize("restored", [False, True])
