@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import estero
+from estero.answers.complex_event import ComplexEvent
 from estero.recognize.rules import dispatch
 from estero.recognize.rules.asked_columns import Rows
 from estero.recognize.rules.begun_rules import BegunBatch, RuleConditions
@@ -38,13 +39,13 @@ def answers(*pushes: list[tuple[int, str]], restored: bool) -> list[tuple[str, i
     """The rules that have answers, with the positions of their ends, push by push."""
     rules = estero.rules({name: estero.eql(text) for name, text in RULES.items()})
     recognizer = rules.recognizer(EVENTS, time="@timestamp")
-    found = []
+    found: list[ComplexEvent] = []
     for events in pushes:
         found += recognizer.push(table(*events))
         if restored:
             recognizer = estero.restore(rules, recognizer.snapshot())
     found += recognizer.close()
-    return sorted((event.rule, event.end) for event in found)
+    return sorted((str(event.rule), event.end) for event in found)
 
 
 @pytest.mark.parametrize("restored", [False, True])

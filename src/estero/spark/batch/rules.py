@@ -70,7 +70,7 @@ class RulesWork:
             seen += classified.num_rows
             held = None
             if dispatcher is not None:
-                held = dispatcher.rows(classified, numbers_of(classified, bits_name(0)))
+                held = dispatcher.held(classified, numbers_of(classified, bits_name(0)))
             for group in groups:
                 for ended in group.push(classified, held):
                     if piece.own:

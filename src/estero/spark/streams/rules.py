@@ -134,7 +134,7 @@ class RulesRecognition:
         """The complex events that end in this batch, in the common columns."""
         held = None
         if self._dispatcher is not None and classified.num_rows:
-            held = self._dispatcher.rows(classified, numbers_of(classified, bits_name(0)))
+            held = self._dispatcher.held(classified, numbers_of(classified, bits_name(0)))
         for group in self._groups:
             yield from self._tables(group, group.push(classified, held))
 
