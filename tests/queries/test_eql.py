@@ -67,7 +67,7 @@ FOUND = {
     '"file" where @timestamp > "2024-05-01T00:00:02Z"': [3],
     "any where @timestamp == 1714521601000": [1],
     'any where substring(process.name, -4) == ".exe" or process.name regex ".*\\\\.t.t"': [0, 3],
-    'any where between(process.name, ".", "z") == ""': [0, 1, 3],
+    'any where between(process.name, ".", "z") == null': [0, 1, 2, 3],
     'any where between(process.name, ".", ?absent) == ""': [],
     'any where indexOf(process.name, "", 3) == 3': [0, 3],
     "any where not stringContains(process.name, substring(process.name, 0, 0))": [0, 1, 2, 3],

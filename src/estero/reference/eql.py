@@ -261,10 +261,10 @@ def _between(
     searched, one, other = (_folded(part, caseless) for part in (text, left, right))
     begin = searched.find(one)
     if begin < 0:
-        return ""
+        return None
     begin += len(one)
     end = searched.rfind(other, begin) if greedy else searched.find(other, begin)
-    return "" if end < 0 else text[begin:end]
+    return None if end < 0 else text[begin:end]
 
 
 def _number(text: str, base: int | None) -> float | None:

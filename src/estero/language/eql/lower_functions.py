@@ -204,10 +204,7 @@ def _between(arguments: Sequence[Typed], caseless: bool, span: Span) -> Typed:
     end = e.Call("last_position" if greedy else "position", (rest, after))
     there = e.And((e.Comparison(">", place, e.Literal(0)), e.Comparison(">", end, e.Literal(0))))
     between = e.Call("substring", (text, begin, _plus(end, -1)))
-    known = e.Comparison(">=", e.Call("length", (after,)), e.Literal(0))
-    nowhere: e.Node = e.Not(there) if isinstance(after, e.Literal) else e.And((e.Not(there), known))
-    whens = e.When(there, between), e.When(nowhere, e.Literal(""))
-    return Typed(e.Case(whens, span=span), Kind.STRING)
+    return Typed(e.Case((e.When(there, between),), span=span), Kind.STRING)
 
 
 def _is_text(node: e.Node) -> bool:
