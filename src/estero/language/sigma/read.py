@@ -158,10 +158,14 @@ def _items(
             yield from _items(inner, (*path, index))
 
 
+_BYTES: Final = re.compile(r"\bb'(.*)'$")
+"""What RE2 says of a regular expression, as Python shows bytes."""
+
+
 def _told(error: Exception, document: Document) -> QueryError:
     """The error of pySigma with its place in the text."""
     path = _culprit(document)
-    message = str(error).split(" in file ")[0]
+    message = _BYTES.sub(r"\1", str(error).split(" in file ")[0])
     if isinstance(error, RecursionError):
         message = "this rule is nested too deeply"
     elif not isinstance(error, SigmaError):
