@@ -213,7 +213,7 @@ class Query:
         from estero.recognize.source_run import Progress
 
         workers = threads_to_use(threads)
-        source = _opened(scan)
+        source = opened(scan)
         plan = self.plan_for(source, scan.layout)
         for note in self.statement.notes_on(source.schema):
             warn(note)
@@ -394,11 +394,7 @@ class Query:
         if scan.is_of_spark:
             errors: list[QueryError] = on_spark().check(scan, self)
             return errors
-        source = _opened(scan)
-        errors = self._unfit(source, self._schema(source, scan.layout))
-        if not errors:
-            self.statement.warn_if_never()
-        return errors
+        return self.errors_for(opened(scan), scan.layout)
 
     def explain(
         self,
@@ -425,7 +421,7 @@ class Query:
         if scan.is_of_spark:
             explanation: Explanation = on_spark().explain(scan, self)
             return explanation
-        source = _opened(scan)
+        source = opened(scan)
         plan = self.plan_for(source, scan.layout)
         read = tuple(source.reading_lines(plan.classification))
         return Explanation(plan, source.sql(plan.classification), read=read)
@@ -467,6 +463,13 @@ class Query:
         """The last plan, if it was for events of this layout."""
         planned = self._planned
         return planned[1] if planned is not None and _are_alike(planned[0], layout) else None
+
+    def errors_for(self, source: Source, layout: EventLayout) -> list[QueryError]:
+        """All errors of this query for the events of a source; see `check`."""
+        errors = self._unfit(source, self._schema(source, layout))
+        if not errors:
+            self.statement.warn_if_never()
+        return errors
 
     def plan_for(self, source: Source, layout: EventLayout) -> Plan:
         """The plan for a source of events; raises `QueryError` if the query does not fit them."""
@@ -517,7 +520,8 @@ def on_spark() -> Any:
     return import_module("estero.spark")
 
 
-def _opened(scan: Scan) -> Source:
+def opened(scan: Scan) -> Source:
+    """The source of the events that are given, in this process."""
     from estero.events.sources import open_source
 
     return open_source(scan.events, scan.layout, scan.csv_options, declared=False)

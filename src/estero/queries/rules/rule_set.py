@@ -14,7 +14,7 @@ from estero.arguments import checked, shown
 from estero.errors import DataError, QueryError, warn
 from estero.events.scan import Scan
 from estero.language.tree.names import some, suggestion
-from estero.queries.query import Query, on_spark
+from estero.queries.query import Query, on_spark, opened
 from estero.queries.rules.eql_files import eql_in_files, is_eql
 from estero.queries.rules.rule_cache import RuleCache
 from estero.queries.rules.rule_files import RuleText, files_of_rules, rules_in_files
@@ -327,7 +327,11 @@ class RuleSet:
         if events is None:
             return {}
         scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
-        checks = {name: rule.check(scan) for name, rule in self._rules.items()}
+        if scan.is_of_spark:
+            checks = {name: rule.check(scan) for name, rule in self._rules.items()}
+        else:
+            source = opened(scan)  # once for all rules
+            checks = {name: rule.errors_for(source, scan.layout) for name, rule in self._rules.items()}
         return {name: errors for name, errors in checks.items() if errors}
 
     def explain(
