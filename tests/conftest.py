@@ -30,7 +30,7 @@ _COMMON = settings(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("quick", _COMMON, max_examples=10)
-settings.register_profile("default", _COMMON, max_examples=20)
+settings.register_profile("default", _COMMON, max_examples=12)
 settings.register_profile("thorough", _COMMON, max_examples=1000)
 settings.load_profile("default")
 
@@ -41,7 +41,7 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLev
 # Without Hadoop's native library, Spark runs `chmod` and `readlink` for each file of a checkpoint and for the
 # checksum beside it: 400 processes in a stream of five files, and a quarter of its time. Programs that tests
 # start have the settings of users.
-_QUICK_FILES = {
+_QUICK_SPARK = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
@@ -97,7 +97,7 @@ def spark() -> Iterator[SparkSession]:
     """One small local session for the whole run: it takes seconds to start."""
     from estero.spark import local_session
 
-    session = local_session("local[2]", shuffle_partitions=2, config=_QUICK_FILES)
+    session = local_session("local[2]", shuffle_partitions=2, config=_QUICK_SPARK)
     yield session
     session.stop()
 
