@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
 
 from hypothesis import given
 
 from estero.errors import QueryError
 from estero.language.check.queries import check_query
+from estero.language.syntax.conditions import of_one_event
 from estero.language.syntax.parser import parse_condition, parse_pattern, parse_query
 from estero.language.tree.expressions import (
     Aggregate,
     Attribute,
     Element,
+    EventFilter,
     Node,
     Not,
+    Previous,
     Range,
+    SetPredicate,
     VariableReference,
     When,
     substituted,
@@ -58,14 +63,26 @@ def test_a_condition_is_at_its_span(condition: Node) -> None:
     text = str(condition)
     parsed = parse_condition(text)
     inside = {id(each) for node in parsed.walk() if isinstance(node, Aggregate) for each in node.children()}
+    filters = [node for node in parsed.walk() if isinstance(node, EventFilter)]
+    tested = {id(part) for node in filters for part in _tested_alone(node.predicate)}
     for node in parsed.walk():
         if not isinstance(node, Range | VariableReference | When):
             there = parse_condition(text[node.span.start : node.span.end])
             if id(node) in inside:  # X.a is the place of a
                 there = without_variable(there)
                 inside |= {id(each) for each in node.children()}
+            if id(node) in tested:  # a.b is a field there
+                there = of_one_event(there)
             alone, there = _alone(node), _alone(there)
             assert there in (alone, Not(alone))  # x NOT IN {…} is the place of both
+
+
+def _tested_alone(node: Node) -> Iterator[Node]:
+    """The node and the parts of it that ask one event alone."""
+    yield node
+    if not isinstance(node, EventFilter | Aggregate | SetPredicate | Previous):
+        for part in node.children():
+            yield from _tested_alone(part)
 
 
 def _alone(node: Node) -> Node:
