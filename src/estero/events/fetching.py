@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 AHEAD = 2
 """Batches that wait, at most: enough that neither side idles, and few enough to bound the memory."""
 
+SIGNALS_S = 0.5
+"""Seconds for which a thread waits at a time: a Ctrl-C that comes just before it waits does not wake it."""
+
 _PATIENCE_S = 5.0
 
 
@@ -94,7 +97,7 @@ def fetched(
     thread = threading.Thread(target=fetch, name="estero-fetch", daemon=True)
     thread.start()
     try:
-        while isinstance(item := queue.get(), pa.RecordBatch):
+        while isinstance(item := _taken(queue), pa.RecordBatch):
             yield item
             refuse_forked(process)
         if item is not None:
@@ -103,6 +106,15 @@ def fetched(
         if os.getpid() == process:
             stopped.set()
             _end(thread, queue, interrupt)
+
+
+def _taken(queue: Queue[T]) -> T:
+    """The next item of a queue, however long that takes; Ctrl-C ends the wait."""
+    while True:
+        try:
+            return queue.get(timeout=SIGNALS_S)
+        except Empty:
+            continue
 
 
 def _end(

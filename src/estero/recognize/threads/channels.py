@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 from threading import Condition
 from typing import Generic, TypeVar
 
-from estero.events.fetching import refuse_forked
+from estero.events.fetching import SIGNALS_S, refuse_forked
 
 _CAPACITY = 8
 """Items that wait in a channel, at most; a table has up to 65,536 rows."""
@@ -57,7 +57,8 @@ class Channel(Generic[T]):
         while True:
             refuse_forked(self._process)
             with self._changed:
-                self._changed.wait_for(lambda: self._items or self._ended)
+                while not self._changed.wait_for(lambda: self._items or self._ended, SIGNALS_S):
+                    pass
                 if not self._items:
                     break
                 item = self._items.popleft()
