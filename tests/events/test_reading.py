@@ -93,6 +93,7 @@ from estero.automata.cea import EventPredicate
 from estero.language.tree.expressions import Attribute, Comparison, Literal
 from estero.events.sources import open_source
 from estero.plan.plan import Classification
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what started the tests may ignore it
 def batches():
     batch = pa.record_batch({"n": [0] * 100_000})
     yield batch
