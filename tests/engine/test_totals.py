@@ -121,7 +121,7 @@ def test_what_only_counts_has_no_snapshot() -> None:
     recognizer, bits = recognizer_of("A ; B", counting=True, total=True)
     list(recognizer.push(batch_of("AB", bits)))
     with pytest.raises(
-        ValueError, match=r"^runs of which only a total is asked have no compact set to write$"
+        ValueError, match=r"^runs that are only counted have no compact set, and so no snapshot$"
     ):
         recognizer.snapshot()
 

@@ -1,4 +1,4 @@
-"""Runs of which only a total is asked: they are numbers, and no compact set is made.
+"""Runs that are only counted: numbers take the place of a compact set.
 
 Runs of a partition that are in one state go on alike. So for each state the number of its runs is all that
 has to be known where there is no window, and with one also what leaves it. Where an end counts once, however
@@ -93,4 +93,4 @@ class CountedRuns(PlainRuns):
     def snapshot(self, oldest: int) -> Snapshot:
         """Raises ValueError: nobody can go on from numbers that nobody has read."""
         del oldest
-        raise ValueError("runs of which only a total is asked have no compact set to write")
+        raise ValueError("runs that are only counted have no compact set, and so no snapshot")

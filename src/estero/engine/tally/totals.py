@@ -36,7 +36,7 @@ class Counts(Protocol):
     """Counts along a stream."""
 
     def place(self, kept: Kept, partitions: int, states: int) -> None:
-        """Renumbers partition kept[i] to i, with capacity for so many of them, and for so many states."""
+        """Renumbers partition kept[i] to i, and makes place for `partitions` and `states`."""
 
     def count(self, moves: Moves, order: Order | None, events: Events, first: int) -> int:
         """How many complex events end at the next events, which are numbered from `first` on."""
@@ -151,7 +151,7 @@ class WindowCounts:
         return np.ones(partitions, np.int64)
 
     def _make_place(self, rows: int, first: int) -> None:
-        """Keeps what starts of so many events give."""
+        """Makes place for the starts of `rows` events."""
         old = self._sums.kept
         capacity = old.shape[0]
         if rows > capacity:
