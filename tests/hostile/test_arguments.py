@@ -527,7 +527,7 @@ def test_every_public_function_is_tried() -> None:
             name for name, each in vars(kind).items() if inspect.isfunction(each) and not name.startswith("_")
         }
         assert {name for name in methods if _takes_arguments(getattr(kind, name))} - tried <= {
-            *("plan", "recognizer_of", "partials_recognizer_of", "plan_for", "with_distinct"),
+            *("plan", "recognizer_of", "partials_recognizer_of", "plan_for", "errors_for", "with_distinct"),
         }
 
 
