@@ -2,46 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import INT32S, INT64S, kernel
+from estero.engine.kernels import FLAGS, INT, INT32S, INT64S, kernel
+
+_AT_ONCE: Final = 1 << 17
+"""Pairs that fit a cache; more are first dealt to blocks of rows."""
+
+
+class Pairs(NamedTuple):
+    """Pairs of a row and a rule, ascending by row and at one row by rule, each once; arrays [pairs].
+
+    `words` has a bit for each condition of the rule that holds in the row.
+    """
+
+    rows: NDArray[np.int64]
+    rules: NDArray[np.int64]
+    words: NDArray[np.int64]
 
 
 def pairs_by_row(
-    rows: Sequence[NDArray[np.int64]], rules: Sequence[int], bits: Sequence[int], size: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of a row and a rule, ascending by row and at one row by rule, each once, with its bits.
+    rows: Sequence[NDArray[np.int64]],
+    rules: Sequence[int],
+    bits: Sequence[int],
+    size: int,
+    at_once: int = _AT_ONCE,
+) -> Iterator[Pairs]:
+    """Pairs of a row and a rule in order, block of rows after block of rows, about `at_once` at a time.
 
     Segment i has the `rows` of one condition, in any order and each once: they are of rule ``rules[i]`` and
-    set bit ``bits[i]``. Rules ascend. Rows are below `size`. All results are [pairs].
+    set bit ``bits[i]``. Rules ascend. Rows are below `size`.
 
-    It takes two passes over the segments, 4 to 6 ns a pair where the places fit the cache.
+    Of long segments only the rows of a block are read at a time, so that what is written fits a cache.
     """
     lengths = np.array([segment.size for segment in rows], np.int64)
     together = np.concatenate([np.empty(0, np.int64), *rows])
-    places = np.empty(size + 1, np.int64)
-    last = np.full(size, -1, np.int32)
+    heads = np.cumsum(lengths) - lengths
+    ends = heads + lengths
+    for fallen in _falling(together, heads, ends):
+        together[heads[fallen] : ends[fallen]].sort()
     of_rules, of_bits = np.array(rules, np.int64), np.array(bits, np.int64)
-    number = _count_pairs(together, lengths, of_rules, places, last)
-    last.fill(-1)
-    result = np.empty(number, np.int64), np.empty(number, np.int64), np.empty(number, np.int64)
-    _place_pairs(together, lengths, of_rules, of_bits, places, last, *result)
-    return result
+    height = max(1, min(size, size * at_once // max(1, together.size)))
+    places, last = np.empty(height, np.int64), np.empty(height, np.int32)
+    for first in range(0, size, height):
+        number = _count_pairs(together, heads, ends, of_rules, first, places, last)
+        if number:
+            pairs = Pairs(*(np.empty(number, np.int64) for _ in Pairs._fields))
+            _place_pairs(together, heads, ends, of_rules, of_bits, first, places, last, *pairs)
+            yield pairs
 
 
-@kernel(INT64S, INT64S, INT64S, INT64S, INT32S)
-def _count_pairs(rows, lengths, rules, places, last):  # type: ignore[no-untyped-def]
-    """Fills places int64[size + 1] with where pairs of rows begin; last int32[size] is -1. Their number."""
+def _falling(rows: NDArray[np.int64], heads: NDArray[np.int64], ends: NDArray[np.int64]) -> list[int]:
+    """The segments whose rows are not in order."""
+    fallen = np.empty(heads.size, np.bool_)
+    _mark_falling(rows, heads, ends, fallen)
+    return np.flatnonzero(fallen).tolist()
+
+
+@kernel(INT64S, INT64S, INT64S, FLAGS)
+def _mark_falling(rows, heads, ends, fallen):  # type: ignore[no-untyped-def]
+    """Marks the segments that have a row behind a later one; fallen bool[segments]."""
+    for segment in range(heads.size):
+        falls = False
+        for at in range(heads[segment] + 1, ends[segment]):
+            falls |= rows[at] < rows[at - 1]
+        fallen[segment] = falls
+    return 0
+
+
+@kernel(INT64S, INT64S, INT64S, INT64S, INT, INT64S, INT32S)
+def _count_pairs(rows, heads, ends, rules, first, places, last):  # type: ignore[no-untyped-def]
+    """Fills places int64[height] with where pairs of each row from `first` on begin. Their number.
+
+    Segments are read from their `heads` to the end of the block.
+    """
     for row in range(places.size):
         places[row] = 0
-    at = 0
-    for segment in range(lengths.size):
+        last[row] = -1
+    bound = first + places.size
+    for segment in range(heads.size):
         rule = rules[segment]
-        for _ in range(lengths[segment]):
-            row = rows[at]
+        at = heads[segment]
+        while at < ends[segment] and rows[at] < bound:
+            row = rows[at] - first
             at += 1
             if last[row] != rule:
                 last[row] = rule
@@ -50,27 +97,30 @@ def _count_pairs(rows, lengths, rules, places, last):  # type: ignore[no-untyped
     for row in range(places.size):
         here = places[row]
         places[row] = before
+        last[row] = -1
         before += here
     return before
 
 
-@kernel(INT64S, INT64S, INT64S, INT64S, INT64S, INT32S, INT64S, INT64S, INT64S)
-def _place_pairs(rows, lengths, rules, bits, places, last, of_rows, of_rules, of_bits):  # type: ignore[no-untyped-def]
-    """Fills the pairs, and moves `places` behind those of their rows; last int32[size] is -1."""
-    at = 0
-    for segment in range(lengths.size):
+@kernel(INT64S, INT64S, INT64S, INT64S, INT64S, INT, INT64S, INT32S, INT64S, INT64S, INT64S)
+def _place_pairs(rows, heads, ends, rules, bits, first, places, last, of_rows, of_rules, words):  # type: ignore[no-untyped-def]
+    """Fills the pairs of a block, whose `places` and heads it moves on; last int32[height] is -1."""
+    bound = first + places.size
+    for segment in range(heads.size):
         rule = rules[segment]
         bit = np.int64(1) << bits[segment]
-        for _ in range(lengths[segment]):
+        at = heads[segment]
+        while at < ends[segment] and rows[at] < bound:
             row = rows[at]
             at += 1
-            place = places[row]
-            if last[row] == rule:
-                of_bits[place - 1] |= bit
+            place = places[row - first]
+            if last[row - first] == rule:
+                words[place - 1] |= bit
             else:
-                last[row] = rule
+                last[row - first] = rule
                 of_rows[place] = row
                 of_rules[place] = rule
-                of_bits[place] = bit
-                places[row] = place + 1
+                words[place] = bit
+                places[row - first] = place + 1
+        heads[segment] = at
     return 0

@@ -201,11 +201,11 @@ class GroupRecognition:
         ]
         if segments:
             parts, of_rules, bits = zip(*segments, strict=True)
-            rows, rules, word = pairs_by_row(parts, of_rules, bits, classified.num_rows)
-            events = self._excerpt.taken(classified, rows, [word])
-            if self.group.shape is not None:
-                events = self._with_rules(events, rules)
-            yield from self.recognition.recognize(events)
+            for pairs in pairs_by_row(parts, of_rules, bits, classified.num_rows):
+                events = self._excerpt.taken(classified, pairs.rows, [pairs.words])
+                if self.group.shape is not None:
+                    events = self._with_rules(events, pairs.rules)
+                yield from self.recognition.recognize(events)
 
     def tables(self, ended: EndedSets) -> Iterator[RuleTable]:
         """The complex events of some sets, with their rules."""
@@ -229,11 +229,11 @@ class GroupRecognition:
             return RuleCounts([self.names[0]], [sum(number for _, number in reader.counts(ended))])
         ends, numbers = self.recognition.recognizer.counts_by_end(ended.roots, reader.limit)
         rules = numbers_of(self.recognition.store.take(np.asarray(ends, np.int64), [RULE]), RULE)
-        total: dict[int, int] = {}
-        for rule, number in zip(rules.tolist(), numbers, strict=True):
-            total[rule] = total.get(rule, 0) + number
-        kept = {self.names[rule]: number for rule, number in total.items() if rule not in self._silent}
-        return RuleCounts(list(kept), list(kept.values()))
+        total = np.zeros(len(self.names), object)  # exact, however many
+        np.add.at(total, rules, np.array(numbers, object))
+        total[list(self._silent)] = 0
+        names, kept = self.names, np.flatnonzero(total)
+        return RuleCounts([names[rule] for rule in kept.tolist()], total[kept].tolist())
 
     def ends(self, ended: EndedSets) -> RuleCounts:
         """At how many events some sets end, by rule."""
