@@ -20,7 +20,7 @@ class RuleColumns:
     """The columns ``rule_…`` for some words: the `values` of all rules by word, in the order of `names`.
 
     They are texts with a dictionary, the same for all batches, or plain ones unless they are `encoded`. A
-    rule of which a word is not said has NULL.
+    rule that does not say a word has NULL.
     """
 
     names: pa.Array

@@ -67,7 +67,7 @@ class WholeStream(Protocol):
 
 @runtime_checkable
 class KnownLater(Protocol):
-    """A run of which some complex events may not be decided yet."""
+    """A run some of whose complex events may not be decided yet."""
 
     def undecided(self) -> Run:
         """The run of the complex events that wait for a deadline that has not passed."""

@@ -42,8 +42,8 @@ class WhyNot:
 
     `found` is the number of complex events, `undecided` how many of them wait for a deadline. `steps` are
     the parts of the sequence up to the one that is lacking, `waited_for` (the last one where none is). `came`
-    is how many events come to it: they satisfy everything but the conditions on that part itself, of which
-    `passed` satisfy these, too.
+    is how many events come to it: they satisfy everything but the conditions on that part itself, and
+    `passed` how many of them satisfy these, too.
 
     Where the time was not enough (`seconds` of `Answer.why_not`), `found`, `passed` or the events of the last
     step are None, and `unanswered` names the conditions that were not looked at to the end.

@@ -113,7 +113,7 @@ class _Forbidden:
             self._first = self.store.first
 
     def near(self, at: _Known) -> tuple[Integers, Integers]:
-        """The places [low, high) of those that are near starts, or ends, of which this is known."""
+        """The places [low, high) of those that are near starts, or ends, `at` these."""
         known, ticks = self.known, np.uint64(self.deadline.ticks)
         times, ends = _in_order(known.time), _in_order(at.time)
         if self.deadline.ahead:

@@ -87,7 +87,7 @@ def deeper(walk: Walk, capacity: int) -> Walk:
 
 @inlined
 def next_root(asked, place, left):  # type: ignore[no-untyped-def]
-    """The first root from `place` on of which something is to be given, and how much."""
+    """The first root from `place` on with something to give, and how much."""
     while place < asked.root.size:
         if asked.take.size > 0:
             left = asked.take[place]
