@@ -127,14 +127,13 @@ def drafted(
     layout: Layout,
     *,
     span_ns: int | None,
-    names: Sequence[str],
     text: str,
 ) -> DraftedStages:
     """The draft of a plan of `stages`, and of `further` ones that no event is shown of.
 
     Raises `QueryError` where keys have values that cannot be equal, or events no time for the span.
     """
-    labels = tuple(names) or tuple(str(number) for number in range(1, len(stages) + 1))
+    labels = tuple(str(number) for number in range(1, len(stages) + 1))
     parts = [*stages, *further]
     layout = replace(layout, schema=layout.schema.reading(_paths(parts)))
     _check(parts, layout, span_ns, text)

@@ -388,7 +388,7 @@ class ProductCounter(Counter[Heaps]):
 
     def __init__(self) -> None:
         super().__init__()
-        empty = new_counts(0, self._window)
+        empty = new_counts(self._window)
         self.counts: Any = ProductCounts(empty, empty, np.empty(0, np.int32))
         self._done = (0, 0)
         self._large: dict[int, int] = {}

@@ -10,7 +10,7 @@ The first end of a start is known when it is read, the last one when the window 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,13 +55,6 @@ class ByStart(NamedTuple):
     longest: bool
     disjoint: int = NOT_DISJOINT
     limit: int | None = None
-
-
-class Unmarked(Protocol):
-    """The automaton with its marks left out: of each row only the skip is read."""
-
-    def class_of(self, bits: int) -> int:
-        """See `tables.Automaton`."""
 
 
 class StartRuns(NumberedEvents):
