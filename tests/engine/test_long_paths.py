@@ -76,6 +76,7 @@ def test_any_path_is_found_by_its_number(
     assert numbers[-1] > FITS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("window", [None, 5_000])
 @pytest.mark.parametrize("pattern", ["A ; B+ ; C", "(A OR B)+ ; C"])
 def test_leading_bits_tell_the_way_of_long_numbers(pattern: str, window: int | None) -> None:
