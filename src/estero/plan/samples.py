@@ -20,7 +20,7 @@ MOST_SAMPLES = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplePlan(StagedPlan):
-    """How a sample is evaluated, of which each key has one."""
+    """How a sample is evaluated where each key has one."""
 
     @property
     def kernels(self) -> str:
@@ -50,7 +50,7 @@ class SamplePlan(StagedPlan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplesPlan(SamplePlan):
-    """How a sample is evaluated, of which a key has several; states say how many, unless it is one."""
+    """How samples are evaluated where a key may have several; states say how many, unless it is one."""
 
     evaluated: ClassVar[tuple[str, ...]] = (*StagedPlan.evaluated, "samples")
 

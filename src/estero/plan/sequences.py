@@ -92,7 +92,7 @@ def plan_sequence(
     span_ns: int | None = None,
     text: str = "",
 ) -> SequencePlan:
-    """The plan of a sequence: two stages or more, of which one at least is not missing.
+    """The plan of a sequence of two or more stages; at least one of them is not missing.
 
     All stages, and `until`, have equally many keys. Labels are the numbers of the stages from 1 on. The first
     and the last event are at most `span_ns` nanoseconds apart, which has to be said where a stage at an end

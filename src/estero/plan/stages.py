@@ -1,4 +1,4 @@
-"""Stages: conditions on single events with keys, of which sequences and samples are made (EQL)."""
+"""Stages, which sequences and samples of EQL consist of: conditions on single events, with keys."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class StagedPlan(KeyedPlan):
 
     @property
     def machine(self) -> CEA:
-        """The stages in order as an automaton; what is said of keys is not in it."""
+        """The stages in order as an automaton, without their keys."""
         count = len(self.stages)
         steps = tuple(
             Transition(number, Guard(frozenset({asked.bit})), frozenset({label}), number + 1)

@@ -182,7 +182,7 @@ class ListCounter(Counter[Lists]):
         return self.counts.exact.item(entry, subset) if number is None else number
 
     def _numbers_of(self, lists: Lists, nodes: NDArray[np.int32]) -> Iterator[int]:
-        """The exact number of each run node, of which the sums that it reads must be known by then."""
+        """The exact number of each run node; the sums that it reads must be known by then."""
         places = lists.nodes.place[nodes]
         rows = np.where(nodes < lists.nodes.size[0], nodes, nodes - lists.nodes.mark.size)
         newest = self.counts.newest[rows].tolist()

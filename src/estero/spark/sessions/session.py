@@ -163,8 +163,8 @@ def _interrupted(context: SparkContext, before: Interrupt, number: int, frame: F
 
     `failures.jobs` makes it a KeyboardInterrupt. The handler of PySpark itself raises one in the middle of
     that call, after it has asked for the end on the very connection that is waiting: the jobs go on, and
-    the next calls fail. Another thread has a connection of its own. `before` is the handler that there was:
-    it is told in any case.
+    the next calls fail. Another thread has a connection of its own. `before`, the handler that
+    was there, is called in any case.
     """
     ended: list[int] = []
 

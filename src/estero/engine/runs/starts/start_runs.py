@@ -1,4 +1,4 @@
-"""Runs of which each start has one answer: that with its last or first end (semantics: LONGEST, SHORTEST).
+"""Runs where each start has one answer, the one with its last or first end (LONGEST, SHORTEST).
 
 First pass: where each start ends last, or first, without a look at marks (`groups`). Second pass, over what
 is given alone: what is marked between a start and its end (`replay`). What DISJOINT leaves shares no events,
