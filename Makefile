@@ -4,7 +4,7 @@
 PYTHON ?= python3
 WORKERS ?= 4
 IN_PROCESSES = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
-INTERPRETED := kernel_laws engine_equals_reference operator_laws strategies growing_laws restart_laws correlated_laws
+INTERPRETED := kernel_laws engine_equals_reference operator_laws growing_laws restart_laws correlated_laws
 VENV   := .venv
 BIN    := $(VENV)/bin
 LOCKED := $(VENV)/.locked

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -71,17 +71,26 @@ def _of_sigma(rules: Any) -> tuple[Any, dict[str, Any]]:
     """One event with the fields that rules in Sigma name; of names that differ in case only there is one."""
     import pyarrow as pa
 
-    from estero.language.sigma.tree import fields_of
-
     names = {"channel": "Channel"}
     for name in rules:
         statement = rules[name].statement
         for condition in (getattr(statement, "source", None), getattr(statement.rule, "condition", None)):
-            for field in () if condition is None else fields_of(condition):
+            for field in _fields(condition):
                 names.setdefault(field.lower(), field)
     named = [name for lower, name in names.items() if lower not in ("eventid", "utctime")]
     columns = {"UtcTime": pa.array([0], pa.timestamp("us")), "EventID": pa.array([1])}
     return pa.table({**columns, **{name: pa.array(["x"]) for name in named}}), {"time": "UtcTime"}
+
+
+def _fields(condition: Any) -> Iterator[str]:
+    """The fields that a condition of a rule in Sigma names."""
+    for part in getattr(condition, "parts", ()):
+        yield from _fields(part)
+    if hasattr(condition, "part"):
+        yield from _fields(condition.part)
+    for name in ("field", "other"):
+        if hasattr(condition, name):
+            yield getattr(condition, name)
 
 
 def _of_elastic(rules: Any) -> tuple[Any, dict[str, Any]]:

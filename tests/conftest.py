@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from engines import Engine, InProcess, Pushed, PushedOneByOne, Restored, SparkBatch, SparkStream
 from estero.language.check import set_predicates
+from quick_spark import QUICK_SPARK
 from repository import REPOSITORY
 
 if TYPE_CHECKING:
@@ -37,17 +38,6 @@ settings.load_profile("default")
 # Spark's launcher reads it, in programs that tests start as well. Java would compile once more, and better,
 # what runs for seconds.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
-
-# Without Hadoop's native library, Spark runs `chmod` and `readlink` for each file of a checkpoint and for the
-# checksum beside it: 400 processes in a stream of five files, and a quarter of its time. Programs that tests
-# start have the settings of users.
-_QUICK_SPARK = {
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
-    ".checkpointing.FileSystemBasedCheckpointFileManager",
-    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-}
 
 
 def data_directory() -> Path:
@@ -97,7 +87,7 @@ def spark() -> Iterator[SparkSession]:
     """One small local session for the whole run: it takes seconds to start."""
     from estero.spark import local_session
 
-    session = local_session("local[2]", shuffle_partitions=2, config=_QUICK_SPARK)
+    session = local_session("local[2]", shuffle_partitions=2, config=QUICK_SPARK)
     yield session
     session.stop()
 

@@ -7,8 +7,8 @@ from itertools import combinations
 import pytest
 from hypothesis import given, settings
 
+from automata.hierarchical import compact_q_tree, hierarchical_pcea
 from automata.run_trees import accepting_runs
-from estero.automata.joins.hierarchical import compact_q_tree, hierarchical_pcea
 from estero.automata.joins.q_tree import Inner, Leaf, Node, leaves, nodes, q_tree, tree_lines
 from estero.automata.pcea import PCEA
 from estero.errors import LimitExceeded

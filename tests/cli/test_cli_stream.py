@@ -20,10 +20,11 @@ from click.testing import CliRunner, Result
 from estero import DataError, demo
 from estero.cli.commands import app
 from estero.local.note import check_note
+from quick_spark import QUICK_OPTIONS
 from waiting import FAR_OFF
 
 LAYOUT = ["--type", "kind", "--time", "time", "--order", "id"]
-SMALL = ["--conf", "spark.sql.shuffle.partitions=2", "--master", "local[2]"]
+SMALL = ["--conf", "spark.sql.shuffle.partitions=2", "--master", "local[2]", *QUICK_OPTIONS]
 
 
 @pytest.fixture

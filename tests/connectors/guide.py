@@ -16,14 +16,17 @@ import pyspark
 import estero
 from connectors.servers import PASSWORD
 from estero import demo
+from quick_spark import QUICK_OPTIONS
 from repository import REPOSITORY
 
 GUIDE = REPOSITORY / "docs" / "sources.md"
 COMMAND = re.compile(r"^```sh\n(estero stream .*)\n```$", re.MULTILINE)
 SETTING_UP = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SMALL = ["--conf", "spark.sql.shuffle.partitions=2", "--master", "local[2]"]
 DELTA = pyspark.__version__.startswith("4.2.")
 """Whether there is a Delta connector for the Spark that runs."""
+_QUICK = [] if DELTA else QUICK_OPTIONS
+SMALL = ["--conf", "spark.sql.shuffle.partitions=2", "--master", "local[2]", *_QUICK]
+"""Options of a small session; that of Delta's Spark, which is older, has the settings of users."""
 
 
 def set_up(directory: Path) -> None:

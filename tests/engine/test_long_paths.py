@@ -19,8 +19,9 @@ from estero.engine.walk.long_paths import LongPaths
 def plain_counts(arena: Arena, oldest: int) -> list[int]:
     """The paths of each node that start inside the window, one node after the other."""
     counts: list[int] = []
-    columns = (column.tolist() for column in (arena.kind, arena.left, arena.right, arena.start))
-    for kind, left, right, start in list(zip(*columns, strict=True))[: int(arena.size[0])]:
+    size = arena.size[0]
+    columns = (column[:size].tolist() for column in (arena.kind, arena.left, arena.right, arena.start))
+    for kind, left, right, start in zip(*columns, strict=True):
         below = (1 if left == NONE else counts[left]) + (counts[right] if kind == UNION else 0)
         counts.append(below if start >= oldest else 0)
     return counts
@@ -75,6 +76,7 @@ def test_any_path_is_found_by_its_number(
     assert numbers[-1] > FITS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("window", [None, 5_000])
 @pytest.mark.parametrize("pattern", ["A ; B+ ; C", "(A OR B)+ ; C"])
 def test_leading_bits_tell_the_way_of_long_numbers(pattern: str, window: int | None) -> None:

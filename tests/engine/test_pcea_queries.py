@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from automata.hierarchical import hierarchical_pcea
 from automata.run_trees import is_true, key_of
 from engine.pcea_runs import enumerated
-from estero.automata.joins.hierarchical import hierarchical_pcea
 from estero.automata.pcea import PCEA
 from estero.engine.batch import EventBatch
 from estero.engine.recognizer import Recognizer

@@ -135,6 +135,7 @@ def test_memory_follows_the_window() -> None:
     assert recognizer.runs.arena.kind.size == capacity
 
 
+@pytest.mark.long
 def test_keys_that_do_not_come_back_are_forgotten() -> None:
     recognizer, bits = recognizer_of("A ; B ; C", window=100, keyed=True)
     for turn in range(30):

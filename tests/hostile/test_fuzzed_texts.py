@@ -14,7 +14,7 @@ from estero.errors import legible
 from language.error_page import cases
 
 SEED = 12
-TEXTS = 4_000
+TEXTS = 2_000
 """How many texts each of the parts below tries."""
 PARTS = 8
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import estero
+from automata.hierarchical import hierarchical_pcea
 from estero import LimitExceeded, QueryError
-from estero.automata.joins.hierarchical import hierarchical_pcea
 from estero.language.builder.conditions import Condition, var
 from estero.language.builder.queries import PatternBuilder, event, select
 from estero.language.check.atoms import named_atoms

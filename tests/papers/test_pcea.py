@@ -5,12 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from automata.hierarchical import compact_q_tree, hierarchical_pcea
 from automata.run_trees import accepting_runs
 from engine.pcea_runs import enumerated
 from engine.test_pcea_queries import batch_of, tables_of
 from estero.automata.cea import EventPredicate
 from estero.automata.joins.gathering import gathering
-from estero.automata.joins.hierarchical import compact_q_tree, hierarchical_pcea
 from estero.automata.joins.parts import parts_of
 from estero.automata.joins.q_tree import q_tree, tree_lines
 from estero.automata.pcea import PCEA, JoinKey, PceaTransition, Source

@@ -39,7 +39,6 @@ def main(home: Path) -> None:
     spark = _session(home, 2)
     try:
         found = {
-            "keyed": _found(spark, KEYED),
             "global": _found(spark, GLOBAL),
             "after an executor was killed": _found(spark, KEYED, kill=home / "killed"),
             "killed": (home / "killed").exists(),

@@ -35,7 +35,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("query", ["keyed", "global", "a stream whose executor was killed"])
+@pytest.mark.parametrize("query", ["global", "a stream whose executor was killed"])
 def test_executors_find_what_one_process_finds(cluster: dict[str, Any], query: str) -> None:
     alone, shared = cluster[query]
     assert alone

@@ -144,7 +144,7 @@ class LazyAutomaton(MarkingAutomaton):
         return [not live.isdisjoint(self.subsets[state]) for live in self._live]
 
     def register_reaches(self, state: int) -> list[int | None]:
-        """The lag of each register from which on a run in `state` cannot accept; None if there is none.
+        """For each register the lag at which a run in `state` can no longer accept; None if there is none.
 
         Empty without `registers`.
         """

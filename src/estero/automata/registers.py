@@ -146,7 +146,7 @@ def _live(automaton: CEA, program: RegisterProgram, register: int) -> set[int]:
 
 
 def register_reaches(automaton: CEA, program: RegisterProgram) -> list[list[int | None]]:
-    """The lag of each register in each state from which on a run cannot accept; None if there is none.
+    """For each state and register the lag at which a run can no longer accept; None if there is none.
 
     A run whose register is less, by that much or more, than the value that NEAR compares it with can neither
     mark an event nor accept any more, as values do not fall.

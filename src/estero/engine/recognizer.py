@@ -71,7 +71,7 @@ class Recognizer(Generic[R_co]):
 
     @property
     def needed(self) -> int:
-        """How much of `size`, and how many events, are needed to go on, as far as that is told at once."""
+        """How much of `size`, and how many events, are needed to go on, as far as that is known at once."""
         return self.runs.needed
 
     @property

@@ -34,7 +34,7 @@ from estero.plan.plan import Layout, Opened, Section, residual_text
 _ONE_PARTITION: Final = "equalities make partitions, in which nothing else is compared"
 
 MOST_APART: Final = 10
-"""The most single events that nothing joins of which an automaton has a state for each set of them."""
+"""The most single events that nothing joins: an automaton has a state for each set of them."""
 
 MOST_ORDERS: Final = 10_000
 """The most states of an automaton that tells all orders of the parts apart, for it to be tried instead."""

@@ -13,7 +13,7 @@ class KeyPart:
 
     Each has one value column, or two for strings (their two hashes); an event has at most one of them. With
     `null` an event without any has a value all the same, which equals that of all such events. `listed` names
-    an attribute that is a list, of which each element is a value; there are no value columns then.
+    an attribute that is a list; each of its elements is a value, and there are no value columns then.
     """
 
     values: tuple[tuple[int, ...], ...]

@@ -51,7 +51,7 @@ def opened_sequence(
 
 
 def opened_sample(plan: StagedPlan, words: int, most: int) -> Opened:
-    """The runs of a sample, of which a key has `most`; label set i is that of its condition i."""
+    """The runs of a sample, with up to `most` for a key; label set i is that of its condition i."""
     labels = [frozenset({label}) for label in plan.labels]
     runs = SampleRuns(*_columns(plan.stages), most)
     hidden = [NO_HIDDEN] * len(labels)

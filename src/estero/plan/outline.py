@@ -92,7 +92,7 @@ def planned_once(
         try:
             last.known[key] = _planned(outline, plan(outline, layout))
         except EsteroError:
-            return None  # what is wrong is said of the query itself
+            return None  # the query itself is planned, so that the error is about what it says
     known = last.known[key]
     return None if known is None else known.plan_of(tree, written, schema, outlined.conditions)
 

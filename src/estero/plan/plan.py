@@ -276,7 +276,7 @@ class Plan(ABC):
 
     @property
     def lists_for_starts(self) -> bool:
-        """Whether for each start complex events are listed, from which one is chosen (LONGEST, SHORTEST)."""
+        """Whether complex events are listed for each start, and one is chosen (LONGEST, SHORTEST)."""
         return self._lists(Listed.BEST, Listed.ALL)
 
     @property
@@ -331,7 +331,7 @@ class Plan(ABC):
             )
 
     def refuse_distinct(self) -> None:
-        """Raises ValueError where complex events have lost their starts, of which partial matches speak."""
+        """Raises ValueError where complex events have lost their starts, which partial matches show."""
         if self.distinct:
             raise ValueError(
                 'partials and distinct="marks" do not go together: partial matches are of starts'

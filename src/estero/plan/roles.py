@@ -1,4 +1,4 @@
-"""Events that are read in several roles, in each of which their key is another attribute (Sigma)."""
+"""Events that are read in several roles, with another attribute as their key in each (Sigma)."""
 
 from __future__ import annotations
 

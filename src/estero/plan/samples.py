@@ -20,7 +20,7 @@ MOST_SAMPLES = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplePlan(StagedPlan):
-    """How a sample is evaluated, of which each key has one."""
+    """How a sample is evaluated where each key has one."""
 
     @property
     def kernels(self) -> str:
@@ -50,7 +50,7 @@ class SamplePlan(StagedPlan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplesPlan(SamplePlan):
-    """How a sample is evaluated, of which a key has several; states say how many, unless it is one."""
+    """How samples are evaluated where a key may have several; states say how many, unless it is one."""
 
     evaluated: ClassVar[tuple[str, ...]] = (*StagedPlan.evaluated, "samples")
 
@@ -73,9 +73,7 @@ class SamplesPlan(SamplePlan):
         )
 
 
-def plan_sample(
-    stages: Sequence[Stage], layout: Layout, *, most: int = 1, names: Sequence[str] = (), text: str = ""
-) -> SamplePlan:
+def plan_sample(stages: Sequence[Stage], layout: Layout, *, most: int = 1, text: str = "") -> SamplePlan:
     """The plan of a sample: the first `most` of each key; see `plan_sequence`.
 
     Raises `QueryError` for more than `MOST_CONDITIONS` stages, too.
@@ -84,6 +82,6 @@ def plan_sample(
         raise QueryError(
             f"a sample has at most {MOST_CONDITIONS} conditions, and this one has {len(stages)}", text=text
         )
-    draft = drafted(stages, (), layout, span_ns=None, names=names, text=text)
+    draft = drafted(stages, (), layout, span_ns=None, text=text)
     fields: dict[str, Any] = {**draft.fields, "stages": draft.asked, "labels": draft.labels}
     return SamplePlan(**fields) if most == 1 else SamplesPlan(**fields, samples=most)

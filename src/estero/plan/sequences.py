@@ -90,18 +90,17 @@ def plan_sequence(
     *,
     until: Stage | None = None,
     span_ns: int | None = None,
-    names: Sequence[str] = (),
     text: str = "",
 ) -> SequencePlan:
-    """The plan of a sequence: two stages or more, of which one at least is not missing.
+    """The plan of a sequence of two or more stages; at least one of them is not missing.
 
-    All stages, and `until`, have equally many keys. Labels are `names`, by default the numbers of the stages
-    from 1 on. The first and the last event are at most `span_ns` nanoseconds apart, which has to be said
-    where a stage at an end is missing. `text` is what the query prints as. Raises `QueryError` where keys
-    have values that cannot be equal, or events no time for the span.
+    All stages, and `until`, have equally many keys. Labels are the numbers of the stages from 1 on. The first
+    and the last event are at most `span_ns` nanoseconds apart, which has to be said where a stage at an end
+    is missing. `text` is what the query prints as. Raises `QueryError` where keys have values that cannot be
+    equal, or events no time for the span.
     """
     further = () if until is None else (until,)
-    draft = drafted(stages, further, layout, span_ns=span_ns, names=names, text=text)
+    draft = drafted(stages, further, layout, span_ns=span_ns, text=text)
     there = [number for number, stage in enumerate(stages) if not stage.missing]
     before = {
         number: sum(place < number for place in there) for number, stage in enumerate(stages) if stage.missing

@@ -1,4 +1,4 @@
-"""Stages: conditions on single events with keys, of which sequences and samples are made (EQL)."""
+"""Stages, which sequences and samples of EQL consist of: conditions on single events, with keys."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class StagedPlan(KeyedPlan):
 
     @property
     def machine(self) -> CEA:
-        """The stages in order as an automaton; what is said of keys is not in it."""
+        """The stages in order as an automaton, without their keys."""
         count = len(self.stages)
         steps = tuple(
             Transition(number, Guard(frozenset({asked.bit})), frozenset({label}), number + 1)
@@ -127,14 +127,13 @@ def drafted(
     layout: Layout,
     *,
     span_ns: int | None,
-    names: Sequence[str],
     text: str,
 ) -> DraftedStages:
     """The draft of a plan of `stages`, and of `further` ones that no event is shown of.
 
     Raises `QueryError` where keys have values that cannot be equal, or events no time for the span.
     """
-    labels = tuple(names) or tuple(str(number) for number in range(1, len(stages) + 1))
+    labels = tuple(str(number) for number in range(1, len(stages) + 1))
     parts = [*stages, *further]
     layout = replace(layout, schema=layout.schema.reading(_paths(parts)))
     _check(parts, layout, span_ns, text)

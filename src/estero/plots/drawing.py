@@ -24,6 +24,7 @@ LINE, LETTER = 0.175, 0.072
 LONGEST = 26
 """A predicate with more letters is named p0, p1, … and spelled out below the picture."""
 LOOP = 0.75
+_STEPS = 160
 """Inches from a state's middle to the top of its loop."""
 
 
@@ -184,10 +185,10 @@ def _label_place(places: Layout, arc: Arc, curve: Sequence[Point]) -> Point:
     return curve[round(len(curve) * (0.5 if leaving == coming else 0.56 if leaving > coming else 0.44))]
 
 
-def _bezier(*corners: Point, steps: int = 160) -> list[Point]:
+def _bezier(*corners: Point) -> list[Point]:
     points = []
-    for i in range(steps + 1):
-        t = i / steps
+    for i in range(_STEPS + 1):
+        t = i / _STEPS
         weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
         x, y = (sum(w * corner[axis] for w, corner in zip(weights, corners, strict=True)) for axis in (0, 1))
         points.append((x, y))

@@ -118,7 +118,7 @@ def check_number(name: str, number: object, most: int = MOST_TASKS) -> None:
 
 
 def refuse_on_stream(*, share: int | None, split_keys: bool, until: Until | None) -> None:
-    """Raises ValueError for what is for batches, and is said of a stream or of a batch with a state."""
+    """Raises ValueError for options of batches that are given with a stream or with a state."""
     if share is not None:
         raise ValueError(
             "share is for batch DataFrames; on a stream, partitions says how many tasks share the keys"

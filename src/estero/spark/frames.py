@@ -269,7 +269,7 @@ def arrow_type(name: str, events: StructType) -> pa.DataType:
 
 
 def _field(spark_type: Any, name: str) -> Any:
-    """The type of a field of a struct; of a list, that of the list of what its elements have there."""
+    """The type of a field of a struct; for a list of structs, the list of that type."""
     from pyspark.sql.types import ArrayType, NullType
 
     if not isinstance(spark_type, ArrayType):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def refuse_for_rules(**given: object) -> None:
-    """Raises ValueError for what is said of a set of rules and is for one query."""
+    """Raises ValueError for options of a single query that are given with a set of rules."""
     for name, value in given.items():
         if value not in (None, False):
             raise ValueError(f"{name} is for one query: leave it out for a set of rules")

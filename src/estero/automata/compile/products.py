@@ -204,7 +204,7 @@ def _asked(arcs: Iterable[Arc]) -> list[EventPredicate]:
 
 
 def _cases(workshop: Workshop, guard: SymbolicGuard, asked: list[EventPredicate]) -> list[SymbolicGuard]:
-    """Splits a guard into disjoint cases, each of which decides all predicates in `asked`."""
+    """Splits a guard into disjoint cases that each decide all predicates in `asked`."""
     cases = [guard]
     for predicate in asked:
         workshop.spend(2 * len(cases))

@@ -14,8 +14,8 @@ from estero.language.tree.expressions import Node
 class SymbolicGuard:
     """A conjunction of predicates of an event, and of negated ones.
 
-    With `types` (None: any type) the event has one of them, and satisfies all `conditions`, none of which is
-    an AND. None of `absent` is true of it, and with `first` it is the first of its stream.
+    With `types` (None: any type) the event has one of them, and satisfies all `conditions`; no
+    condition is an AND. None of `absent` is true of it, and with `first` it is the first of its stream.
     """
 
     types: tuple[str, ...] | None = None

@@ -1,4 +1,4 @@
-"""Compiles a hierarchical conjunctive query into a PCEA.
+"""A hierarchical conjunctive query as parts of an ALL, which `gathering.py` makes a PCEA of.
 
 This is Theorem 4.1 and appendix B of "Complex event recognition meets hierarchical conjunctive queries"
 (docs/papers.md). A query is an ALL of its atoms, and its variables are classes of equal values. The states
@@ -15,31 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from estero.automata.joins.gathering import TRANSITION_CAP, gathering
 from estero.automata.joins.parts import EqualValues, EventPart, Parts
-from estero.automata.joins.q_tree import Node, compact, q_tree
 from estero.automata.joins.shapes import Shape, Single, Together
-from estero.automata.pcea import PCEA
 from estero.language.check.atoms import NamedAtom
 from estero.language.tree.expressions import Attribute, Comparison, Literal
 
 _ALL = -1
 """The number of the shape of all atoms together."""
-
-
-def hierarchical_pcea(atoms: Sequence[NamedAtom], *, cap: int = TRANSITION_CAP) -> PCEA:
-    """The unambiguous automaton that finds the valuations of the full conjunctive query with these atoms.
-
-    Without self-joins its size is at most quadratic in the size of the query. Raises `ValueError` if the
-    query is not hierarchical, and `LimitExceeded` for more than `cap` transitions.
-    """
-    compact_q_tree(atoms)
-    return gathering(parts_of_atoms(atoms), cap=cap).pcea
-
-
-def compact_q_tree(atoms: Sequence[NamedAtom]) -> Node:
-    """The compact q-tree of a query; raises `ValueError` if it is not hierarchical."""
-    return compact(q_tree([atom.variables for atom in atoms]))
 
 
 def parts_of_atoms(atoms: Sequence[NamedAtom]) -> Parts:

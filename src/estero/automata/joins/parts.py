@@ -321,7 +321,7 @@ class _Reading:
         raise NotJoinedError(f"nothing binds {quoted(variable)}")
 
     def _agreement(self, node: p.PartitionBy, around: tuple[p.Pattern, ...]) -> None:
-        """Adds the equality of all values of the keys, none of which is NULL."""
+        """Adds that all values of the keys are equal, and none is NULL."""
         named = [(key.attribute, key.variable) for key in node.keys if key.variable is not None]
         if named:
             self._equal(named, around, str(node), alone=True)

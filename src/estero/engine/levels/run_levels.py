@@ -91,7 +91,7 @@ class Passed(NamedTuple):
 
 @pool
 class Scratch(NamedTuple):
-    """Of one step: the groups that it moves, and by state the group that is there; int32."""
+    """The groups that a step moves, and the group in each state; int32."""
 
     moved: NDArray[np.int32] = scratch(length=STATES)
     where: NDArray[np.int32] = scratch(NONE, length=STATES)

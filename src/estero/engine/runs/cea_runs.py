@@ -55,7 +55,7 @@ class CeaRuns(NumberedEvents):
     store_kind: ClassVar[Any]
     """The class of the store: an arena, pools, partitions and scratch."""
     lists: ClassVar[str]
-    """The pool of the store of which each partition heads a list."""
+    """The pool of the store in which each partition has a list."""
     scratch: ClassVar[str]
     """The pool of the store that is scratch, with a place for each state."""
 

@@ -35,7 +35,7 @@ class Settings:
     (MAX not with registers), and `visible` bool[label sets] says which marks count for it (none given: all).
     With `per_start` the best of each start are reported, under NEXT with registers; `apart` says that of
     those in a partition only some are chosen, which share no events (a code of `run_split`).
-    `first_bit` is a bit (k % 63 of word k // 63) to be set on the first event of each stream, which is told
+    `first_bit` is a bit (k % 63 of word k // 63) to be set on the first event of each stream, which is known
     by its ordinal; in a keyed stream only if `ordinals` says that they are places in the partition, else
     all events of a key must be pushed.
 

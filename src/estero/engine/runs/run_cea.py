@@ -81,7 +81,7 @@ class Events(NamedTuple):
     """A batch for the kernels: class int32, partition int32, ordinal int64, oldest int64.
 
     `oldest` is the sequence number of the earliest start that is inside the window when this event is the
-    end. values int64[n, V], of which those that are valid bool[n, V] are not NULL.
+    end. values int64[n, V] are NULL unless valid bool[n, V] is true.
     """
 
     event_class: NDArray[np.int32]

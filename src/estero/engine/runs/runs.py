@@ -33,7 +33,7 @@ class Runs(ABC):
     in_order: bool = True
     """Whether roots come in the order of their ends, even if what is decided later has to wait for others."""
     total: int | None = None
-    """How many complex events end at what was loaded last, where nothing else is told of it."""
+    """How many complex events end in what was loaded last, where nothing but their number is asked for."""
     counter: Counter[Any]
     """What counts and enumerates the complex events of `compact`."""
     tally: Tally | None = None
@@ -51,7 +51,7 @@ class Runs(ABC):
 
     @property
     def needed(self) -> int:
-        """How much of `size`, and how many events, are needed to go on, as far as that is told at once."""
+        """How much of `size`, and how many events, are needed to go on, as far as that is known at once."""
         return 0
 
     @property

@@ -18,7 +18,7 @@ def need(holds: Any, what: str) -> None:
 
 
 def taken(arrays: Arrays, name: str, kind: Any, *shape: int | None) -> NDArray[Any]:
-    """An array of this type and shape, of which None is any length."""
+    """An array of this type and shape; None in the shape is any length."""
     array = arrays[name]
     fits = len(shape) == array.ndim and all(
         wanted in (None, there) for wanted, there in zip(shape, array.shape, strict=True)

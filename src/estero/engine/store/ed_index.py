@@ -91,8 +91,8 @@ def first_unequal(entries, sequences, entry, mask, wanted, row):  # type: ignore
     """The first entry from `entry` on that differs from wanted[row] in all attributes of `mask`, or NONE.
 
     wanted uint64[rows, d, 2]. Loop invariant: `at` is the last entry that differs in the attributes of
-    `sequence`, each of which leaves `mask`; all entries before it agree in one of them. So `mask` empties
-    after d steps.
+    `sequence`, which have left `mask`; all entries before it agree in one of them. So `mask` is empty after
+    d steps.
     """
     at = entry
     sequence = 0

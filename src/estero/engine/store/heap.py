@@ -161,7 +161,7 @@ def mark_live(products, nodes, oldest, live_products, live_nodes):  # type: igno
 def move_live(products, nodes, live_products, live_nodes, moved_products, moved_nodes):  # type: ignore[no-untyped-def]
     """Moves what is live together, in order, without expired heaps; moved_*[old] = new, int32.
 
-    A heap that has expired is told by live_nodes alone: what stood in its place may be overwritten.
+    Only `live_nodes` says which heaps have expired: what stood in their places may be overwritten.
     """
     count = products.size[0]
     node = 0

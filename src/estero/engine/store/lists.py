@@ -65,7 +65,7 @@ def follow(heads, following, rows, lengths):  # type: ignore[no-untyped-def]
 
 @kernel(INT32S, INT32S, INT32S, INT64S, INT, INT32S, INT32S)
 def follow_live(heads, following, of, event, oldest, rows, lengths):  # type: ignore[no-untyped-def]
-    """As `follow`; a list ends before the first row of which event[of[row]] is before `oldest`."""
+    """As `follow`; a list ends before the first row whose event, event[of[row]], is before `oldest`."""
     total = 0
     for number in range(heads.size):
         before = total
@@ -112,7 +112,7 @@ def listed(store: Any, name: str, first: NDArray[np.int32], oldest: int) -> tupl
 
 
 def lengths_without(lengths: NDArray[np.int32], kept: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """The lengths of lists of which only the items remain that are `kept`."""
+    """The lengths of lists that keep only the items that are `kept`."""
     before = np.zeros(kept.size + 1, np.int32)
     np.cumsum(kept, out=before[1:])
     ends = np.cumsum(lengths)

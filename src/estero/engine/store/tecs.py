@@ -108,8 +108,8 @@ def newer(arena, node, older, last):  # type: ignore[no-untyped-def]
     """`older` for windows that begin at or before event `last`, `node` for others; at most three new nodes.
 
     What is put in front one after the other becomes a skew-binary list (Okasaki, Purely Functional Data
-    Structures, 9.3), so that the way to any window is logarithmic: a chain of choices of kind PREFER, on the
-    left of each a complete tree, of which the first two become one where they are equally high.
+    Structures, 9.3), so that the way to any window is logarithmic: a chain of choices of kind PREFER, each
+    with a complete tree on its left; the first two of these become one where they are equally high.
     """
     if node == older:
         return older

@@ -210,7 +210,7 @@ def add(index, nodes, row, alone, oldest, path):  # type: ignore[no-untyped-def]
 
 @inlined
 def _note(index, row, pieces, count, oldest):  # type: ignore[no-untyped-def]
-    """Enters a row among the pieces, of which the later starts come last; returns how many there are."""
+    """Enters a row among the pieces, in the order of their starts; returns how many there are."""
     rows = index.rows
     start = rows[row, START]
     if start < oldest:

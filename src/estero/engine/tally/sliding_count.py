@@ -184,7 +184,7 @@ def turn(tables, line, first, last, window):  # type: ignore[no-untyped-def]
                     add(front, place, state, through.exact[target, state], through.rough[target, state])
         changed = changed_states(tables, event_class, window.touched)
         # Rows of unchanged states stay. A changed state may read another one's old row, so the new rows
-        # are gathered per column, of which only the old values of that column are needed.
+        # are gathered column by column: only the old values of the column at hand are needed.
         for state in range(states if changed else 0):
             for number in range(changed):
                 row = tables.row_of[window.touched[number], event_class]

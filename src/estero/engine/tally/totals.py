@@ -162,7 +162,7 @@ class WindowCounts:
 
 
 def _joined(total: NDArray[np.uint64]) -> int:
-    """A number of its lower and its upper half, both of which may be longer than a half."""
+    """The number that a lower and an upper half make; both may be longer than a half."""
     low, high = total.tolist()
     return int(low) + (int(high) << 32)
 

@@ -28,7 +28,7 @@ from estero.engine.walk.matches import offsets_of
 from estero.engine.walk.roots import Roots
 
 _LONG: Final = 256
-"""Roots in a block, on average, from which on blocks pay off."""
+"""How many roots a block has on average where blocks begin to pay off."""
 _ENTRIES: Final = 32
 """With more entries, of many partitions for instance, windows are as short as partitions are many."""
 

@@ -55,9 +55,9 @@ class Counts(NamedTuple):
     window: NDArray[np.int64] = counters("oldest", "stamp")
 
 
-def new_counts(capacity: int, window: NDArray[np.int64]) -> Counts:
-    """Arrays for the counts of `capacity` nodes."""
-    return new(Counts, capacity)._replace(window=window)
+def new_counts(window: NDArray[np.int64]) -> Counts:
+    """The counts of no node, with a window that others may share."""
+    return new(Counts, 0)._replace(window=window)
 
 
 def grown_counts(counts: Counts, capacity: int) -> Counts:

@@ -87,7 +87,7 @@ def deeper(walk: Walk, capacity: int) -> Walk:
 
 @inlined
 def next_root(asked, place, left):  # type: ignore[no-untyped-def]
-    """The first root from `place` on with something to give, and how much."""
+    """The first root from `place` on that still has complex events to give, and how many."""
     while place < asked.root.size:
         if asked.take.size > 0:
             left = asked.take[place]
@@ -101,7 +101,7 @@ def next_root(asked, place, left):  # type: ignore[no-untyped-def]
 
 @inlined
 def go_on(compact, counts, asked, walk, matches, sizes, seek, descend, write):  # type: ignore[no-untyped-def]
-    """Fills `matches` after the sizes[0] complex events, sizes[1] items that are there.
+    """Appends to `matches`, which holds sizes[0] complex events with sizes[1] items.
 
     Returns what it stops for: DONE, GROW, FULL or SEEK. Each kind has this as its kernel, with
 
@@ -219,7 +219,7 @@ class Enumeration(Generic[S]):
             sizes = np.zeros(2, np.int64)
 
     def fill(self, matches: Matches, sizes: NDArray[np.int64]) -> int:
-        """Goes on: fills `matches` after the sizes[0] complex events, sizes[1] items that are there.
+        """Goes on: appends to `matches`, which holds sizes[0] complex events with sizes[1] items.
 
         Returns DONE, or FULL where the next one does not fit.
         """

@@ -86,9 +86,9 @@ class ListCounts(NamedTuple):
         return int(self.done[_ENTRIES])
 
 
-def new_list_counts(nodes: int, entries: int, subsets: int) -> ListCounts:
-    """Empty counts, in arrays of these sizes."""
-    counts = new(ListCounts, nodes=nodes, entries=entries, subsets=subsets)
+def new_list_counts(subsets: int) -> ListCounts:
+    """The counts of no node and no entry."""
+    counts = new(ListCounts, nodes=0, entries=0, subsets=subsets)
     counts.done[_EVENT] = NONE
     return counts
 

@@ -141,7 +141,7 @@ class ListCounter(Counter[Lists]):
     def forget(self) -> None:
         """Numbers of nodes and entries have changed: start again."""
         super().forget()
-        self.counts: Any = new_list_counts(0, 0, self._subsets)
+        self.counts: Any = new_list_counts(self._subsets)
         self._alike = nothing_alike()
         self._large.clear()
         self._large_done = 0

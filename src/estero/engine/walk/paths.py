@@ -311,7 +311,7 @@ class PathCounter(Counter[Arena]):
     def __init__(self, *, choices: bool = False) -> None:
         super().__init__()
         self._choices = choices
-        self.counts: Any = new(PathCounts, stack=0, links=0)._replace(of_nodes=new_counts(0, self._window))
+        self.counts: Any = new(PathCounts, stack=0, links=0)._replace(of_nodes=new_counts(self._window))
         self._done = 0
         self._long: LongPaths | None = None
 

@@ -1,7 +1,7 @@
 """Compact sets of products of heaps: counting, seeking and enumerating (PCEA, Theorem 5.2).
 
-Enumerating: an *agenda* lists the heaps that still have to give a product to the complex event at hand. A
-heap offers its own product, then its right side, then its left side; the sides are choices for later, with
+Enumerating: an *agenda* lists the heaps from which the complex event at hand still needs a product. A heap
+offers its own product, then its right side, then its left side; the sides are choices for later, with
 the agenda and the items at that point. So cross products are walked like the digits of a number, the last
 heap fastest, and nothing of them is ever written down. Choices are only heaps with something in the window,
 so each leads to a complex event, after as many steps as that has items.
@@ -388,7 +388,7 @@ class ProductCounter(Counter[Heaps]):
 
     def __init__(self) -> None:
         super().__init__()
-        empty = new_counts(0, self._window)
+        empty = new_counts(self._window)
         self.counts: Any = ProductCounts(empty, empty, np.empty(0, np.int32))
         self._done = (0, 0)
         self._large: dict[int, int] = {}
@@ -424,7 +424,7 @@ class ProductCounter(Counter[Heaps]):
         return [self._number(compact, root, oldest) for root in roots.tolist()]
 
     def _number(self, compact: Heaps, root: int, oldest: int) -> int:
-        """The exact count of a part, from those of the parts below, which are worked out once."""
+        """The exact count of a part, from the counts of the parts below it; each is worked out once."""
         if oldest != self._large_oldest:
             self._large_rim.clear()
             self._large_oldest = oldest

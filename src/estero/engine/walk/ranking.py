@@ -211,7 +211,7 @@ class Queue(NamedTuple):
     order     int32   a binary heap of the candidates that wait; behind them numbers that are free
     root      int32   the root
     place     uint64  which complex event of its root the best one is
-    node      int32   the heap of alternatives of which one is taken next
+    node      int32   the heap from which the next alternative is taken
     base      uint64  how many complex events come before what that heap was counted from
     passed    uint64  how many come before all that begin so
     item      int32   the last item on the way

@@ -6,7 +6,6 @@ field that is missing is false, and its `Not` true.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -124,42 +123,6 @@ class Negated:
 
 Test = Text | Number | Truth | Missing | Compared | Searched | Network | SameAs | PartOfTime | Keyword
 Condition = Test | Every | Some | Negated
-
-
-def tests_of(condition: Condition) -> Iterator[Test]:
-    """The tests of a condition, left to right."""
-    match condition:
-        case Every(parts) | Some(parts):
-            for part in parts:
-                yield from tests_of(part)
-        case Negated(part):
-            yield from tests_of(part)
-        case _:
-            yield condition
-
-
-def fields_of(condition: Condition) -> tuple[str, ...]:
-    """The fields that a condition names, once, left to right."""
-    names: dict[str, None] = {}
-    for test in tests_of(condition):
-        if not isinstance(test, Keyword):
-            names[test.field] = None
-        if isinstance(test, SameAs):
-            names[test.other] = None
-    return tuple(names)
-
-
-def with_tests(condition: Condition, change: Callable[[Test], Condition]) -> Condition:
-    """The condition with `change` applied to its tests."""
-    match condition:
-        case Every(parts):
-            return Every(tuple(with_tests(part, change) for part in parts))
-        case Some(parts):
-            return Some(tuple(with_tests(part, change) for part in parts))
-        case Negated(part):
-            return Negated(with_tests(part, change))
-        case _:
-            return change(condition)
 
 
 @dataclass(frozen=True, slots=True)

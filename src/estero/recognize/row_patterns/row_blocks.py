@@ -50,15 +50,13 @@ def blocks_of(statements: Statements, selection: Selection, names: Names, *, str
         table = _given(selection, names)
         if table is None:
             sql = selection.unordered(names.columns)
-            table = statements.table_in_memory(sql, "the input of MATCH_RECOGNIZE")
+            table = statements.table_in_memory(sql)
         if table is not None and _can_be_sorted(table, selection):
             return _sorted_here(table, selection)
     if not streamed:
         table = statements.table(selection.ordered(), "the input of MATCH_RECOGNIZE")
         return Blocks(_cut(iter([table]), selection), None)
-    return Blocks(
-        _cut(statements.batches(selection.ordered(), "the input of MATCH_RECOGNIZE"), selection), None
-    )
+    return Blocks(_cut(statements.batches(selection.ordered()), selection), None)
 
 
 def _ordered(table: pa.Table, selection: Selection, first: NDArray[np.int64]) -> OrderedRows:

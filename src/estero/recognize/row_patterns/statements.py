@@ -88,11 +88,11 @@ class Statements:
         sql = f"SELECT {', '.join(f'lower(current_setting({literal(name)}))' for name in settings)}"
         return self.connection.execute(sql).fetchall()[0] in _USUAL
 
-    def table_in_memory(self, sql: str, purpose: str) -> pa.Table | None:
-        """The result of a statement, in one batch; None if it is larger than `MOST_BYTES`."""
+    def table_in_memory(self, sql: str) -> pa.Table | None:
+        """The rows of an input, in one batch; None if it is larger than `MOST_BYTES`."""
         batches = []
         size = 0
-        with closing(self.batches(sql, purpose)) as read:
+        with closing(self.batches(sql)) as read:
             for batch in read:
                 batches.append(batch)
                 size += batch.nbytes
@@ -100,9 +100,9 @@ class Statements:
                     return None
         return pa.concat_tables(batches).combine_chunks()
 
-    def batches(self, sql: str, purpose: str) -> Generator[pa.Table, None, None]:
-        """The result of a statement as it is computed, in tables of which there is at least one."""
-        with in_words_of(purpose):
+    def batches(self, sql: str) -> Generator[pa.Table, None, None]:
+        """The rows of an input as they are computed, in one table or more."""
+        with in_words_of("the input of MATCH_RECOGNIZE"):
             reader = self.connection.sql(sql).to_arrow_reader(_ROWS)
             try:
                 yield reader.schema.empty_table()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 MANY: Final = 256
-"""Conditions from which on workers of Python dispatch them, and the JVM does not evaluate them."""
+"""With this many conditions workers of Python dispatch them, and the JVM does not evaluate them."""
 
 
 @dataclass(frozen=True, slots=True)

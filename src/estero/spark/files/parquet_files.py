@@ -29,7 +29,7 @@ _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 def parquet_frame(
     spark: SparkSession, files: Sequence[str], places: Sequence[str], partitions: Partitions | None = None
 ) -> DataFrame:
-    """The rows of Parquet files at `places`, which are the `files` as Spark is told of them.
+    """The rows of Parquet files; `places` are the `files` as Spark names them.
 
     The columns of `partitions` come last, but for those that the files have as well. Raises `DataError` for
     nanoseconds inside other values.

@@ -108,7 +108,7 @@ class Evaluated:
         return self._evaluation.surroundings
 
     def part_of_range(self, rows: pa.Table, starts: Starts, *, last: bool) -> RangePart:
-        """The result for rows with their progress, of which only some are starts."""
+        """The result for rows with their progress; only some of them are starts."""
         name = unique("crossed")
         relation = Relation(name, self._work.relation, sorted=True, pieces=True, last=last, starts=starts)
         with self.statements.registered({name: rows}):

@@ -37,6 +37,9 @@ _UNCAUGHT = 'Exception in thread "main" '
 
 _SECONDS_TO_CANCEL = 5.0
 
+_LAST_LINES = 5
+"""Lines of a log that an error shows."""
+
 Interrupt = Callable[[int, FrameType | None], object]
 
 
@@ -160,8 +163,8 @@ def _interrupted(context: SparkContext, before: Interrupt, number: int, frame: F
 
     `failures.jobs` makes it a KeyboardInterrupt. The handler of PySpark itself raises one in the middle of
     that call, after it has asked for the end on the very connection that is waiting: the jobs go on, and
-    the next calls fail. Another thread has a connection of its own. `before` is the handler that there was:
-    it is told in any case.
+    the next calls fail. Another thread has a connection of its own. `before`, the handler that
+    was there, is called in any case.
     """
     ended: list[int] = []
 
@@ -236,13 +239,13 @@ def _log_file() -> Path:
     return log
 
 
-def _tail(log: Path, lines: int = 5) -> str:
+def _tail(log: Path) -> str:
     """The reason why Java died, by its log: the exception that nobody caught, else the last lines."""
     said = log.read_text(errors="replace").strip().splitlines()
     for line in said:
         if line.startswith(_UNCAUGHT):
             return line.removeprefix(_UNCAUGHT).partition(": ")[2] or line
-    return "\n".join(said[-lines:]) or "its Java process ended without a message"
+    return "\n".join(said[-_LAST_LINES:]) or "its Java process ended without a message"
 
 
 @contextmanager

@@ -129,10 +129,10 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """The part that is the same for all buckets of a stream. It travels to workers by pickle.
+    """What all buckets of a stream share; it travels to workers by pickle.
 
-    `packed` is the schema of blobs, of which `order` are the columns that events are sorted by. The keys are
-    in `buckets`. `lateness` is in ticks, None where the watermark is the user's.
+    `packed` is the schema of blobs; events are sorted by its columns `order`. The keys are in `buckets`.
+    `lateness` is in ticks, None where the watermark is the user's.
     """
 
     work: BucketWork

@@ -136,7 +136,7 @@ class _Bucket:
 def with_state(
     df: DataFrame, readings: Sequence[DataFrame], stages: Stages, asked: Classification, place: str
 ) -> DataFrame:
-    """What a stream had given for past events; writes the state from which one goes on, in a job of its own.
+    """What a stream would have given for past events; a job of its own writes the state to go on from.
 
     `readings` are the classified rows of the duties, made of a batch, `df`, and `asked` says how its times
     are read. The state is a new directory of Parquet files at `place`.

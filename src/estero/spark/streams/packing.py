@@ -97,7 +97,7 @@ class Packing:
 
 
 def buckets_of(keys: list[NDArray[np.int64]], buckets: int) -> NDArray[np.uint16]:
-    """The bucket of each key, of which `keys` are the two halves: the same on every machine."""
+    """The bucket of each key, the same on every machine; `keys` are the two halves of the keys."""
     mixed = (keys[0].view(np.uint64) * _ODD + keys[1].view(np.uint64)) * _ODD
     return ((mixed >> np.uint64(32)) % np.uint64(buckets)).astype(np.uint16)
 

@@ -115,7 +115,7 @@ class Versions:
 
     @staticmethod
     def options(place: Path | RuleTable, layout: StreamLayout) -> dict[str, str]:
-        """The texts of which `read` makes this."""
+        """The texts from which `read` makes this."""
         arrays = {
             name: base64.b64encode(array.tobytes()).decode() for name, array in layout.as_arrays().items()
         }

@@ -193,8 +193,8 @@ def recognize_rules_on_stream(  # noqa: PLR0913 (as `recognize`)
 
     With `positions` each reading has one bucket, which numbers all events. Without, they show events
     (`shown_of_rules`), and so many `partitions` share the keys of a reading that has keys. Raises
-    `QueryError` for a rule of which nothing is decided before the end, and `DataError` and ValueError as
-    `recognize_stream`, where `state` is told of, too.
+    `QueryError` for a rule that decides nothing before the end, and `DataError` and ValueError as
+    `recognize_stream`, which also explains `state`.
     """
     if not plans:
         raise ValueError("a stream of rules needs a rule: add one to the set, or name a directory of rules")

@@ -80,7 +80,7 @@ def recognize_stream(  # noqa: PLR0913 (as `recognize`)
     ids. A plan for partial matches gives these, too. A stream begins from the `state` that is there, and
     where `df` is a batch, what a stream had given is the answer, and its state is written there (history.py).
 
-    Raises `QueryError` for a query of which nothing is decided before the end, `DataError` without a time
+    Raises `QueryError` for a query that decides nothing before the end, `DataError` without a time
     column, and for a watermark of another column or a second one, and ValueError for a lateness that is no
     duration.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MS = 1_000_000
-"""Nanoseconds of a millisecond; Spark is told that a tick of an integer without a unit is one."""
+"""Nanoseconds of a millisecond; to Spark, a tick of an integer without a unit is a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ class ChainTables(NamedTuple):
 
 
 def chain_tables(states: int, steps: Sequence[ChainStep], final: Sequence[int]) -> ChainTables:
-    """The tables of an automaton with `states` states, of which those in `final` are final.
+    """The tables of an automaton with `states` states; those in `final` are final.
 
     Raises ValueError where a state is not below `states`, or where a run begins with a disequality.
     """
@@ -142,7 +142,7 @@ def chain_tables(states: int, steps: Sequence[ChainStep], final: Sequence[int]) 
 def _going_on_alike(states: int, steps: Sequence[ChainStep], final: Sequence[int]) -> list[int]:
     """For each state the number of its block: from states of one block runs go on alike (Moore).
 
-    What makes a state final is told by the transitions to it.
+    The transitions to a state say whether it is final.
     """
     block = [0] * states
     while True:

@@ -165,7 +165,7 @@ def _parts(source: Source) -> tuple[_Place, tuple[int, int, int, int]]:
 
 
 def pcea_tables(states: int, transitions: Sequence[Transition], final: Sequence[int]) -> PceaTables:
-    """The tables of an automaton with `states` states, of which those in `final` are final.
+    """The tables of an automaton with `states` states; those in `final` are final.
 
     Raises ValueError where a transition gathers one state twice, a state is not below `states` or an
     operator is none of OPERATORS, or of RANGES.

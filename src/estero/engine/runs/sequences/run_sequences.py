@@ -4,9 +4,9 @@ A *candidate* is a run that has come to a stage: the newest one of a key is an e
 key) → node of the compact set. An event takes the candidate of the stage before, and is the candidate of its
 own. So an event costs the look-ups of the stages that it satisfies, whatever waits.
 
-What must be missing is told by events, too. In a gap it drops the candidate of the stage before. In front it
-is a *mark*: the last such event of each key, which a candidate carries with it. Behind the last stage results
-are *pending*, in order of their ends, until such an event drops them or the window has passed.
+An event may also be one that must be missing. In a gap it drops the candidate of the stage before. In front
+it is a *mark*: the last such event of each key, which a candidate carries with it. Behind the last stage
+results are *pending*, in order of their ends, until such an event drops them or the window has passed.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class SequenceEvents(NamedTuple):
 
 @pool
 class Pending(NamedTuple):
-    """Results in order of their ends, of which size[1] are given or dropped; size[0] counts them with these.
+    """Results in order of their ends: size[0] in all, the first size[1] given or dropped.
 
     ===== ====== ========= ===================================================================
     array dtype  shape     meaning
@@ -343,7 +343,7 @@ def advance_sequences(tables, arena, index, marks, pending, events, reported, cu
     """Reads events from cursor.at on, until DONE, GROW or FULL; what is decided is reported before each.
 
     Invariant: at the top, `index` holds the newest candidate of each stage and key that the events before
-    cursor.at leave, and `pending` all results of theirs that are not reported, none of which was.
+    cursor.at leave, and `pending` all results of theirs; none of them is reported yet.
     """
     while True:
         at_end = cursor.at >= cursor.last

@@ -1,4 +1,4 @@
-"""Runs of which only some are answers, by their marks (MAX, NEXT, LAST): what `run_spans` works on."""
+"""The runs that `run_spans` works on: their marks decide which are answers (MAX, NEXT, LAST)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Recognition where states are split by registers, and under NEXT and LAST by supports, too.
 
-As `run_cea`, with the same union-lists; but runs in one state are told apart by their registers, for only
-then they have the same futures, and under NEXT and LAST by their support, of which those stay that can
-still be the best (docs/architecture.md).
+As `run_cea`, with the same union-lists; but runs in one state are kept apart by their registers, since only
+runs with equal registers have the same futures, and under NEXT and LAST by their supports. Only supports
+that can still be the best are kept (docs/architecture.md).
 """
 
 from __future__ import annotations

@@ -78,9 +78,9 @@ class Groups(NamedTuple):
 
 @pool
 class Tracks(NamedTuple):
-    """Of each partition its first group, its newest event and the end of the last one kept (DISJOINT), int32.
+    """The first group of each partition, its newest event and the end of the last one kept (DISJOINT), int32.
 
-    undecided int32: the first event of which DISJOINT has not decided yet, where it looks at partitions.
+    undecided int32: the first event on which DISJOINT has not decided yet, where it looks at partitions.
     ordinal int64: that of the newest event, or of a dropped one behind it that was read.
     """
 

@@ -25,7 +25,7 @@ from estero.engine.store.tecs import bottom, output
 
 @pool
 class Pairs(NamedTuple):
-    """Starts and ends of which complex events are wanted, int32, by end and start; size[0] counts them."""
+    """Starts and ends whose complex events are wanted, int32, by end and start; size[0] counts them."""
 
     start: NDArray[np.int32]
     end: NDArray[np.int32]

@@ -1,4 +1,4 @@
-"""Runs of which each start has one answer: that with its last or first end (semantics: LONGEST, SHORTEST).
+"""Runs where each start has one answer, the one with its last or first end (LONGEST, SHORTEST).
 
 First pass: where each start ends last, or first, without a look at marks (`groups`). Second pass, over what
 is given alone: what is marked between a start and its end (`replay`). What DISJOINT leaves shares no events,
@@ -10,7 +10,7 @@ The first end of a start is known when it is read, the last one when the window 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,13 +55,6 @@ class ByStart(NamedTuple):
     longest: bool
     disjoint: int = NOT_DISJOINT
     limit: int | None = None
-
-
-class Unmarked(Protocol):
-    """The automaton with its marks left out: of each row only the skip is read."""
-
-    def class_of(self, bits: int) -> int:
-        """See `tables.Automaton`."""
 
 
 class StartRuns(NumberedEvents):
