@@ -55,6 +55,7 @@ class Excerpt:
             for number, value in enumerate(own.values)
         }
         self._shown = list(map(event_column, own.payload))
+        self._taken = list(dict.fromkeys([*self._first, *self._values.values(), *self._shown]))
         fields = [events.field(name) for name in self._first]
         fields += [pa.field(name, pa.int64()) for name in self._words]
         fields += [events.field(there).with_name(name) for name, there in self._values.items()]
@@ -75,8 +76,7 @@ class Excerpt:
         self, classified: pa.RecordBatch, rows: NDArray[np.int64], words: Sequence[NDArray[np.int64]]
     ) -> pa.RecordBatch:
         """These rows of a classified batch in the columns of `schema`, with these words of bits."""
-        kept = [*self._first, *self._values.values(), *self._shown]
-        return self._with_words(taken(classified.select(list(dict.fromkeys(kept))), rows), words)
+        return self._with_words(taken(classified.select(self._taken), rows), words)
 
     def _words_of(self, classified: pa.RecordBatch) -> list[NDArray[np.int64]]:
         words = [numbers_of(classified, name) for name in self._all_words]

@@ -23,7 +23,7 @@ from estero.recognize.metrics import number_of_ends
 from estero.recognize.recognition import Recognition
 from estero.recognize.rules.asked_bits import AskedBits
 from estero.recognize.rules.asked_columns import Rows
-from estero.recognize.rules.begun_rules import BegunRules, RuleConditions
+from estero.recognize.rules.begun_rules import AskedRules, BegunRules, RuleConditions
 from estero.recognize.rules.dispatch import HeldRows
 from estero.recognize.rules.groups import RULE, RuleGroup
 
@@ -72,7 +72,7 @@ class GroupRecognition:
         self._keyed = group.plans[0].keyed
         self._dispatched = dispatched
         self._begun = BegunRules(group.plan, resumed=state is not None)
-        self._conditions: list[RuleConditions] = []
+        self._asked_rules = AskedRules()
         self.reads(everything, events)
         own = self._excerpt.schema
         self._events = own if group.shape is None else _with_rules(own, keyed=self._keyed)
@@ -128,9 +128,9 @@ class GroupRecognition:
         (first, *_) = plans.values()
         self._excerpt = Excerpt(_silent(first), everything, events)
         if self._dispatched is not None:
-            self._conditions = [
-                RuleConditions.of(rule, plan, self._dispatched) for rule, plan in sorted(plans.items())
-            ]
+            self._asked_rules = AskedRules(
+                [RuleConditions.of(rule, plan, self._dispatched) for rule, plan in sorted(plans.items())]
+            )
             return
         places = {predicate: place for place, predicate in enumerate(everything.predicates)}
         self._asked = AskedBits(plans, places, self._since)
@@ -175,7 +175,7 @@ class GroupRecognition:
             self._left_out.add(place)
             self.untold.discard(place)
             del self._since[place]
-            self._conditions = [asked for asked in self._conditions if asked.rule != place]
+            self._asked_rules = self._asked_rules.without(place)
 
     # ------------------------------------------------------------------------------- recognition
 
@@ -192,12 +192,11 @@ class GroupRecognition:
 
     def _push_dispatched(self, classified: pa.RecordBatch, held: HeldRows) -> Iterator[EndedSets]:
         eras = numbers_of(classified, HELD_ERA) if any(self._since.values()) else None
-        begun = self._begun.among(classified)
+        begun = self._begun.among(classified, len(self.names))
         segments = [
-            (own, asked.rule, bit)
-            for asked in self._conditions
-            for rows, bit in begun.mattering(asked, held)
-            if (own := _since(rows, eras, self._since[asked.rule])).size
+            (own, rule, bit)
+            for rows, rule, bit in self._asked_rules.mattering(held, begun)
+            if (own := _since(rows, eras, self._since[rule])).size
         ]
         if segments:
             parts, of_rules, bits = zip(*segments, strict=True)
