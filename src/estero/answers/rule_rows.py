@@ -21,6 +21,7 @@ from estero.answers.report import positions_in
 from estero.answers.shown_values import shown_values
 from estero.answers.writers import json_bytes
 from estero.classify.arrays import array_of
+from estero.classify.remembered import Remembered
 
 _POSITIONS = pa.list_(pa.field("item", pa.int64(), nullable=False))
 
@@ -61,7 +62,7 @@ def common_rows(table: RuleTable, schema: pa.Schema) -> pa.RecordBatch:
 
     Where these have events, the labels of the table show what is shown there, and their positions.
     """
-    layout, rows = AnswerColumns.of(table.rows.schema), table.rows
+    layout, rows = _layout_of(table.rows.schema), table.rows
     columns = [_names(table)]
     if EVENTS not in schema.names:
         columns += [rows.column(0), rows.column(1)]
@@ -75,6 +76,15 @@ def common_rows(table: RuleTable, schema: pa.Schema) -> pa.RecordBatch:
     columns.append(_mapped(keys, rows.num_rows, schema.field("keys").type))
     columns.append(_mapped(labels, rows.num_rows, of_labels))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _layout_of(schema: pa.Schema) -> AnswerColumns:
+    """Where the columns of an answer are, which is the same for most tables that follow one another."""
+    asked = schema, [field.metadata for field in schema]
+    return _layouts.of(asked, lambda: AnswerColumns.of(schema))
+
+
+_layouts: Final = Remembered[AnswerColumns]()
 
 
 def _names(table: RuleTable) -> pa.Array:

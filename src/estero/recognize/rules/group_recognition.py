@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from estero.answers.rule_rows import RuleTable
 from estero.automata.cea import EventPredicate
-from estero.classify.arrays import array_of
+from estero.classify.arrays import array_of, numbers_in
 from estero.classify.column_names import BITS, HELD_ERA, KEYS, numbered
 from estero.engine.pairs import pairs_by_row
+from estero.engine.walk.roots import by_end
 from estero.plan.plan import Classification, Plan
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
@@ -200,11 +201,8 @@ class GroupRecognition:
         ]
         if segments:
             parts, of_rules, bits = zip(*segments, strict=True)
-            rows, rules, word = pairs_by_row(parts, of_rules, bits, classified.num_rows)
-            events = self._excerpt.taken(classified, rows, [word])
-            if self.group.shape is not None:
-                events = self._with_rules(events, rules)
-            yield from self.recognition.recognize(events)
+            pairs = pairs_by_row(parts, of_rules, bits, classified.num_rows)
+            yield from self.recognition.recognize(self._taken(classified, *pairs))
 
     def tables(self, ended: EndedSets) -> Iterator[RuleTable]:
         """The complex events of some sets, with their rules."""
@@ -214,12 +212,24 @@ class GroupRecognition:
                 yield RuleTable(self.names, np.zeros(table.num_rows, np.int64), table)
             return
         for table, begun in reader.tables_with_starts(ended, [RULE]):
-            rules = numbers_of(begun, RULE)
-            kept = np.flatnonzero(~np.isin(rules, list(self._silent))) if self._silent else rules
-            if kept.size == rules.size:
-                yield RuleTable(self.names, rules, table)
-            elif kept.size:
-                yield RuleTable(self.names, rules[kept], table.take(array_of(kept)))
+            yield from self._told(table, numbers_of(begun, RULE))
+
+    def placed_tables(self, ended: EndedSets) -> Iterator[RuleTable]:
+        """The same, of whose events there are positions only."""
+        if self.group.shape is None:
+            yield from self.tables(ended)
+            return
+        for table, rules in self.recognition.reader.placed_tables_with(ended, RULE):
+            yield from self._told(table, rules)
+
+    def _told(self, table: pa.RecordBatch, rules: NDArray[np.int64]) -> Iterator[RuleTable]:
+        """The rows of a table whose rules are told of."""
+        silent = self._silent
+        kept = np.flatnonzero(~np.isin(rules, list(silent))) if silent else rules
+        if kept.size == rules.size:
+            yield RuleTable(self.names, rules, table)
+        elif kept.size:
+            yield RuleTable(self.names, rules[kept], table.take(array_of(kept)))
 
     def counts(self, ended: EndedSets) -> RuleCounts:
         """How many complex events some sets have, by rule; LIMIT is respected."""
@@ -227,7 +237,7 @@ class GroupRecognition:
         if self.group.shape is None:
             return RuleCounts([self.names[0]], [sum(number for _, number in reader.counts(ended))])
         ends, numbers = self.recognition.recognizer.counts_by_end(ended.roots, reader.limit)
-        rules = numbers_of(self.recognition.store.take(np.asarray(ends, np.int64), [RULE]), RULE)
+        rules = self.recognition.store.numbers(np.asarray(ends, np.int64), RULE)
         total: dict[int, int] = {}
         for rule, number in zip(rules.tolist(), numbers, strict=True):
             total[rule] = total.get(rule, 0) + number
@@ -238,9 +248,11 @@ class GroupRecognition:
         """At how many events some sets end, by rule."""
         if self.group.shape is None:
             return RuleCounts([self.names[0]], [number_of_ends([ended])])
-        events = np.unique(ended.roots.event)
-        rules = numbers_of(self.recognition.store.take(events, [RULE]), RULE)
-        kept, numbers = np.unique(rules[~np.isin(rules, list(self._silent))], return_counts=True)
+        events, _ = by_end(ended.roots)
+        rules, silent = self.recognition.store.numbers(events, RULE), self._silent
+        if rules.size == 1 and not silent:
+            return RuleCounts([self.names[rules.item()]], [1])
+        kept, numbers = np.unique(rules[~np.isin(rules, list(silent))], return_counts=True)
         return RuleCounts([self.names[rule] for rule in kept.tolist()], numbers.tolist())
 
     @property
@@ -254,19 +266,27 @@ class GroupRecognition:
             return self._excerpt.of(classified)
         eras = numbers_of(classified, HELD_ERA) if HELD_ERA in classified.schema.names else None
         rows, rules, word = self._asked.pairs([numbers_of(classified, name) for name in self._words], eras)
-        return self._with_rules(self._excerpt.taken(classified, rows, [word]), rules)
+        return self._taken(classified, rows, rules, word)
 
-    def _with_rules(self, events: pa.RecordBatch, rules: NDArray[np.int64]) -> pa.RecordBatch:
-        """The events with their rules, which are a part of their keys."""
-        columns = dict(zip(events.schema.names, events.columns, strict=True))
-        columns[RULE] = array_of(rules)
-        of_rules = rules.view(np.uint64)
-        if self._keyed:
-            second = numbers_of(events, KEYS[1]).view(np.uint64)
-            columns[KEYS[1]] = array_of(second ^ ((of_rules + np.uint64(1)) * _MIX))
-        else:
-            columns[KEYS[0]], columns[KEYS[1]] = array_of(of_rules), array_of(np.zeros_like(of_rules))
-        return pa.RecordBatch.from_arrays([columns[name] for name in self._events.names], schema=self._events)
+    def _taken(
+        self,
+        classified: pa.RecordBatch,
+        rows: NDArray[np.int64],
+        rules: NDArray[np.int64],
+        word: NDArray[np.int64],
+    ) -> pa.RecordBatch:
+        """Events with their rules, which are a part of their keys, and a word of bits."""
+        columns = self._excerpt.columns_taken(classified, rows, [word])
+        if self.group.shape is not None:
+            of_rules = rules.view(np.uint64)
+            if self._keyed:
+                place = self._events.get_field_index(KEYS[1])
+                second = numbers_in(columns[place]).view(np.uint64)
+                columns[place] = array_of(second ^ ((of_rules + np.uint64(1)) * _MIX))
+            else:
+                columns += [array_of(of_rules), array_of(np.zeros_like(of_rules))]
+            columns.append(array_of(rules))
+        return pa.RecordBatch.from_arrays(columns, schema=self._events)
 
 
 def _since(rows: Rows, eras: NDArray[np.int64] | None, since: int) -> Rows:
