@@ -136,7 +136,9 @@ class EventStore:
         asked = [sequence for sequence in sequences if len(sequence)]
         if not asked:
             return empty_batch(self.schema), list(sequences)
-        low, high = min(int(rows.min()) for rows in asked), max(int(rows.max()) for rows in asked)
+        together = np.concatenate(asked) if sum(map(len, asked)) <= _FEW_ROWS else None
+        ranges = asked if together is None else [together]
+        low, high = min(int(rows.min()) for rows in ranges), max(int(rows.max()) for rows in ranges)
         if low < self.first or high >= self.next:
             kept = f"{self.first} to {self.next - 1}"
             raise IndexError(f"events {low} to {high} were asked for, but {kept} are kept")

@@ -448,6 +448,8 @@ def key_column(events: pa.RecordBatch, alternatives: Sequence[str], rows: NDArra
     """The first of `alternatives` that is not NULL; an event without any is in no partition."""
     values = [rows_taken(events, event_column(name), rows) for name in alternatives]
     wanted = common_type([value.type for value in values])
+    if len(values) == 1:
+        return values[0]
     try:
         return pc.coalesce(*(value.cast(wanted) for value in values))
     except pa.ArrowInvalid as error:

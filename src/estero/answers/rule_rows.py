@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from functools import cache
 from itertools import groupby, pairwise
 from os import PathLike
 from pathlib import Path
@@ -34,6 +35,7 @@ class RuleTable(NamedTuple):
     rows: pa.RecordBatch
 
 
+@cache
 def rule_schema(time: pa.DataType | None, events: pa.StructType | None = None) -> pa.Schema:
     """The columns of the common table; `time` is the type of times, None where there are none.
 
@@ -174,7 +176,10 @@ def _mapped(columns: dict[str, pa.Array], rows: int, kind: pa.DataType) -> pa.Ar
     size = len(columns)
     offsets = array_of(np.arange(0, rows * size + 1, size, dtype=np.int32))
     names = pa.array(list(columns), kind.key_type)
-    values = pa.concat_arrays([column.cast(kind.item_type) for column in columns.values()])
+    items = kind.item_type
+    values = pa.concat_arrays(
+        [column if column.type.equals(items) else column.cast(items) for column in columns.values()]
+    )
     if rows != 1:
         names = names.take(array_of(np.tile(np.arange(size), rows)))
         values = values.take(array_of(np.arange(size * rows).reshape(size, rows).T.ravel()))
