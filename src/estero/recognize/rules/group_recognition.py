@@ -70,6 +70,7 @@ class GroupRecognition:
         self._left_out: set[int] = set(range(len(group.names))) - self._since.keys()
         self.untold: set[int] = set(untold)
         """The places of rules of which another group tells what they give."""
+        self._plans: dict[str, Plan] | None = None
         self._keyed = group.plans[0].keyed
         self._dispatched = dispatched
         self._begun = BegunRules(group.plan, resumed=state is not None)
@@ -100,8 +101,11 @@ class GroupRecognition:
     @property
     def plans(self) -> dict[str, Plan]:
         """The plans of the rules that are not left out, and of which it tells, by name."""
-        names, plans = self.group.names, self.group.plans
-        return {names[place]: plans[place] for place in self._since if place not in self.untold}
+        if self._plans is None:
+            names, plans = self.group.names, self.group.plans
+            told = self._since.keys() - self.untold
+            self._plans = {names[place]: plans[place] for place in self._since if place in told}
+        return self._plans
 
     @property
     def untold_names(self) -> list[str]:
@@ -156,6 +160,7 @@ class GroupRecognition:
             self.untold.add(place)
         self._since = dict(sorted({**self._since, place: since}.items()))
         self.group = RuleGroup(tuple(names), tuple(plans), group.shape)
+        self._plans = None
 
     def _free_place(self) -> int:
         """The first place without a rule of which no event is kept; else the one behind the last."""
@@ -169,9 +174,11 @@ class GroupRecognition:
     def tell(self, name: str) -> None:
         """Gives what a rule gives from now on."""
         self.untold -= {place for place in self.untold if self.names[place] == name}
+        self._plans = None
 
     def leave_out(self, name: str) -> None:
         """Leaves a rule out from now on."""
+        self._plans = None
         for place in [place for place in self._since if self.names[place] == name]:
             self._left_out.add(place)
             self.untold.discard(place)
