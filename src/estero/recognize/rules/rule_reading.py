@@ -167,11 +167,11 @@ class RuleReading:
             relevant = self.intake.again(events, first)
             held = self._held_rows(relevant)
             for group in groups:
-                _read(group.push(relevant, held))
+                list(group.push(relevant, held))  # recognition is to be read to its end
                 group.recognition.let_go()
         position, time = self.intake.position - 1, self.intake.watermark
         for group in groups:
-            _read(group.recognition.decided(position=position, time=time))
+            list(group.recognition.decided(position=position, time=time))
             group.recognition.let_go()
         self._begin_handovers(groups, elder)
 
@@ -439,12 +439,6 @@ class RuleReading:
         if not self._dispatch.places or not relevant.num_rows:
             return None
         return self._dispatch.held(relevant, numbers_of(relevant, bits_name(0)))
-
-
-def _read(decided: Iterator[EndedSets]) -> None:
-    """Reads to the end what is decided, as recognition asks for."""
-    for _ in decided:
-        pass
 
 
 def _decides_by_time(plan: Plan) -> bool:
