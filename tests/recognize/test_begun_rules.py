@@ -59,8 +59,10 @@ def test_what_has_not_begun_is_not_asked() -> None:
     asked = []
     mattering = BegunBatch.mattering
 
-    def followed(batch: BegunBatch, rule: RuleConditions, held: HeldRows) -> list[tuple[Rows, int]]:
-        pairs = list(mattering(batch, rule, held))
+    def followed(
+        batch: BegunBatch, rule: RuleConditions, held: HeldRows, *, is_open: bool
+    ) -> list[tuple[Rows, int]]:
+        pairs = list(mattering(batch, rule, held, is_open=is_open))
         asked.append([(rows.tolist(), bit) for rows, bit in pairs])
         return pairs
 
@@ -69,4 +71,4 @@ def test_what_has_not_begun_is_not_asked() -> None:
         for events in ([(0, "b")], [(1, "b"), (2, "a"), (3, "b")], [(7, "b")], [(8, "b")]):
             recognizer.push(table(*events))
         recognizer.close()
-    assert asked == [[], [([1], 0), ([2], 1)], [([0], 1)], []], "rows by condition, push by push"
+    assert asked == [[([1], 0), ([2], 1)], [([0], 1)]], "rows by condition, of pushes that matter"

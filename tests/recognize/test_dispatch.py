@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,8 @@ from estero.classify.columns import ColumnType
 from estero.language.tree import expressions as e
 from estero.language.tree.paths import field_of
 from estero.language.tree.schema import Kind
+from estero.recognize.rules import asked_columns
+from estero.recognize.rules.asked_columns import FEW_ROWS
 from estero.recognize.rules.bounded_columns import FEWEST_BOUNDS
 from estero.recognize.rules.dispatch import Dispatcher, plain_conditions
 from estero.reference.values import Event, evaluate_expression
@@ -115,6 +118,7 @@ ENCODED = pa.dictionary(pa.int32(), pa.string())
     st.lists(st.booleans(), min_size=1, max_size=5),
     st.booleans(),
     st.sampled_from([1, 2, FEWEST_BOUNDS]),
+    st.sampled_from([0, 4, FEW_ROWS]),
 )
 def test_conditions_hold_where_the_reference_says(
     asked: list[EventPredicate],
@@ -122,8 +126,9 @@ def test_conditions_hold_where_the_reference_says(
     wants: list[bool],
     encoded: bool,
     bounds: int,
+    few: int,
 ) -> None:
-    """Whichever conditions somebody wants to know of each batch."""
+    """Whichever conditions somebody wants to know of each batch, looked up one by one or all at once."""
     kinds = {**ARROW, **({"s": ENCODED} if encoded else {})}
     schema = pa.schema([(event_column(name), kind) for name, kind in kinds.items()])
     columns = {name: ColumnType(kind) for name, kind in KINDS.items() if name != INSIDE}
@@ -137,7 +142,8 @@ def test_conditions_hold_where_the_reference_says(
             pa.array([row[name] for row in batch], ARROW[name]).cast(kind) for name, kind in kinds.items()
         ]
         types = np.array([1 << TYPES.index(str(row["type"])) for row in batch], np.int64)
-        held = dispatcher.held(pa.RecordBatch.from_arrays(arrays, schema=schema), types)
+        with patch.object(asked_columns, "FEW_ROWS", few):
+            held = dispatcher.held(pa.RecordBatch.from_arrays(arrays, schema=schema), types)
         for place, predicate in enumerate(asked):
             if not wants[(turn + place) % len(wants)]:
                 continue
@@ -150,4 +156,5 @@ def test_conditions_hold_where_the_reference_says(
                     condition is None or evaluate_expression(condition, Event(str(row["type"]), row)) is True
                 )
             ]
+            assert held.may_hold[place] or not wanted, condition
             assert sorted(held.of(place).tolist()) == wanted, condition

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.classify.arrays import array_of, empty_batch, numbers_in
-from estero.classify.column_names import POSITION, is_kept
+from estero.classify.column_names import POSITION, TIME, is_kept
 from estero.classify.rows.classified import ClassifiedRow
 from estero.classify.vectors.taking import column_taken
 from estero.events.tables.shown_types import plain, plain_type
@@ -21,6 +21,8 @@ _MANY, _FEW = 32, 2048
 """The number of batches beyond which small ones are joined, and the most events of a small one."""
 _TOGETHER = 256
 """The number of single events that become one batch."""
+_NUMBERS = frozenset({POSITION, TIME})
+"""Columns of integers, none of which is NULL."""
 _FEW_ROWS = 256
 """The most rows that one call takes of all columns."""
 
@@ -115,6 +117,12 @@ class EventStore:
             arrays, schema=pa.schema([self.schema.field(name) for name in names])
         )
 
+    def numbers(self, sequence: NDArray[np.int64], name: str) -> NDArray[np.int64]:
+        """A column of integers, none of them NULL, of the events with these sequence numbers, in order."""
+        events, (rows,) = self.excerpt([sequence])
+        numbers: NDArray[np.int64] = numbers_in(events.column(name))[rows]
+        return numbers
+
     def excerpt(
         self, sequences: Sequence[NDArray[np.int64]]
     ) -> tuple[pa.RecordBatch, list[NDArray[np.int64]]]:
@@ -128,7 +136,9 @@ class EventStore:
         asked = [sequence for sequence in sequences if len(sequence)]
         if not asked:
             return empty_batch(self.schema), list(sequences)
-        low, high = min(int(rows.min()) for rows in asked), max(int(rows.max()) for rows in asked)
+        together = np.concatenate(asked) if sum(map(len, asked)) <= _FEW_ROWS else None
+        ranges = asked if together is None else [together]
+        low, high = min(int(rows.min()) for rows in ranges), max(int(rows.max()) for rows in ranges)
         if low < self.first or high >= self.next:
             kept = f"{self.first} to {self.next - 1}"
             raise IndexError(f"events {low} to {high} were asked for, but {kept} are kept")
@@ -159,6 +169,8 @@ def columns_taken(events: pa.RecordBatch, names: Sequence[str], rows: NDArray[np
     """Columns of the events in these rows, plain; of a few rows by one call, as calls cost the most then."""
     if not names:
         return []
+    if _NUMBERS.issuperset(names):
+        return [array_of(numbers_in(events.column(name))[rows]) for name in names]
     if rows.size <= _FEW_ROWS:
         taken = pc.take(events.select(names), array_of(rows), boundscheck=False)
         return [plain(column) for column in taken.columns]
@@ -191,5 +203,8 @@ def _divided(rows: NDArray[np.int64], lengths: Sequence[int]) -> list[NDArray[np
 
 def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with plain strings and bytes in place of views, which Arrow cannot take from."""
+    kinds = batch.schema.types
+    if not any(map(pa.types.is_string_view, kinds)) and not any(map(pa.types.is_binary_view, kinds)):
+        return batch
     arrays = [array if pa.types.is_dictionary(array.type) else plain(array) for array in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)

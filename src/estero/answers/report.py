@@ -10,7 +10,9 @@ an underscore at its end; the metadata of the field keeps the label, see `label_
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -82,6 +84,17 @@ class Reporter:
         measures: Sequence[Measure] = (),
         wait: int | None = None,
     ) -> None:
+        self._of_positions: Callable[[], Reporter] = partial(
+            Reporter,
+            [replace(item, attributes=()) for item in shown],
+            label_sets,
+            events,
+            keys=keys,
+            time=time,
+            positions=positions,
+            suppressed=suppressed,
+            wait=wait,
+        )
         self.schema: pa.Schema = answer_schema(
             shown,
             events,
@@ -117,6 +130,10 @@ class Reporter:
         if self._measures is not None:
             asked = [[label in labels for labels in label_sets] for label in self._measures.variables]
             self._asked = np.array(asked, np.bool_).reshape(len(asked), sets)
+
+    def of_positions(self) -> Reporter:
+        """The reporter of the same complex events, of whose events it shows positions only."""
+        return self._of_positions()
 
     def label_lookup(self, place: int) -> NDArray[np.bool_]:
         """Of each label set, whether it has the label number `place` of those that are shown; bool[marks]."""
@@ -431,6 +448,8 @@ def key_column(events: pa.RecordBatch, alternatives: Sequence[str], rows: NDArra
     """The first of `alternatives` that is not NULL; an event without any is in no partition."""
     values = [rows_taken(events, event_column(name), rows) for name in alternatives]
     wanted = common_type([value.type for value in values])
+    if len(values) == 1:
+        return values[0]
     try:
         return pc.coalesce(*(value.cast(wanted) for value in values))
     except pa.ArrowInvalid as error:

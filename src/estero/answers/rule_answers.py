@@ -44,6 +44,9 @@ class RulesRun(Protocol):
     def tables(self) -> Iterator[RuleTable]:
         """The complex events of all rules."""
 
+    def placed_tables(self) -> Iterator[RuleTable]:
+        """The complex events of all rules, of whose events only positions are asked."""
+
     def counts(self) -> dict[str, int]:
         """The exact number of complex events of each rule, by name."""
 
@@ -108,8 +111,9 @@ class RuleAnswers(Batches):
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The common table as record batches of `schema`, made as they are asked for."""
-        for table in self._run.tables():
-            yield self._said.added(common_rows(table, self._run.schema))
+        schema = self._run.schema
+        for table in self._run.placed_tables():
+            yield self._said.added(common_rows(table, schema))
 
     def tables(self) -> dict[str, pa.Table]:
         """The complex events of each rule as an Arrow table with the columns of its query, by name.

@@ -40,6 +40,8 @@ class RuleColumns:
 
     def schema(self, common: pa.Schema) -> pa.Schema:
         """The columns of the common table with these behind the name of the rule."""
+        if not self.values:
+            return common
         rule, *others = common
         return pa.schema([rule, *self._fields(), *others], common.metadata)
 

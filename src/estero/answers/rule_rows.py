@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from functools import cache
 from itertools import groupby, pairwise
 from os import PathLike
 from pathlib import Path
@@ -21,6 +22,7 @@ from estero.answers.report import positions_in
 from estero.answers.shown_values import shown_values
 from estero.answers.writers import json_bytes
 from estero.classify.arrays import array_of
+from estero.classify.remembered import Remembered
 
 _POSITIONS = pa.list_(pa.field("item", pa.int64(), nullable=False))
 
@@ -33,6 +35,7 @@ class RuleTable(NamedTuple):
     rows: pa.RecordBatch
 
 
+@cache
 def rule_schema(time: pa.DataType | None, events: pa.StructType | None = None) -> pa.Schema:
     """The columns of the common table; `time` is the type of times, None where there are none.
 
@@ -61,7 +64,7 @@ def common_rows(table: RuleTable, schema: pa.Schema) -> pa.RecordBatch:
 
     Where these have events, the labels of the table show what is shown there, and their positions.
     """
-    layout, rows = AnswerColumns.of(table.rows.schema), table.rows
+    layout, rows = _layout_of(table.rows.schema), table.rows
     columns = [_names(table)]
     if EVENTS not in schema.names:
         columns += [rows.column(0), rows.column(1)]
@@ -75,6 +78,15 @@ def common_rows(table: RuleTable, schema: pa.Schema) -> pa.RecordBatch:
     columns.append(_mapped(keys, rows.num_rows, schema.field("keys").type))
     columns.append(_mapped(labels, rows.num_rows, of_labels))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _layout_of(schema: pa.Schema) -> AnswerColumns:
+    """Where the columns of an answer are, which is the same for most tables that follow one another."""
+    asked = schema, [field.metadata for field in schema]
+    return _layouts.of(asked, lambda: AnswerColumns.of(schema))
+
+
+_layouts: Final = Remembered[AnswerColumns]()
 
 
 def _names(table: RuleTable) -> pa.Array:
@@ -164,7 +176,10 @@ def _mapped(columns: dict[str, pa.Array], rows: int, kind: pa.DataType) -> pa.Ar
     size = len(columns)
     offsets = array_of(np.arange(0, rows * size + 1, size, dtype=np.int32))
     names = pa.array(list(columns), kind.key_type)
-    values = pa.concat_arrays([column.cast(kind.item_type) for column in columns.values()])
+    items = kind.item_type
+    values = pa.concat_arrays(
+        [column if column.type.equals(items) else column.cast(items) for column in columns.values()]
+    )
     if rows != 1:
         names = names.take(array_of(np.tile(np.arange(size), rows)))
         values = values.take(array_of(np.arange(size * rows).reshape(size, rows).T.ravel()))

@@ -7,7 +7,7 @@ where it is installed: 0.2 s. A first query uses these functions instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +21,17 @@ def array_of(numbers: NDArray[Any]) -> pa.Array:
     >>> array_of(np.array([1, 2])).to_pylist(), array_of(np.array([True, False])).to_pylist()
     ([1, 2], [True, False])
     """
-    is_bits = numbers.dtype == np.bool_
+    dtype = numbers.dtype
+    kind = _kinds.get(dtype)
+    if kind is None:
+        kind = _kinds[dtype] = pa.from_numpy_dtype(dtype)
+    is_bits = dtype == np.bool_
     values = np.packbits(numbers, bitorder="little") if is_bits else np.ascontiguousarray(numbers)
-    items = pa.py_buffer(values)
-    return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), numbers.size, [None, items])
+    return pa.Array.from_buffers(kind, numbers.size, [None, pa.py_buffer(values)])
+
+
+_kinds: Final[dict[np.dtype[Any], pa.DataType]] = {}
+"""The types of Arrow of those of NumPy."""
 
 
 def texts_of(texts: Sequence[str], kind: pa.DataType) -> pa.Array:

@@ -46,6 +46,8 @@ Cube = Annotated[NDArray[_Item], 3]
 
 _Pool = TypeVar("_Pool", bound=tuple[Any, ...])
 
+_BLOCKS: Final = tuple(c_int64 * (1 + ndim) for ndim in range(4))
+"""Blocks for arrays of up to three dimensions."""
 _memory: Final[Any] = (c_char * 0).from_buffer
 """The memory of an array, whose address `ctypes` knows; the array lives as long."""
 
@@ -76,8 +78,15 @@ class Column:
         return _address(values), *values.shape
 
     def from_param(self, values: NDArray[Any]) -> Any:
-        """What `ctypes` hands on for an array, and keeps during the call."""
-        return _words(self.block(values))
+        """What `ctypes` hands on for an array, and keeps during the call.
+
+        It is `block`, written out: of a kernel over a few events this is the most that it takes.
+        """
+        flags = values.flags
+        if values.dtype != self.dtype or values.ndim != self.ndim or not flags.c_contiguous:
+            self.check(values)
+        address = addressof(_memory(values)) if flags.writeable else _address(values)
+        return _BLOCKS[self.ndim](address, *values.shape)
 
     def __repr__(self) -> str:
         return f"{self.dtype}[{', '.join('·' * self.ndim)}]"

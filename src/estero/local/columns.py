@@ -38,7 +38,9 @@ def texts_as(texts: pa.Array, kind: pa.DataType) -> pa.Array:
         return texts.cast(kind)
     for zone in (_UTC, None) if _has_zone(texts) else (None, _UTC):
         try:
-            return texts.cast(pa.timestamp(kind.unit, zone)).cast(kind)
+            read = pa.timestamp(kind.unit, zone)
+            times = texts.cast(read)
+            return times if read.equals(kind) else times.cast(kind)
         except pa.ArrowInvalid as error:  # one has a zone, or has none, or is no time
             reason = error
     if len(texts) < 2:

@@ -44,13 +44,13 @@ class Rows:
 
     def of(self, batches: Iterable[pa.RecordBatch], version: str) -> Iterator[pa.RecordBatch]:
         """The rows of the answers that one batch of events has."""
-        ids = AnswerIds(self.stream)
+        ids, schema = AnswerIds(self.stream), self.schema
         for batch in batches:
             columns = list(batch.columns)
             if self.versioned:
                 columns.append(pa.repeat(pa.scalar(version), batch.num_rows))
             columns.append(ids.of(self._identity(batch)))
-            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _identity(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The columns that tell answers apart, except those that differ in a label that is not selected."""

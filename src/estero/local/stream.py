@@ -88,6 +88,7 @@ class LiveStream:
         self._clock: Callable[[], float] = monotonic
         self._silence: Silence | None = None
         self._passed: int | None = None
+        self._last_rows: Rows | None = None
         self._reached: Callable[[str], None] = _nothing
 
     # ------------------------------------------------------------------------------------ to run it
@@ -450,7 +451,11 @@ class LiveStream:
         )
 
     def _rows(self, recognition: Recognition) -> Rows:
-        return Rows(recognition.schema, self._stream, self._settings.versioned, recognition.of_rules)
+        schema = recognition.schema
+        if self._last_rows is None or not self._last_rows.answers.equals(schema, check_metadata=True):
+            versioned, of_rules = self._settings.versioned, recognition.of_rules
+            self._last_rows = Rows(schema, self._stream, versioned, of_rules)
+        return self._last_rows
 
     def _open_for_answers(self, recognition: Recognition) -> None:
         self._deliveries.open_for_answers(self._stream, self._rows(recognition).schema, self._tell)

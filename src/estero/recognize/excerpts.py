@@ -55,6 +55,7 @@ class Excerpt:
             for number, value in enumerate(own.values)
         }
         self._shown = list(map(event_column, own.payload))
+        self._taken = list(dict.fromkeys([*self._first, *self._values.values(), *self._shown]))
         fields = [events.field(name) for name in self._first]
         fields += [pa.field(name, pa.int64()) for name in self._words]
         fields += [events.field(there).with_name(name) for name, there in self._values.items()]
@@ -65,18 +66,17 @@ class Excerpt:
     def of(self, classified: pa.RecordBatch) -> pa.RecordBatch:
         """The events that matter to the plan, with its own bits and values."""
         words = self._words_of(classified)
-        own = self._with_words(classified, words)
+        own = pa.RecordBatch.from_arrays(self._columns(classified, words), schema=self.schema)
         if self._keeps_all:
             return own if self._since == 0 else own.filter(array_of(self._is_since(classified)))
         matters = np.bitwise_or.reduce(words) != 0
         return own if matters.all() else own.filter(array_of(matters))
 
-    def taken(
+    def columns_taken(
         self, classified: pa.RecordBatch, rows: NDArray[np.int64], words: Sequence[NDArray[np.int64]]
-    ) -> pa.RecordBatch:
-        """These rows of a classified batch in the columns of `schema`, with these words of bits."""
-        kept = [*self._first, *self._values.values(), *self._shown]
-        return self._with_words(taken(classified.select(list(dict.fromkeys(kept))), rows), words)
+    ) -> list[pa.Array]:
+        """These rows of a classified batch, with these words of bits, as the columns of `schema`."""
+        return self._columns(taken(classified.select(self._taken), rows), words)
 
     def _words_of(self, classified: pa.RecordBatch) -> list[NDArray[np.int64]]:
         words = [numbers_of(classified, name) for name in self._all_words]
@@ -90,13 +90,12 @@ class Excerpt:
         """Which events came when the plan was there."""
         return numbers_of(classified, HELD_ERA) >= self._since
 
-    def _with_words(self, events: pa.RecordBatch, words: Iterable[NDArray[np.int64]]) -> pa.RecordBatch:
-        columns = [
-            *(events.column(name) for name in self._first),
+    def _columns(self, events: pa.RecordBatch, words: Iterable[NDArray[np.int64]]) -> list[pa.Array]:
+        return [
+            *map(events.column, self._first),
             *map(array_of, words),
             *(plain(events.column(name)) for name in (*self._values.values(), *self._shown)),
         ]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
 def words_of_bits(

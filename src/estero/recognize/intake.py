@@ -39,6 +39,7 @@ from estero.events.streams.stream_layout import StreamLayout
 from estero.events.tables.shown_types import encoded_as, plain, plain_schema, plain_type
 from estero.language.tree.words import named
 from estero.plan.plan import Classification
+from estero.recognize.batch_columns import numbers_of
 from estero.recognize.excerpts import words_of_bits
 from estero.recognize.source_run import time_type
 from estero.recognize.state_bytes import State, batch_as_array, batch_of_array, refuse_other, sound_content
@@ -199,11 +200,12 @@ class Intake:
             incoming = incoming._replace(classified=_in_era(incoming.classified, self.era, self.schema))
         order = order_columns(incoming.events, self._layout)
         late = self._held.late(incoming.times, order)
+        some_late = bool(late.any())
+        self._late_events = incoming.events.filter(pa.array(late)) if some_late else self._no_events
+        if not some_late and self._held.passes(incoming.times, order):
+            return self._numbered(incoming.classified, incoming.events.num_rows)
         on_time = np.flatnonzero(~late)
         self.late += late.size - on_time.size
-        self._late_events = incoming.events.filter(pa.array(late)) if late.any() else self._no_events
-        if on_time.size == late.size and self._held.passes(incoming.times, order):
-            return self._numbered(incoming.classified, incoming.events.num_rows)
         held = _held(incoming, on_time)
         self._held.add(held, incoming.times[on_time], [column.take(pa.array(on_time)) for column in order])
         return self._let_go()
@@ -240,7 +242,7 @@ class Intake:
 
         These are the times where there are none.
         """
-        positions = pa.array(relevant.column(POSITION).to_numpy() + first)
+        positions = array_of(numbers_of(relevant, POSITION) + first)
         for name in (POSITION, TIME) if self._layout.columns.time is None else (POSITION,):
             relevant = _with_column(relevant, name, positions)
         return relevant
@@ -416,7 +418,7 @@ class _Conversion:
 def _in_era(classified: pa.RecordBatch, era: int, schema: pa.Schema) -> pa.RecordBatch:
     """Classified events with the era in which they came."""
     eras = array_of(np.full(classified.num_rows, era, np.int64))
-    return pa.RecordBatch.from_arrays([*classified.columns, eras], schema=schema)
+    return classified.append_column(schema.field(HELD_ERA), eras)
 
 
 def order_types(columns: pa.Schema, layout: StreamLayout) -> list[pa.DataType]:
@@ -435,7 +437,7 @@ def _one_array(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _with_column(batch: pa.RecordBatch, name: str, column: pa.Array) -> pa.RecordBatch:
-    place = batch.schema.names.index(name)
+    place = batch.schema.get_field_index(name)
     return batch.set_column(place, batch.schema.field(place), column)
 
 

@@ -52,6 +52,7 @@ class SetReader:
         self.sieve = sieve
         self.limit: int | None = None if plan.limit is None else plan.limit.per_end
         self._reporter = reporter
+        self._placed: Reporter | None = None
         self._capacity = _FIRST_CAPACITY
 
     @property
@@ -126,6 +127,16 @@ class SetReader:
         store, columns = ended.store or self.store, list(dict.fromkeys([POSITION, TIME, *also]))
         for matches, suppressed in self._with_suppressed(ended):
             yield self._reporter.table(matches, store, suppressed), store.take(matches.start, columns)
+
+    def placed_tables_with(
+        self, ended: EndedSets, column: str
+    ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
+        """The tables of `ended`, in which events have positions only, with integers of starting events."""
+        if self._placed is None:
+            self._placed = self._reporter.of_positions()
+        store = ended.store or self.store
+        for matches, suppressed in self._with_suppressed(ended):
+            yield self._placed.table(matches, store, suppressed), store.numbers(matches.start, column)
 
     def _with_suppressed(self, ended: EndedSets) -> Iterator[tuple[Matches, NDArray[np.int64] | None]]:
         """The complex events of `ended`, with how many were left out before each, where that is shown."""

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.classify.column_names import KEYS, event_column
-from estero.classify.vectors.batch_columns import BatchColumns, OddValueError
+from estero.classify.vectors.batch_columns import BatchColumns, OddValueError, stored
 from estero.classify.vectors.classifier import PlainClassifier, plain_classifier
 from estero.errors import DataError
 from estero.events.inputs import open_input
@@ -67,6 +67,7 @@ class Classifier:
         self._is_one = source.view is None
         self.columns: pa.Schema = layout.schemas[""] if self._is_one else self._statements.columns
         """The columns of all events."""
+        self._is_plain = self._is_one and all(map(_is_plain, self.columns))
         self._screen: Screen | None = None
         self._plain: PlainClassifier | None = None
         if self._is_one:
@@ -98,19 +99,21 @@ class Classifier:
         """The classified events."""
         if self._plain is not None:
             try:
-                return _in_schema(self._by_vectors(self._plain, events), self.schema)
+                return self._by_vectors(self._plain, events)
             except OddValueError:
                 pass  # so it is for SQL
         with reading():
             return _in_schema(self._statements.classified(events), self.schema)
 
-    def _by_vectors(self, plain: PlainClassifier, events: pa.Table) -> pa.Table:
+    def _by_vectors(self, plain: PlainClassifier, events: pa.Table) -> pa.RecordBatch:
         batches = events.to_batches()
         for batch in batches:
             BatchColumns(batch).check_converted()
         looked = looked_at(batches, self._screen)
-        classified = list(map(plain.classified, looked))
-        return pa.Table.from_batches([batch for batch in classified if batch is not None], plain.schema)
+        classified = [batch for batch in map(plain.classified, looked) if batch is not None]
+        if len(classified) == 1 and classified[0].schema.equals(self.schema):
+            return classified[0]
+        return _in_schema(pa.Table.from_batches(classified, plain.schema), self.schema)
 
     def ask(self, statement: str, texts: Sequence[str]) -> tuple[int, int]:
         """The one row that a statement gives for texts as its parameters, $1 and so on."""
@@ -123,6 +126,10 @@ class Classifier:
 
     def _events(self, batch: object) -> pa.Table:
         """All events of a batch in one table, with the columns of the layout."""
+        if isinstance(batch, pa.RecordBatch):
+            batch = pa.Table.from_batches([batch])
+        if self._is_plain and isinstance(batch, pa.Table) and batch.schema.equals(self.columns):
+            return batch
         if self._is_one:
             return _in_columns(self._table_of(batch, ""), self._layout.schemas[""], "")
         if not self._layout.mapped:
@@ -186,6 +193,9 @@ class Classifier:
         if column.null_count:
             row = pc.index(pc.is_null(column), True).as_py()
             raise null_time(self._time, row + 1)
+        if column.num_chunks == 1 and _is_ticks(column.type, self._time_type):
+            ticks_there: NDArray[np.int64] = stored(column.chunk(0)).copy()
+            return ticks_there
         with reading():
             ticks = column.cast(self._time_type).cast(pa.int64())
         return np.array(ticks.to_numpy(), np.int64)
@@ -292,6 +302,24 @@ def _fits(given: pa.DataType, declared: pa.DataType) -> bool:
         pa.types.is_boolean,
     )
     return any(of_kind(given) and of_kind(declared) for of_kind in alike)
+
+
+def _is_plain(field: pa.Field) -> bool:
+    """Whether a column is recognized as it is given: its type and its name are nothing special."""
+    is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+    is_time = pa.types.is_timestamp(field.type) or pa.types.is_boolean(field.type)
+    return (
+        (is_number or is_time or pa.types.is_string(field.type))
+        and not field.metadata
+        and not exact_among([field.name])
+    )
+
+
+def _is_ticks(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether what is stored of times are the ticks that are wanted."""
+    if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
+        return bool(given.unit == wanted.unit)
+    return bool(pa.types.is_int64(given) and pa.types.is_int64(wanted))
 
 
 def _in_schema(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:

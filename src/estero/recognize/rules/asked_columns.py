@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
@@ -32,6 +32,10 @@ _FEW: Final = 1 << 16
 _FEW_TEXTS: Final = 256
 """So many texts have a hash each of their own in a small table (`KnownTexts`)."""
 NO_ROWS: Final = np.empty(0, np.int64)
+FEW_ROWS: Final = 64
+"""So many rows are looked up one by one sooner than all at once,"""
+_ASKING: Final = 64
+"""if no more conditions than these ask for one value."""
 _DICTIONARIES: Final = 2
 """So many dictionaries of a column are remembered with what they say."""
 
@@ -46,6 +50,7 @@ class AskedColumn:
         for place, condition in enumerate(conditions):
             for value in constants_of(condition):
                 by_value.setdefault(value, []).append(place)
+        self._by_value = by_value
         values = sorted(by_value, key=lambda value: (isinstance(value, str), value))
         self._asking = [by_value[value] for value in values]
         self._sizes = np.array(list(map(len, self._asking)), np.int64)
@@ -57,15 +62,22 @@ class AskedColumn:
         self._numbers = np.array([value for value in values if not isinstance(value, str)], np.int64)
         patterns = {place: own for place, own in enumerate(conditions) if isinstance(own, Pattern)}
         self._patterns = KnownPatterns(list(patterns.values())) if patterns else None
+        self._is_one_by_one = self._patterns is None and max(map(len, self._asking), default=0) <= _ASKING
         self._of_patterns = np.array(list(patterns), np.int64)
         self._known_values = Remembered[tuple[Places, Places]](_DICTIONARIES * columns)
 
-    def asked(self, columns: BatchColumns) -> AskedValues | AskedElements | AskedNothing:
+    def asked(self, columns: BatchColumns) -> AskedAtOnce:
         """What a batch says to all conditions."""
         return self.asked_of(columns.array(self.name))
 
-    def asked_of(self, column: pa.Array) -> AskedValues | AskedElements | AskedNothing:
+    def asked_of(self, column: pa.Array) -> AskedAtOnce:
         """What a column says to all conditions."""
+        if self._is_one_by_one and len(column) <= FEW_ROWS and not pa.types.is_nested(column.type):
+            return self._one_by_one(column)
+        return self._all_at_once(column)
+
+    def _all_at_once(self, column: pa.Array) -> AskedAtOnce:
+        """What many values say to all conditions."""
         if column.null_count == len(column):
             return AskedNothing(self._number)
         if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
@@ -81,6 +93,18 @@ class AskedColumn:
         else:
             of_values, places = self._pairs(values)
         return AskedValues(indices_of(encoded), of_values, places, self._number, values=len(values))
+
+    def _one_by_one(self, column: pa.Array) -> AskedAtOnce:
+        """What a few values say to all conditions."""
+        try:
+            values = column.to_pylist()
+        except UnicodeDecodeError:
+            return self._all_at_once(column)
+        rows: dict[int, list[int]] = {}
+        for row, value in enumerate(values):
+            for place in self._by_value.get(value, ()):
+                rows.setdefault(place, []).append(row)
+        return AskedRows(rows, self._number, len(values))
 
     def _pairs(self, values: pa.Array) -> tuple[Places, Places]:
         """The pairs of a value, by its place, and a condition that it satisfies."""
@@ -200,6 +224,28 @@ class AskedValues:
         return self._of_asked
 
 
+class AskedRows:
+    """What a column of a few rows says to the conditions on it: their `rows`, by their places."""
+
+    def __init__(self, rows: Mapping[int, list[int]], number: int, size: int) -> None:
+        self._rows = {place: np.array(own, np.int64) for place, own in rows.items()}
+        self._size = size
+        self.counts: NDArray[np.int64] = np.zeros(number, np.int64)
+        """The number of rows for which each condition holds, int64[conditions]."""
+        for place, own in rows.items():
+            self.counts[place] = len(own)
+
+    def rows(self, place: int) -> Rows:
+        """The rows for which a condition holds, each once."""
+        return self._rows.get(place, NO_ROWS)
+
+    def holds(self, place: int, rows: Rows) -> Mask:
+        """Whether a condition holds in some rows."""
+        held = np.zeros(self._size, np.bool_)
+        held[self.rows(place)] = True
+        return held[rows]
+
+
 class AskedNothing:
     """What a column of NULLs says to the conditions on it."""
 
@@ -219,9 +265,7 @@ class AskedNothing:
 class AskedSeveral:
     """What several columns say: a condition holds in a row if it does for one of them."""
 
-    def __init__(
-        self, columns: Sequence[AskedValues | AskedElements | AskedNothing], number: int, size: int
-    ) -> None:
+    def __init__(self, columns: Sequence[AskedAtOnce], number: int, size: int) -> None:
         self._columns = columns
         self._size = size
         self.counts: NDArray[np.int64] = sum((one.counts for one in columns), np.zeros(number, np.int64))
@@ -250,7 +294,7 @@ class AskedElements:
     `elements` are asked of all elements in a row, and `rows` are theirs, ascending.
     """
 
-    def __init__(self, elements: AskedValues | AskedElements | AskedNothing, rows: Rows, size: int) -> None:
+    def __init__(self, elements: AskedAtOnce, rows: Rows, size: int) -> None:
         self._elements = elements
         self._rows = rows.astype(np.int64, copy=False)
         self._size = size
@@ -272,6 +316,9 @@ class AskedElements:
             test = self._tests[place] = np.zeros(self._size, np.bool_)
             test[self._rows[self._elements.rows(place)]] = True
         return test
+
+
+AskedAtOnce: TypeAlias = AskedRows | AskedValues | AskedElements | AskedNothing
 
 
 def by_column(conditions: Iterable[AnyCondition]) -> dict[str, list[AnyCondition]]:

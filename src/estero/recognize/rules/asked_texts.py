@@ -17,9 +17,7 @@ from estero.classify.vectors.conditions import Condition, TextCondition
 from estero.classify.vectors.known_patterns import KnownPatterns
 from estero.classify.vectors.taking import column_taken
 from estero.classify.vectors.text_patterns import Pattern
-from estero.recognize.rules.asked_columns import AskedColumn, AskedElements, AskedNothing, AskedValues, Rows
-
-AskedAtOnce = AskedValues | AskedElements | AskedNothing
+from estero.recognize.rules.asked_columns import AskedAtOnce, AskedColumn, Rows
 
 
 class TextColumn:

@@ -29,6 +29,7 @@ from estero.classify.vectors.text_patterns import (
     is_asked,
 )
 from estero.recognize.rules.asked_columns import (
+    AskedAtOnce,
     AskedColumn,
     AskedSeveral,
     Rows,
@@ -36,7 +37,7 @@ from estero.recognize.rules.asked_columns import (
     by_column,
     columns_of,
 )
-from estero.recognize.rules.asked_texts import AskedAtOnce, AskedTexts, TextColumn
+from estero.recognize.rules.asked_texts import AskedTexts, TextColumn
 from estero.recognize.rules.bounded_columns import FEWEST_BOUNDS, BoundedColumn, BoundedValues, bounded
 
 AnyColumn = AskedColumn | TextColumn | SeveralColumns | BoundedColumn
@@ -56,6 +57,7 @@ class AskedBatch:
     ) -> None:
         self.columns = columns
         self.values = values
+        self.at_most: NDArray[np.int64] = most
         self.most: list[int] = most.tolist()
         self.size: int = columns.batch.num_rows
         self.rows: dict[int, Rows] = {}
@@ -199,6 +201,11 @@ class ConditionForest:
         asked = {condition: part for condition, part in self._parts.items() if isinstance(part, Asked)}
         self._columns = []
         self._numbers = []
+        self._often = [
+            part
+            for part in self._parts.values()
+            if isinstance(part, Evaluated) and part.users >= _OFTEN and not part.dear
+        ]
         several: dict[tuple[str, ...], list[SomeColumn]] = {}
         of_one: list[Condition] = []
         for one in asked:
@@ -227,6 +234,11 @@ class ConditionForest:
             )
             for kind in kinds
         ]
+
+    @property
+    def size(self) -> int:
+        """The number of parts."""
+        return len(self._parts)
 
     def _part(self, condition: Condition) -> Part:
         part = self._parts.get(condition)
@@ -258,6 +270,8 @@ class ConditionForest:
         most = np.full(len(self._parts), batch.num_rows, np.int64)
         for numbers, own in zip(self._numbers, values, strict=True):
             most[numbers] = own.counts
+        for part in self._often:
+            most[part.number] = np.count_nonzero(rows_of(part.condition, columns))
         for some, step in self._steps:
             join = np.add if some else np.minimum
             most[step.numbers] = join.reduceat(most[step.parts], step.firsts)

@@ -55,6 +55,10 @@ class HeldRows(Protocol):
     def of(self, place: int) -> Rows:
         """The rows, each once, for which the condition at a place holds."""
 
+    @property
+    def may_hold(self) -> NDArray[np.bool_]:
+        """Of the condition at each place, whether it may hold for some row."""
+
 
 class _Held:
     """What a dispatcher, which knows `all_types`, says of a batch whose events have these `types`."""
@@ -65,7 +69,9 @@ class _Held:
         types: NDArray[np.int64],
         wanted: Mapping[int, Wanted],
         all_types: int,
+        may_hold: NDArray[np.bool_],
     ) -> None:
+        self.may_hold = may_hold
         self._asked = asked
         self._types = types
         self._wanted = wanted
@@ -118,11 +124,26 @@ class Dispatcher:
             for place, (predicate, condition) in enumerate(conditions.items())
             if condition != Constant(holds=False)
         }
+        never, always = self._forest.size, self._forest.size + 1
+        parts = [never] * len(conditions)
+        for place, wanted in self._wanted.items():
+            parts[place] = always if wanted.condition is None else wanted.condition.number
+        self._parts = np.array(parts, np.int64)
+        self._renamed: tuple[list[str], list[str]] = ([], [])
 
     def held(self, batch: pa.RecordBatch, types: NDArray[np.int64]) -> HeldRows:
         """The rows of a batch for which each condition holds; `types` are the bits of events."""
-        asked = self._forest.asked(batch.rename_columns(list(map(attribute_in, batch.schema.names))))
-        return _Held(asked, types, self._wanted, sum(self._types.values()))
+        asked = self._forest.asked(batch.rename_columns(self._attributes(batch.schema.names)))
+        may_hold = np.concatenate([asked.at_most, [0, batch.num_rows]])[self._parts] > 0
+        return _Held(asked, types, self._wanted, sum(self._types.values()), may_hold)
+
+    def _attributes(self, columns: list[str]) -> list[str]:
+        """The attributes that columns have, which are the same for all batches mostly."""
+        known, attributes = self._renamed
+        if columns != known:
+            attributes = list(map(attribute_in, columns))
+            self._renamed = columns, attributes
+        return attributes
 
 
 def plain_conditions(

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from estero.answers.rule_rows import RuleTable
 from estero.automata.cea import EventPredicate
-from estero.classify.arrays import array_of
+from estero.classify.arrays import array_of, numbers_in
 from estero.classify.column_names import BITS, HELD_ERA, KEYS, numbered
 from estero.engine.pairs import pairs_by_row
+from estero.engine.walk.roots import by_end
 from estero.plan.plan import Classification, Plan
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
@@ -23,7 +24,7 @@ from estero.recognize.metrics import number_of_ends
 from estero.recognize.recognition import Recognition
 from estero.recognize.rules.asked_bits import AskedBits
 from estero.recognize.rules.asked_columns import Rows
-from estero.recognize.rules.begun_rules import BegunRules, RuleConditions
+from estero.recognize.rules.begun_rules import AskedRules, BegunRules, RuleConditions
 from estero.recognize.rules.dispatch import HeldRows
 from estero.recognize.rules.groups import RULE, RuleGroup
 
@@ -69,10 +70,11 @@ class GroupRecognition:
         self._left_out: set[int] = set(range(len(group.names))) - self._since.keys()
         self.untold: set[int] = set(untold)
         """The places of rules of which another group tells what they give."""
+        self._plans: dict[str, Plan] | None = None
         self._keyed = group.plans[0].keyed
         self._dispatched = dispatched
         self._begun = BegunRules(group.plan, resumed=state is not None)
-        self._conditions: list[RuleConditions] = []
+        self._asked_rules = AskedRules()
         self.reads(everything, events)
         own = self._excerpt.schema
         self._events = own if group.shape is None else _with_rules(own, keyed=self._keyed)
@@ -99,8 +101,11 @@ class GroupRecognition:
     @property
     def plans(self) -> dict[str, Plan]:
         """The plans of the rules that are not left out, and of which it tells, by name."""
-        names, plans = self.group.names, self.group.plans
-        return {names[place]: plans[place] for place in self._since if place not in self.untold}
+        if self._plans is None:
+            names, plans = self.group.names, self.group.plans
+            told = self._since.keys() - self.untold
+            self._plans = {names[place]: plans[place] for place in self._since if place in told}
+        return self._plans
 
     @property
     def untold_names(self) -> list[str]:
@@ -128,9 +133,9 @@ class GroupRecognition:
         (first, *_) = plans.values()
         self._excerpt = Excerpt(_silent(first), everything, events)
         if self._dispatched is not None:
-            self._conditions = [
-                RuleConditions.of(rule, plan, self._dispatched) for rule, plan in sorted(plans.items())
-            ]
+            self._asked_rules = AskedRules(
+                [RuleConditions.of(rule, plan, self._dispatched) for rule, plan in sorted(plans.items())]
+            )
             return
         places = {predicate: place for place, predicate in enumerate(everything.predicates)}
         self._asked = AskedBits(plans, places, self._since)
@@ -155,6 +160,7 @@ class GroupRecognition:
             self.untold.add(place)
         self._since = dict(sorted({**self._since, place: since}.items()))
         self.group = RuleGroup(tuple(names), tuple(plans), group.shape)
+        self._plans = None
 
     def _free_place(self) -> int:
         """The first place without a rule of which no event is kept; else the one behind the last."""
@@ -168,14 +174,16 @@ class GroupRecognition:
     def tell(self, name: str) -> None:
         """Gives what a rule gives from now on."""
         self.untold -= {place for place in self.untold if self.names[place] == name}
+        self._plans = None
 
     def leave_out(self, name: str) -> None:
         """Leaves a rule out from now on."""
+        self._plans = None
         for place in [place for place in self._since if self.names[place] == name]:
             self._left_out.add(place)
             self.untold.discard(place)
             del self._since[place]
-            self._conditions = [asked for asked in self._conditions if asked.rule != place]
+            self._asked_rules = self._asked_rules.without(place)
 
     # ------------------------------------------------------------------------------- recognition
 
@@ -192,20 +200,16 @@ class GroupRecognition:
 
     def _push_dispatched(self, classified: pa.RecordBatch, held: HeldRows) -> Iterator[EndedSets]:
         eras = numbers_of(classified, HELD_ERA) if any(self._since.values()) else None
-        begun = self._begun.among(classified)
+        begun = self._begun.among(classified, len(self.names))
         segments = [
-            (own, asked.rule, bit)
-            for asked in self._conditions
-            for rows, bit in begun.mattering(asked, held)
-            if (own := _since(rows, eras, self._since[asked.rule])).size
+            (own, rule, bit)
+            for rows, rule, bit in self._asked_rules.mattering(held, begun)
+            if (own := _since(rows, eras, self._since[rule])).size
         ]
         if segments:
             parts, of_rules, bits = zip(*segments, strict=True)
             for pairs in pairs_by_row(parts, of_rules, bits, classified.num_rows):
-                events = self._excerpt.taken(classified, pairs.rows, [pairs.words])
-                if self.group.shape is not None:
-                    events = self._with_rules(events, pairs.rules)
-                yield from self.recognition.recognize(events)
+                yield from self.recognition.recognize(self._taken(classified, *pairs))
 
     def tables(self, ended: EndedSets) -> Iterator[RuleTable]:
         """The complex events of some sets, with their rules."""
@@ -215,12 +219,24 @@ class GroupRecognition:
                 yield RuleTable(self.names, np.zeros(table.num_rows, np.int64), table)
             return
         for table, begun in reader.tables_with_starts(ended, [RULE]):
-            rules = numbers_of(begun, RULE)
-            kept = np.flatnonzero(~np.isin(rules, list(self._silent))) if self._silent else rules
-            if kept.size == rules.size:
-                yield RuleTable(self.names, rules, table)
-            elif kept.size:
-                yield RuleTable(self.names, rules[kept], table.take(array_of(kept)))
+            yield from self._without_silent(table, numbers_of(begun, RULE))
+
+    def placed_tables(self, ended: EndedSets) -> Iterator[RuleTable]:
+        """The same, with nothing of events but their positions."""
+        if self.group.shape is None:
+            yield from self.tables(ended)
+            return
+        for table, rules in self.recognition.reader.placed_tables_with(ended, RULE):
+            yield from self._without_silent(table, rules)
+
+    def _without_silent(self, table: pa.RecordBatch, rules: NDArray[np.int64]) -> Iterator[RuleTable]:
+        """The rows of a table but for those of silent rules."""
+        silent = self._silent
+        kept = np.flatnonzero(~np.isin(rules, list(silent))) if silent else rules
+        if kept.size == rules.size:
+            yield RuleTable(self.names, rules, table)
+        elif kept.size:
+            yield RuleTable(self.names, rules[kept], table.take(array_of(kept)))
 
     def counts(self, ended: EndedSets) -> RuleCounts:
         """How many complex events some sets have, by rule; LIMIT is respected."""
@@ -228,7 +244,7 @@ class GroupRecognition:
         if self.group.shape is None:
             return RuleCounts([self.names[0]], [sum(number for _, number in reader.counts(ended))])
         ends, numbers = self.recognition.recognizer.counts_by_end(ended.roots, reader.limit)
-        rules = numbers_of(self.recognition.store.take(np.asarray(ends, np.int64), [RULE]), RULE)
+        rules = self.recognition.store.numbers(np.asarray(ends, np.int64), RULE)
         total = np.zeros(len(self.names), object)  # exact, however many
         np.add.at(total, rules, np.array(numbers, object))
         total[list(self._silent)] = 0
@@ -239,9 +255,11 @@ class GroupRecognition:
         """At how many events some sets end, by rule."""
         if self.group.shape is None:
             return RuleCounts([self.names[0]], [number_of_ends([ended])])
-        events = np.unique(ended.roots.event)
-        rules = numbers_of(self.recognition.store.take(events, [RULE]), RULE)
-        kept, numbers = np.unique(rules[~np.isin(rules, list(self._silent))], return_counts=True)
+        events, _ = by_end(ended.roots)
+        rules, silent = self.recognition.store.numbers(events, RULE), self._silent
+        if rules.size == 1 and not silent:
+            return RuleCounts([self.names[rules.item()]], [1])
+        kept, numbers = np.unique(rules[~np.isin(rules, list(silent))], return_counts=True)
         return RuleCounts([self.names[rule] for rule in kept.tolist()], numbers.tolist())
 
     @property
@@ -255,19 +273,27 @@ class GroupRecognition:
             return self._excerpt.of(classified)
         eras = numbers_of(classified, HELD_ERA) if HELD_ERA in classified.schema.names else None
         rows, rules, word = self._asked.pairs([numbers_of(classified, name) for name in self._words], eras)
-        return self._with_rules(self._excerpt.taken(classified, rows, [word]), rules)
+        return self._taken(classified, rows, rules, word)
 
-    def _with_rules(self, events: pa.RecordBatch, rules: NDArray[np.int64]) -> pa.RecordBatch:
-        """The events with their rules, which are a part of their keys."""
-        columns = dict(zip(events.schema.names, events.columns, strict=True))
-        columns[RULE] = array_of(rules)
-        of_rules = rules.view(np.uint64)
-        if self._keyed:
-            second = numbers_of(events, KEYS[1]).view(np.uint64)
-            columns[KEYS[1]] = array_of(second ^ ((of_rules + np.uint64(1)) * _MIX))
-        else:
-            columns[KEYS[0]], columns[KEYS[1]] = array_of(of_rules), array_of(np.zeros_like(of_rules))
-        return pa.RecordBatch.from_arrays([columns[name] for name in self._events.names], schema=self._events)
+    def _taken(
+        self,
+        classified: pa.RecordBatch,
+        rows: NDArray[np.int64],
+        rules: NDArray[np.int64],
+        word: NDArray[np.int64],
+    ) -> pa.RecordBatch:
+        """Events with their rules, which are a part of their keys, and a word of bits."""
+        columns = self._excerpt.columns_taken(classified, rows, [word])
+        if self.group.shape is not None:
+            of_rules = rules.view(np.uint64)
+            if self._keyed:
+                place = self._events.get_field_index(KEYS[1])
+                second = numbers_in(columns[place]).view(np.uint64)
+                columns[place] = array_of(second ^ ((of_rules + np.uint64(1)) * _MIX))
+            else:
+                columns += [array_of(of_rules), array_of(np.zeros_like(of_rules))]
+            columns.append(array_of(rules))
+        return pa.RecordBatch.from_arrays(columns, schema=self._events)
 
 
 def _since(rows: Rows, eras: NDArray[np.int64] | None, since: int) -> Rows:

@@ -79,8 +79,10 @@ class GrowingDispatch:
 
     def held(self, batch: pa.RecordBatch, types: NDArray[np.int64]) -> HeldRows:
         """As `Dispatcher.held`."""
-        begins = [layer.begin for layer in self._layers]
-        return _HeldOfLayers(begins, [layer.dispatcher.held(batch, types) for layer in self._layers])
+        layers = [layer.dispatcher.held(batch, types) for layer in self._layers]
+        if len(layers) == 1:
+            return layers[0]
+        return _HeldOfLayers([layer.begin for layer in self._layers], layers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +95,7 @@ class _HeldOfLayers:
     def of(self, place: int) -> Rows:
         layer = bisect_right(self.begins, place) - 1
         return self.layers[layer].of(place - self.begins[layer])
+
+    @property
+    def may_hold(self) -> NDArray[np.bool_]:
+        return np.concatenate([layer.may_hold for layer in self.layers])

@@ -48,6 +48,11 @@ class PushedRules(RulesRun):
         """The complex events of all rules."""
         return self.turn.steps(self.number, self._of(None))
 
+    def placed_tables(self) -> Iterator[RuleTable]:
+        """The same, of whose events only positions are asked."""
+        tables = (table for group, ended in self.sets for table in group.placed_tables(ended))
+        return self.turn.steps(self.number, tables)
+
     def counts(self) -> dict[str, int]:
         """The exact number of complex events of each rule, by name."""
         total = dict.fromkeys(self.groups, 0)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from estero.automata.cea import EventPredicate
 from estero.classify.column_names import bits_name
+from estero.classify.remembered import Remembered
 from estero.events.sources import Source
 from estero.events.streams.batch_classifier import Incoming
 from estero.events.streams.stream_layout import StreamLayout
@@ -98,6 +99,7 @@ class RuleReading:
         self._asked = self._nothing
         self._dispatch = GrowingDispatch()
         self.groups: list[GroupRecognition] = []
+        self._homes = Remembered[dict[str, GroupRecognition]](1)
         self._to_replay: dict[str, Plan] = {}
         self._handovers: list[Handover] = []
         self.intake: Intake = self._opened()
@@ -111,7 +113,8 @@ class RuleReading:
 
     def homes(self) -> dict[str, GroupRecognition]:
         """The groups of its rules, by their names."""
-        return {name: group for group in self.groups for name in group.plans}
+        asked = [*self.groups, *(group.plans for group in self.groups)]
+        return self._homes.of(asked, lambda: {name: one for one in self.groups for name in one.plans})
 
     # --------------------------------------------------------------------------------- its rules
 
@@ -164,11 +167,11 @@ class RuleReading:
             relevant = self.intake.again(events, first)
             held = self._held_rows(relevant)
             for group in groups:
-                _read(group.push(relevant, held))
+                list(group.push(relevant, held))  # recognition is to be read to its end
                 group.recognition.let_go()
         position, time = self.intake.position - 1, self.intake.watermark
         for group in groups:
-            _read(group.recognition.decided(position=position, time=time))
+            list(group.recognition.decided(position=position, time=time))
             group.recognition.let_go()
         self._begin_handovers(groups, elder)
 
@@ -436,12 +439,6 @@ class RuleReading:
         if not self._dispatch.places or not relevant.num_rows:
             return None
         return self._dispatch.held(relevant, numbers_of(relevant, bits_name(0)))
-
-
-def _read(decided: Iterator[EndedSets]) -> None:
-    """Reads to the end what is decided, as recognition asks for."""
-    for _ in decided:
-        pass
 
 
 def _decides_by_time(plan: Plan) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -13,6 +13,7 @@ from estero.answers.rule_answers import RuleAnswers
 from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns
 from estero.answers.rule_rows import rule_schema
 from estero.arguments import checked
+from estero.classify.remembered import Remembered
 from estero.errors import legible
 from estero.events.sources import Source
 from estero.events.streams.stream_layout import StreamLayout
@@ -20,6 +21,7 @@ from estero.plan.plan import Plan
 from estero.recognize.event_recognizer import EventRecognizer
 from estero.recognize.intake import Intake
 from estero.recognize.metrics import Extent
+from estero.recognize.rules.group_recognition import GroupRecognition
 from estero.recognize.rules.kept_events import KeptEvents
 from estero.recognize.rules.pushed_rules import PushedRules
 from estero.recognize.rules.rule_reading import GroupSets, RuleReading, reading_of
@@ -65,6 +67,7 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
         self._time = time_type(self._source)
         self._readings: list[RuleReading] = []
         self._names: dict[str, RuleReading] = {}
+        self._groups = Remembered[dict[str, GroupRecognition]](1)
         self._kept: KeptEvents | None = None
         order = rules if state is None else names_in(state, list(rules))
         plans = {name: self._planned(name, rules[name]) for name in order}
@@ -275,8 +278,8 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
                 kept(self._kept)
             for reading in self._readings:
                 sets += self._counted(decided(reading))
-        homes = {name: group for reading in self._readings for name, group in reading.homes().items()}
-        groups = {name: homes[name] for name in self._names}
+        homes, names = [reading.homes() for reading in self._readings], list(self._names)
+        groups = self._groups.of([names, *homes], lambda: _in_order(names, homes))
         answers = RuleAnswers(PushedRules(groups, sets, self._time, self._turn, number), self._said)
         if sets and self._listeners and answers:
             self._tell(answers)
@@ -344,3 +347,11 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
     def _check_known(self, name: str) -> None:
         if name not in self._names:
             raise KeyError(f"there is no rule {name!r}")
+
+
+def _in_order(
+    names: Sequence[str], homes: Iterable[Mapping[str, GroupRecognition]]
+) -> dict[str, GroupRecognition]:
+    """The groups of rules by name, in this order."""
+    of_all = {name: group for own in homes for name, group in own.items()}
+    return {name: of_all[name] for name in names}
