@@ -27,7 +27,7 @@ from estero.classify.column_names import POSITION, TIME, event_column
 from estero.classify.columns import common_decimal, decimal_digits
 from estero.classify.remembered import Remembered
 from estero.errors import DataError
-from estero.events.tables.shown_types import plain_type
+from estero.events.tables.shown_types import plain, plain_type
 from estero.language.tree.selection import DECIDED_TIME, END_TIME, START_TIME, Measure, Shown, key_name
 from estero.language.tree.words import named
 
@@ -146,7 +146,9 @@ class Reporter:
         columns = [of_end[0] for of_end in ends if self._places]
         if self._time is not None:
             columns += [in_type(of_end[-1], self._time) for of_end in ends]
-        columns += [key_column(taking, alternatives, end) for alternatives in self._keys]
+        for alternatives in self._keys:
+            values = [taking.column(event_column(name), end) for name in alternatives]
+            columns.append(_first_known(values, alternatives))
         if self._wait is not None:
             columns.append(self._wait.over(ends[1][-1]))
         if self._suppressed:
@@ -447,9 +449,13 @@ def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
     return pa.string()
 
 
-def key_column(events: EventColumns, alternatives: Sequence[str], rows: NDArray[np.int64]) -> pa.Array:
-    """The first of `alternatives` that is not NULL; an event without any is in no partition."""
-    values = [events.column(event_column(name), rows) for name in alternatives]
+def key_column(events: pa.RecordBatch, alternatives: Sequence[str]) -> pa.Array:
+    """Of each event the first of `alternatives` that is not NULL."""
+    return _first_known([plain(events.column(event_column(name))) for name in alternatives], alternatives)
+
+
+def _first_known(values: Sequence[pa.Array], alternatives: Sequence[str]) -> pa.Array:
+    """The first of the values of `alternatives` that is not NULL; an event without any is in no partition."""
     wanted = common_type([value.type for value in values])
     try:
         return pc.coalesce(*(value.cast(wanted) for value in values))

@@ -87,15 +87,16 @@ def _check(outside: int, known: range) -> None:
 def _pick(events, items, places, first, number, chosen):  # type: ignore[no-untyped-def]
     """Fills `chosen` with the `places` of each `items` events; 1 if one is none of `number` from `first` on."""
     outside = np.int64(0)
-    at = 0
-    begin = 0
-    while begin < events.size:
-        for place in range(places.size):
-            event = events[begin + places[place]] - first
-            chosen[at] = event
-            at += 1
-            outside |= event | (number - 1 - event)
-        begin += items
+    last = first + number - 1
+    for place in range(places.size):
+        source = places[place]
+        target = place
+        while target < chosen.size:
+            event = events[source]
+            chosen[target] = event - first
+            outside |= (event - first) | (last - event)
+            source += items
+            target += places.size
     return 1 if outside < 0 else 0
 
 
