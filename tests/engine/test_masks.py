@@ -68,7 +68,7 @@ def test_each_label_gets_its_events_in_order_and_its_own_offsets() -> None:
     offsets = np.concatenate(([0], np.cumsum(rng.integers(0, 5, 60)))).astype(np.int64)
     marks = rng.integers(0, 6, offsets[-1]).astype(np.int32)
     events = rng.integers(0, 1000, offsets[-1])
-    selected = select_labels(offsets, marks, events, lookup)
+    selected = select_labels(offsets, marks, events, lookup, range(1000))
     assert len(selected) == 4
     for (starts, chosen), has in zip(selected, lookup, strict=True):
         assert chosen.tolist() == events[has[marks]].tolist()
@@ -86,7 +86,7 @@ def test_labels_of_complex_events_that_are_marked_alike_are_those_of_any_others(
     for number in (40, 39):  # the last one has an item less
         items = marks.size - (40 - number)
         cut = np.minimum(offsets, items)
-        selected = select_labels(cut, marks[:items], events[:items], lookup)
+        selected = select_labels(cut, marks[:items], events[:items], lookup, range(1000))
         for (starts, chosen), has in zip(selected, lookup, strict=True):
             assert chosen.tolist() == events[:items][has[marks[:items]]].tolist()
             assert starts.tolist() == np.concatenate(([0], np.cumsum(has[marks[:items]])))[cut].tolist()
@@ -95,17 +95,36 @@ def test_labels_of_complex_events_that_are_marked_alike_are_those_of_any_others(
 def test_arrays_of_one_layout_need_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     layouts = set()
 
-    def select(*arrays: NDArray[Any]) -> None:
+    def select(*given: NDArray[Any] | int) -> int:
+        arrays = [each for each in given if isinstance(each, np.ndarray)]
         layouts.add(tuple((each.dtype, each.ndim, each.flags.c_contiguous) for each in arrays))
+        return 0
 
     monkeypatch.setattr(columns, "_select", select)
     for labels in (1, 2, 5):
         lookup = np.arange(3 * labels).reshape(labels, 3) % 2 == 0
-        select_labels(np.array([0, 2, 3]), np.array([0, 1, 0], np.int32), np.array([7, 8, 9]), lookup)
+        marks = np.array([0, 1, 0], np.int32)
+        select_labels(np.array([0, 2, 3]), marks, np.array([7, 8, 9]), lookup, range(10))
     assert len(layouts) == 1
     assert all(contiguous for _, _, contiguous in layouts.pop())
 
 
+@pytest.mark.parametrize("marks", [[0, 1, 0, 1], [0, 0, 1, 0]])  # alike, and not
+@pytest.mark.parametrize("shown", [[[True, False]], [[True, True]], [[False, True], [True, True]]])
+def test_events_are_counted_from_the_first_that_is_known(marks: list[int], shown: list[list[bool]]) -> None:
+    offsets, events = np.array([0, 2, 4]), np.array([7, 8, 7, 9])
+    lookup = np.array(shown)
+    given = offsets, np.array(marks, np.int32)
+    from_seven = select_labels(*given, events - 7, lookup, range(3))
+    for (starts, chosen), (same, counted) in zip(
+        select_labels(*given, events, lookup, range(7, 10)), from_seven, strict=True
+    ):
+        assert (starts.tolist(), chosen.tolist()) == (same.tolist(), counted.tolist())
+    for known in (range(8, 10), range(7, 9)):
+        with pytest.raises(IndexError, match=f"others than events {known.start} to {known.stop - 1}"):
+            select_labels(*given, events, np.ones((1, 2), np.bool_), known)
+
+
 def test_without_labels_nothing_is_selected() -> None:
     offsets, marks, events = np.array([0, 1]), np.zeros(1, np.int32), np.array([5])
-    assert list(select_labels(offsets, marks, events, np.empty((0, 1), np.bool_))) == []
+    assert list(select_labels(offsets, marks, events, np.empty((0, 1), np.bool_), range(9))) == []

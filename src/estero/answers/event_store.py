@@ -8,23 +8,18 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from estero.answers.event_columns import EventColumns
 from estero.classify.arrays import array_of, empty_batch, numbers_in
-from estero.classify.column_names import POSITION, TIME, is_kept
+from estero.classify.column_names import is_kept
 from estero.classify.rows.classified import ClassifiedRow
-from estero.classify.vectors.taking import column_taken
 from estero.events.tables.shown_types import plain, plain_type
 
 _MANY, _FEW = 32, 2048
 """The number of batches beyond which small ones are joined, and the most events of a small one."""
 _TOGETHER = 256
 """The number of single events that become one batch."""
-_NUMBERS = frozenset({POSITION, TIME})
-"""Columns of integers, none of which is NULL."""
-_FEW_ROWS = 256
-"""The most rows that one call takes of all columns."""
 
 Single = tuple[int, ClassifiedRow]
 """A classified event that came alone, with its position."""
@@ -112,7 +107,7 @@ class EventStore:
         """
         names = self._names if columns is None else list(columns)
         events, (places,) = self.excerpt([sequence])
-        arrays = columns_taken(events, names, places)
+        arrays = EventColumns(events).taken(names, places)
         return pa.RecordBatch.from_arrays(
             arrays, schema=pa.schema([self.schema.field(name) for name in names])
         )
@@ -128,32 +123,41 @@ class EventStore:
     ) -> tuple[pa.RecordBatch, list[NDArray[np.int64]]]:
         """A batch with the events of all `sequences`, and the rows of each sequence in it.
 
-        A batch that was appended is used as it is. Where several are needed, what lies between the
-        first and the last event is joined if that is dense, and else the distinct events are taken
-        from one batch after the other: what is copied stays within a constant factor of what is asked.
+        It is a `stretch`, or else the distinct events are taken from one batch after the other: what is copied
+        stays within a constant factor of what is asked.
         """
-        self._put_together()
         asked = [sequence for sequence in sequences if len(sequence)]
         if not asked:
             return empty_batch(self.schema), list(sequences)
-        together = np.concatenate(asked) if sum(map(len, asked)) <= _FEW_ROWS else None
-        ranges = asked if together is None else [together]
-        low, high = min(int(rows.min()) for rows in ranges), max(int(rows.max()) for rows in ranges)
+        low, high = min(int(rows.min()) for rows in asked), max(int(rows.max()) for rows in asked)
+        stretch = self.stretch(low, high, sum(map(len, asked)))
+        if stretch is not None:
+            events, first = stretch
+            return events, [sequence - first if first else sequence for sequence in sequences]
+        distinct, rows = np.unique(np.concatenate(asked), return_inverse=True)
+        return joined_events(self._picked(distinct)), _divided(
+            rows, [len(sequence) for sequence in sequences]
+        )
+
+    def stretch(self, low: int, high: int, asked: int) -> tuple[pa.RecordBatch, int] | None:
+        """A batch with the events from number `low` to number `high`, and the number of its first one.
+
+        A batch that was appended is used as it is. Where several are needed they are joined, unless they are
+        far more than the number that is `asked` for: then it is None. Raises IndexError as `take` does.
+        """
+        self._put_together()
         if low < self.first or high >= self.next:
             kept = f"{self.first} to {self.next - 1}"
             raise IndexError(f"events {low} to {high} were asked for, but {kept} are kept")
         i, j = bisect_right(self._starts, low) - 1, bisect_right(self._starts, high) - 1
         if i == j:
-            return self._chunks[i], [sequence - self._starts[i] for sequence in sequences]
-        if high - low < 4 * sum(map(len, asked)) + 1024:
-            pieces = self._chunks[i : j + 1]
-            pieces[0] = pieces[0].slice(low - self._starts[i])
-            pieces[-1] = pieces[-1].slice(0, high - self._starts[j] + 1)
-            return joined_events(pieces), [sequence - low for sequence in sequences]
-        distinct, rows = np.unique(np.concatenate(asked), return_inverse=True)
-        return joined_events(self._picked(distinct)), _divided(
-            rows, [len(sequence) for sequence in sequences]
-        )
+            return self._chunks[i], self._starts[i]
+        if high - low >= 4 * asked + 1024:
+            return None
+        pieces = self._chunks[i : j + 1]
+        pieces[0] = pieces[0].slice(low - self._starts[i])
+        pieces[-1] = pieces[-1].slice(0, high - self._starts[j] + 1)
+        return joined_events(pieces), low
 
     def _picked(self, distinct: NDArray[np.int64]) -> list[pa.RecordBatch]:
         """The events with these ascending sequence numbers, one piece for each batch that has some."""
@@ -163,30 +167,6 @@ class EventStore:
             for chunk, start, (a, b) in zip(self._chunks, self._starts, pairwise(cuts), strict=True)
             if a < b
         ]
-
-
-def columns_taken(events: pa.RecordBatch, names: Sequence[str], rows: NDArray[np.int64]) -> list[pa.Array]:
-    """Columns of the events in these rows, plain; of a few rows by one call, as calls cost the most then."""
-    if not names:
-        return []
-    if _NUMBERS.issuperset(names):
-        return [array_of(numbers_in(events.column(name))[rows]) for name in names]
-    if rows.size <= _FEW_ROWS:
-        taken = pc.take(events.select(names), array_of(rows), boundscheck=False)
-        return [plain(column) for column in taken.columns]
-    return [rows_taken(events, name, rows) for name in names]
-
-
-def rows_taken(events: pa.RecordBatch, name: str, rows: NDArray[np.int64]) -> pa.Array:
-    """A column of the events in these rows, plain; positions that ascend without gaps are counted."""
-    column = events.column(name)
-    if name == POSITION and len(column):
-        positions = numbers_in(column)
-        if positions[-1] - positions[0] == positions.size - 1:
-            return array_of(rows + positions[0])
-    if isinstance(column, pa.DictionaryArray) and not column.null_count:
-        return plain(column_taken(column.dictionary, numbers_in(column.indices)[rows]))
-    return plain(column_taken(column, rows))
 
 
 def joined_events(pieces: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

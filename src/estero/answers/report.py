@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.answers.event_store import EventStore, columns_taken, rows_taken
+from estero.answers.event_columns import EventColumns
+from estero.answers.event_store import EventStore
 from estero.answers.measures.marked import EventsAtHand, Marked
 from estero.answers.wait import Wait, in_type
 from estero.classify.arrays import array_of
@@ -28,7 +29,7 @@ from estero.classify.column_names import POSITION, TIME, event_column
 from estero.classify.columns import common_decimal, decimal_digits
 from estero.classify.remembered import Remembered
 from estero.errors import DataError
-from estero.events.tables.shown_types import plain_type
+from estero.events.tables.shown_types import plain, plain_type
 from estero.language.tree.selection import DECIDED_TIME, END_TIME, START_TIME, Measure, Shown, key_name
 from estero.language.tree.words import named
 
@@ -155,28 +156,33 @@ class Reporter:
         """
         from estero.engine.walk.columns import select_labels  # here, for schemas need no kernels
 
-        events, (start, end, marked) = store.excerpt([matches.start, matches.end, matches.event])
-        ends = [columns_taken(events, self._of_ends, rows) for rows in (start, end)]
+        matches, events, first = _with_events(matches, store)
+        start, end = (rows - first if first else rows for rows in (matches.start, matches.end))
+        taking = EventColumns(events)
+        ends = [taking.taken(self._of_ends, rows) for rows in (start, end)]
         columns = [of_end[0] for of_end in ends if self._places]
         if self._time is not None:
             columns += [in_type(of_end[-1], self._time) for of_end in ends]
-        columns += [key_column(events, alternatives, end) for alternatives in self._keys]
+        for alternatives in self._keys:
+            values = [taking.column(event_column(name), end) for name in alternatives]
+            columns.append(_first_known(values, alternatives))
         if self._wait is not None:
             columns.append(self._wait.over(ends[1][-1]))
         if self._suppressed:
             none = np.zeros(matches.start.size, np.int64)
             columns.append(array_of(none if suppressed is None else suppressed))
         if self._measures is not None and measured:
-            columns += self._measured(self._measures, matches, events, marked, columns)
+            columns += self._measured(self._measures, matches, events, first, columns)
         elif self._measures is not None:
             columns += [pa.nulls(matches.start.size, kind) for kind in self._measures.types]
-        selected = select_labels(matches.offsets, matches.marks, marked, self._lookup)
+        here = range(first, first + events.num_rows)
+        selected = select_labels(matches.offsets, matches.marks, matches.event, self._lookup, here)
         lists: list[pa.Array] = []
         for shown, same in zip(self._shown, self._same, strict=True):
             if same == len(lists):
                 offsets, chosen = selected[same]
                 names = (*map(event_column, shown.attributes), *self._places)
-                values = columns_taken(events, names, chosen)
+                values = taking.taken(names, chosen)
                 kind = self.schema.field(len(columns)).type
                 items = pa.StructArray.from_arrays(values, fields=list(kind.value_type))
                 lists.append(pa.ListArray.from_arrays(array_of(offsets), items, type=kind))
@@ -188,14 +194,15 @@ class Reporter:
         measures: Measures,
         matches: Matches,
         events: pa.RecordBatch,
-        marked: NDArray[np.int64],
+        first: int,
         columns: Sequence[pa.Array],
     ) -> list[pa.Array]:
-        """The columns of measures; `columns` are those before them."""
+        """The columns of measures; `columns` are those before them, `first` the number of the first event."""
         from estero.engine.walk.columns import select_labels
 
-        at_hand = EventsAtHand(events, marked)
-        selected = select_labels(matches.offsets, matches.marks, at_hand.rows, self._asked)
+        at_hand = EventsAtHand(events, matches.event - first)
+        known = range(at_hand.count)
+        selected = select_labels(matches.offsets, matches.marks, at_hand.rows, self._asked, known)
         of = {
             label: Marked(offsets.astype(np.int64), rows)
             for label, (offsets, rows) in zip(measures.variables, selected, strict=True)
@@ -203,6 +210,21 @@ class Reporter:
         names, shown = _named(self._keys, self._time), columns[2 * len(self._places) :]
         named = dict(zip(names, shown, strict=False))  # a query that does not wait has no time of decision
         return measures.columns(of, at_hand, named, len(matches.start))
+
+
+def _with_events(matches: Matches, store: EventStore) -> tuple[Matches, pa.RecordBatch, int]:
+    """The matches, a batch that has all their events, and the number that its first event has in them.
+
+    Where these are few and far between, they are numbered anew.
+    """
+    starts, ends, events = matches.start, matches.end, matches.event
+    if starts.size:
+        asked = 2 * starts.size + events.size
+        stretch = store.stretch(int(starts.min()), int(ends.max()), asked)
+        if stretch is not None:
+            return matches, *stretch
+    batch, (starts, ends, events) = store.excerpt([starts, ends, events])
+    return matches._replace(start=starts, end=ends, event=events), batch, 0
 
 
 def answer_schema(
@@ -444,9 +466,13 @@ def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
     return pa.string()
 
 
-def key_column(events: pa.RecordBatch, alternatives: Sequence[str], rows: NDArray[np.int64]) -> pa.Array:
-    """The first of `alternatives` that is not NULL; an event without any is in no partition."""
-    values = [rows_taken(events, event_column(name), rows) for name in alternatives]
+def key_column(events: pa.RecordBatch, alternatives: Sequence[str]) -> pa.Array:
+    """Of each event the first of `alternatives` that is not NULL."""
+    return _first_known([plain(events.column(event_column(name))) for name in alternatives], alternatives)
+
+
+def _first_known(values: Sequence[pa.Array], alternatives: Sequence[str]) -> pa.Array:
+    """The first of the values of `alternatives` that is not NULL; an event without any is in no partition."""
     wanted = common_type([value.type for value in values])
     if len(values) == 1:
         return values[0]

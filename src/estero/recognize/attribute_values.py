@@ -66,16 +66,15 @@ def attribute_values(plan: Plan, source: Source, attribute: str, first: int, las
 
 def _columns(events: pa.RecordBatch, keys: Sequence[Sequence[str]], attribute: str, types: int) -> pa.Table:
     names = events.schema.names
-    rows = pa.array(range(events.num_rows)).to_numpy()
     bits = events.column(f"{BITS}0").cast(pa.int64())
     kinds = [pc.not_equal(pc.bit_wise_and(bits, 1 << number), 0) for number in range(types)]
     table = {
         "position": events.column(POSITION).cast(pa.int64()),
-        "time": events.column(TIME).cast(pa.int64()) if TIME in names else pa.nulls(len(rows), pa.int64()),
+        "time": events.column(TIME).cast(pa.int64()) if TIME in names else pa.nulls(events.num_rows, pa.int64()),
         "type": pc.case_when(pc.make_struct(*kinds), *(pa.scalar(number) for number in range(types))),
     }
     for number, alternatives in enumerate(keys):
-        table[f"key{number}"] = key_column(events, alternatives, rows)
+        table[f"key{number}"] = key_column(events, alternatives)
     table["value"] = events.column(event_column(attribute)).cast(pa.float64(), safe=False)
     return pa.table(table)
 

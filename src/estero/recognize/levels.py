@@ -175,11 +175,10 @@ def _rows(
 ) -> pa.RecordBatch:
     starts = store.take(reached.start)
     seen = None if consumed is None else consumed.until(starts)
-    every = np.arange(reached.start.size)
     columns = [
         starts.column(POSITION),
         starts.column(clock),
-        *(key_column(starts, alternatives, every) for alternatives in keys),
+        *(key_column(starts, alternatives) for alternatives in keys),
     ]
     columns += [_times(column, store, clock, seen) for column in reached.by.T]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,11 +33,18 @@ def taken(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
 
 def column_taken(array: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
     """The values of the rows of these numbers, which are not checked."""
+    return taker_of(array)(rows)
+
+
+def taker_of(array: pa.Array) -> Callable[[NDArray[np.int64]], pa.Array]:
+    """`column_taken` of one array, asked more than once."""
     if pa.types.is_string_view(array.type):
-        return _of_views(array, rows)
+        return lambda rows: _of_views(array, rows)
     if pa.types.is_string(array.type) and not array.null_count:
-        return _of_texts(array, rows)
-    return pc.take(array, array_of(rows), boundscheck=False)
+        ends, letters = ends_and_letters(array)
+        if int(ends[-1]) - int(ends[0]) <= _SHORT * len(array):
+            return lambda rows: _of_texts(array, ends, letters, rows)
+    return lambda rows: pc.take(array, array_of(rows), boundscheck=False)
 
 
 def dictionary_decoded(array: pa.DictionaryArray) -> pa.Array:
@@ -53,14 +62,13 @@ def views_in(array: pa.Array) -> NDArray[np.void]:
     return np.frombuffer(data, _VIEW, array.offset + len(array))[array.offset :]
 
 
-def _of_texts(array: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
+def _of_texts(
+    array: pa.Array, ends: NDArray[np.int32], letters: NDArray[np.uint8], rows: NDArray[np.int64]
+) -> pa.Array:
     """The texts of these rows; none of them may be NULL."""
-    ends, letters = ends_and_letters(array)
-    picked = None
-    if int(ends[-1]) - int(ends[0]) <= _SHORT * len(array):
-        from estero.engine.picked_texts import picked_texts  # here, for schemas need no kernels
+    from estero.engine.picked_texts import picked_texts  # here, for schemas need no kernels
 
-        picked = picked_texts(ends, letters, np.ascontiguousarray(rows, np.int64))
+    picked = picked_texts(ends, letters, np.ascontiguousarray(rows, np.int64))
     if picked is None:
         return pc.take(array, array_of(rows), boundscheck=False)
     return pa.Array.from_buffers(array.type, len(rows), [None, *map(pa.py_buffer, picked)])

@@ -40,8 +40,7 @@ class Partitions:
         distinct, places = np.unique(events, return_inverse=True)
         names = list(dict.fromkeys(event_column(name) for bracket in plan.shown_keys for name in bracket))
         rows = store.take(distinct, names)
-        every = np.arange(distinct.size)
-        keys = [key_column(rows, bracket, every) for bracket in plan.shown_keys]
+        keys = [key_column(rows, bracket) for bracket in plan.shown_keys]
         columns = [_one_zero(key.cast(field.type)) for key, field in zip(keys, fields, strict=True)]
         together = pa.concat_tables([self._known, pa.table(columns, schema=fields)])
         _, first, inverse = np.unique(_codes(together), return_index=True, return_inverse=True)

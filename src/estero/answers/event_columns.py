@@ -1,0 +1,62 @@
+"""Columns of kept events, from which values are taken by row: what a column asks for is worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from estero.classify.arrays import array_of, numbers_in
+from estero.classify.column_names import POSITION, TIME
+from estero.classify.vectors.taking import column_taken, taker_of
+from estero.events.tables.shown_types import plain
+
+_NUMBERS = frozenset({POSITION, TIME})
+"""Columns of integers, none of which is NULL."""
+_FEW = 256
+"""The most rows that one call takes of all columns."""
+
+Take = Callable[[NDArray[np.int64]], pa.Array]
+
+
+class EventColumns:
+    """The columns of some events in one batch."""
+
+    def __init__(self, events: pa.RecordBatch) -> None:
+        self.events = events
+        self._takes: dict[str, Take] = {}
+
+    def taken(self, names: Sequence[str], rows: NDArray[np.int64]) -> list[pa.Array]:
+        """Columns of the events in these rows, plain; of a few rows by one call, as calls cost the most then."""
+        if not names:
+            return []
+        if _NUMBERS.issuperset(names):
+            return [array_of(numbers_in(self.events.column(name))[rows]) for name in names]
+        if rows.size <= _FEW:
+            taken = pc.take(self.events.select(names), array_of(rows), boundscheck=False)
+            return [plain(column) for column in taken.columns]
+        return [self.column(name, rows) for name in names]
+
+    def column(self, name: str, rows: NDArray[np.int64]) -> pa.Array:
+        """A column of the events in these rows, plain."""
+        take = self._takes.get(name)
+        if take is None:
+            take = self._takes[name] = _take_of(name, self.events.column(name))
+        return take(rows)
+
+
+def _take_of(name: str, column: pa.Array) -> Take:
+    """What takes rows of a column; positions that ascend without gaps are counted."""
+    if name == POSITION and len(column):
+        positions = numbers_in(column)
+        first = int(positions[0])
+        if int(positions[-1]) - first == positions.size - 1:
+            return lambda rows: array_of(rows + first if first else rows)
+    if isinstance(column, pa.DictionaryArray) and not column.null_count:
+        texts, indices = column.dictionary, numbers_in(column.indices)
+        return lambda rows: plain(column_taken(texts, indices[rows]))
+    take = taker_of(column)
+    return lambda rows: plain(take(rows))
