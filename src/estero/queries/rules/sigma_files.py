@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ from estero.queries.rules.rule_cache import RuleCache, key_of
 from estero.queries.rules.rule_files import RuleText, text_of_file
 
 if TYPE_CHECKING:
+    from estero.language.sigma.log_sources import KnownSources
     from estero.queries.sigma_rules import SigmaRule
 
 SUFFIXES: Final = (".yml", ".yaml")
@@ -48,7 +50,7 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
         return SigmaFiles()
     require("sigma", f"{given[0]}, a rule in Sigma,")
     from estero.language.sigma.documents import Document, documents_of
-    from estero.language.sigma.read import Reading
+    from estero.language.sigma.reading import Reading
     from estero.language.sigma.tree import Detection, Refusal
     from estero.queries.sigma_rules import options_of, rules_in_documents
 
@@ -57,6 +59,8 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
         raise TypeError(f"sigma takes fields, pipeline, placeholders and logsource, not {min(unknown)!r}")
 
     asked = options_of(**{"logsource": None if (options or {}).get("pipeline") else True, **(options or {})})
+    if cache.is_on:
+        asked = replace(asked, known=_sources_in(cache))
     read = SigmaFiles()
     remembers = cache.is_on and asked.reading == Reading()
     keys: dict[Path, str] = {}
@@ -100,6 +104,21 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
             read.rules[name] = Query(rule.statement())
             read.texts[name] = RuleText(rule.document.text, file, metadata)
     return read
+
+
+def _sources_in(cache: RuleCache) -> KnownSources:
+    """What is known of log sources, without pySigma where it was read before."""
+    from estero.language.sigma.log_sources import KnownSources, known_sources
+    from estero.language.sigma.mappings import content_of_files
+
+    key = key_of("log sources", content_of_files())
+    before = cache.get(key)
+    if before is not None:
+        with contextlib.suppress(TypeError, ValueError):
+            return KnownSources.of_tree(before[1])
+    known = known_sources()
+    cache.put(key, {}, known.tree)
+    return known
 
 
 def _remember(rule: SigmaRule, key: str, cache: RuleCache) -> None:
