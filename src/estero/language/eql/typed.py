@@ -13,7 +13,7 @@ from estero.language.tree.schema import Kind
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A value of an event; a `kind` of None is that of NULL, or not known. `written` is what EQL has there."""
+    """A value of an event; a `kind` of None is that of NULL, or not known; `written` as EQL has it."""
 
     node: e.Node
     kind: Kind | None

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from estero.language.sigma.fields import Mapped
 from estero.language.sigma.mappings import families, mapped_of
-from estero.language.sigma.tree import Condition, Every, LogSource, Number, Some, Text
 from estero.language.sigma.texts import escaped
+from estero.language.sigma.tree import Condition, Every, LogSource, Number, Some, Text
 from estero.system.cached_property import cached_property
 
 _SYSMON: Final[Mapping[str, tuple[int, ...]]] = {

@@ -69,7 +69,7 @@ class Lowering:
             case _:
                 return self._test(condition)
 
-    def _test(self, test: s.Test) -> Lowered:
+    def _test(self, test: s.TestOfField) -> Lowered:
         """A test of any attribute of its field."""
         tests = [_of_one(one, partial(_tested, test)) for one in self.attributes(test.field)]
         return tests[0] if len(tests) == 1 else joined(tests, e.Or, absorbing=True)

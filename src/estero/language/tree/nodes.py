@@ -21,7 +21,10 @@ Kind = TypeVar("Kind", bound="SyntaxNode")
 
 TIGHTEST: Final = 99
 """The level that never needs parentheses."""
-_WITHOUT_NODES: Final = {"str", "str | None", "tuple[str, ...]", "bool", "int", "int | None", "Value", "EqlValue"}
+_WITHOUT_NODES: Final = (
+    *("str", "str | None", "tuple[str, ...]", "bool", "int", "int | None"),
+    *("Value", "EqlValue"),
+)
 """Types of fields, as classes write them, that hold no nodes."""
 
 
@@ -109,8 +112,9 @@ class SyntaxNode:
 
     def below(self) -> list[SyntaxNode]:
         """The nodes in the fields of this one, of any kind, left to right."""
+        kind: Any = type(self)  # whose __hash__ is that of its nodes, mypy thinks
         nodes: list[SyntaxNode] = []
-        for name in _names_of_inner(type(self)):
+        for name in _names_of_inner(kind):
             value = getattr(self, name)
             if isinstance(value, SyntaxNode):
                 nodes.append(value)
