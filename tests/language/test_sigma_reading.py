@@ -13,7 +13,8 @@ from estero.errors import QueryError
 from estero.language.regex.dialects import for_python
 from estero.language.sigma.addresses import regex_of_network
 from estero.language.sigma.documents import documents_of
-from estero.language.sigma.read import Reading, detection_of
+from estero.language.sigma.read import detection_of
+from estero.language.sigma.reading import Reading
 from estero.language.sigma.regexes import with_flags
 from estero.language.sigma.tree import Detection, Every, Negated, Number, Some, Text
 

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 import estero
 from estero.language.eql import parser
 from estero.language.eql.tree import EqlTree, EventQuery
-from estero.language.sigma import read
+from estero.language.sigma import log_sources, read
 from estero.queries.eql_statement import eql_statement
 from estero.queries.rules import eql_files, rule_cache
-from estero.queries.rules.rule_cache import TREES, VARIABLE
+from estero.queries.rules.rule_cache import VARIABLE, eql_trees, sigma_trees
 from queries.test_eql_files import SHELL
 from queries.test_sigma_files import EVENTS, rule
 from strategies.eql_conditions import queries
@@ -81,7 +81,7 @@ def same(one: estero.RuleSet, other: estero.RuleSet) -> None:
 
 def repr_of(tree: object) -> object:
     """A tree with its spans and its text, which are no part of ==."""
-    return TREES.written(tree)
+    return eql_trees().written(tree)
 
 
 IGNORED = pytest.mark.filterwarnings(
@@ -136,6 +136,16 @@ def test_entries_that_are_no_trees_are_read_anew(directory: Path, readings: list
     assert len(readings) == 6
 
 
+@IGNORED
+def test_what_log_sources_tell_is_remembered(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = log_sources.known_sources()
+    data = json.loads(json.dumps(sigma_trees().written(known.tree)))
+    assert log_sources.KnownSources.of_tree(sigma_trees().read(data)) == known
+    first = estero.rules(directory)
+    monkeypatch.setattr(log_sources, "known_sources", None)
+    same(first, estero.rules(directory))
+
+
 def test_there_is_no_cache_unless_it_is_asked_for(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE)
     estero.rules(directory)
@@ -164,11 +174,11 @@ def test_the_cache_is_for_its_owner(directory: Path) -> None:
 @settings(max_examples=100)
 def test_trees_are_what_they_were_when_they_were_data(query: EventQuery) -> None:
     tree = parser.parse_eql(str(query))
-    data = json.loads(json.dumps(TREES.written(tree)))
-    again = TREES.read(data)
+    data = json.loads(json.dumps(eql_trees().written(tree)))
+    again = eql_trees().read(data)
     assert isinstance(again, EqlTree)
     assert again == tree
-    assert TREES.written(again) == data
+    assert eql_trees().written(again) == data
     assert again.text == tree.text
 
 
@@ -182,4 +192,5 @@ def test_every_class_of_trees_is_written() -> None:
     nodes |= {
         kind for kind in vars(sigma).values() if isinstance(kind, type) and kind.__module__ == sigma.__name__
     }
-    assert {kind.__name__ for kind in nodes - set(rule_cache._CLASSES)} == {"EqlNode", "Correlation"}
+    written = set(eql_trees()._places) | set(sigma_trees()._places)
+    assert {kind.__name__ for kind in nodes - written} == {"EqlNode", "Correlation"}

@@ -476,7 +476,9 @@ class Query:
         if source.waits_for_columns and not self.statement.errors(source.schema, source.type_column):
             source.expect(self._planned_for(source.layout).classification)
         schema = self._schema(source, layout)
-        asked = replace(source.layout, schema=schema)
+        asked = source.layout
+        if schema is not asked.schema:
+            asked = replace(asked, schema=schema)
         if self._remembered(asked) is None:  # else it fits, and to check that takes as long as all the rest
             raise_first(self._unfit(source, schema))
         return self._fitting_plan(asked)

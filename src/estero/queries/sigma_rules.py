@@ -6,28 +6,34 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
-
-from sigma.processing.pipeline import ProcessingPipeline
+from typing import TYPE_CHECKING
 
 from estero.arguments import checked, shown
 from estero.errors import DataError, QueryError
 from estero.language.sigma.documents import Document, documents_of
 from estero.language.sigma.fields import Mapped
-from estero.language.sigma.log_sources import condition_of
+from estero.language.sigma.log_sources import KnownSources, condition_of
 from estero.language.sigma.mappings import mapped_of
-from estero.language.sigma.read import FAILURES, Reading, detection_of
+from estero.language.sigma.reading import Reading
 from estero.language.sigma.tree import About, Condition, Correlation, Detection, LogSource, Refusal, Rule
 from estero.queries.sigma_statement import SigmaStatement
 from estero.queries.statement import Statement
 
+if TYPE_CHECKING:
+    from sigma.processing.pipeline import ProcessingPipeline
+
 
 @dataclass(frozen=True)
 class SigmaOptions:
-    """How rules are read and where their fields are; `logsource` as `estero.sigma` takes it."""
+    """How rules are read and where their fields are; `logsource` as `estero.sigma` takes it.
+
+    `known` is what is known of log sources, if that was read before.
+    """
 
     mapped: Mapped
     reading: Reading
     logsource: bool | None
+    known: KnownSources | None = None
     _told: dict[LogSource, tuple[Condition | None, Mapped]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -35,7 +41,7 @@ class SigmaOptions:
     def told(self, source: LogSource) -> tuple[Condition | None, Mapped]:
         """What is said of a log source, worked out once: thousands of rules have few of them."""
         if source not in self._told:
-            self._told[source] = condition_of(source, self.mapped)
+            self._told[source] = condition_of(source, self.mapped, self.known)
         return self._told[source]
 
 
@@ -136,6 +142,8 @@ def rules_in_documents(
 
 def _detection(document: Document, options: SigmaOptions) -> SigmaRule:
     """The rule of a document, with its problem if there is one."""
+    from estero.language.sigma.read import detection_of  # which loads pySigma
+
     about = _about(document)
     try:
         if "filter" in document.content:
@@ -226,7 +234,13 @@ def _about(document: Document) -> About:
 
 def _pipeline(given: object) -> ProcessingPipeline | None:
     """A pipeline of pySigma, or that of a file."""
-    if given is None or isinstance(given, ProcessingPipeline):
+    if given is None:
+        return None
+    from sigma.processing.pipeline import ProcessingPipeline
+
+    from estero.language.sigma.read import FAILURES
+
+    if isinstance(given, ProcessingPipeline):
         return given
     if not isinstance(given, str | PathLike):
         raise TypeError(f"a pipeline is one of pySigma or the path of one, not {type(given).__name__}")

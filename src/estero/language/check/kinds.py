@@ -32,7 +32,6 @@ Lookup = Callable[[e.Attribute], Kind | None]
 
 _LONGEST: Final = 60
 """The number of characters of a constant that a message shows."""
-_NULL: Final = e.Literal(None)
 _USES: Final = {
     Kind.BOOL: "a truth value is a condition by itself: X[ok], X[NOT ok]",
     Kind.INT: "numbers can be compared (= < BETWEEN IN) and used in arithmetic",
@@ -46,6 +45,8 @@ _USES: Final = {
     Kind.NULL: "all its values are NULL",
 }
 """The uses of values of a kind."""
+_FIT: Final = frozenset(Kind) - {Kind.DECIMAL, Kind.OPAQUE, Kind.NULL}
+"""Kinds whose values can be compared with others of the kind, whatever they are."""
 _TICKS: Final = (
     "a duration is compared with a difference of timestamps, or of times in the integer time column "
     "if its time_unit is given"
@@ -156,6 +157,8 @@ class KindChecker:
     def _compare(
         self, left: e.Node, first: Kind | None, right: e.Node, second: Kind | None, place: e.Node
     ) -> None:
+        if first is second and first in _FIT:
+            return
         for node, other in ((left, second), (right, first)):
             if other is Kind.DECIMAL:
                 self._kept_exactly(node)
@@ -212,7 +215,7 @@ class KindChecker:
             case e.InList(operand, values):
                 self._compare(operand, self.kind(operand), values, self.kind(values), values)
             case e.Between(operand, low, high):
-                self._not_with_null("=", operand, low if low == _NULL else high, node)
+                self._not_with_null("=", operand, low if _is_null(low) else high, node)
                 self.comparable(operand, low, node)
                 self.comparable(operand, high, node)
             case e.Like(operand, pattern) | e.Ilike(operand, pattern):
@@ -240,9 +243,9 @@ class KindChecker:
 
     def _not_with_null(self, operator: str, left: e.Node, right: e.Node, place: e.Node) -> None:
         """Notes a comparison with NULL, which is never true."""
-        if _NULL not in (left, right):
+        if not (_is_null(left) or _is_null(right)):
             return
-        other = right if left == _NULL else left
+        other = right if _is_null(left) else left
         name = self._named(other) if isinstance(other, e.Attribute) else "x"
         self._problems.add(
             "a comparison with NULL is never true",
@@ -254,7 +257,7 @@ class KindChecker:
     def _in(self, operand: e.Node, members: tuple[e.Literal | e.Range, ...]) -> None:
         kind = self.kind(operand)
         for member in members:
-            if member == _NULL:
+            if _is_null(member):
                 self._problems.add(
                     "NULL equals nothing, so it cannot be in a set",
                     member.span,
@@ -501,6 +504,10 @@ class KindChecker:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _is_null(node: e.Node) -> bool:
+    return isinstance(node, e.Literal) and node.value is None and not isinstance(node, e.Parameter)
 
 
 def _beside(node: e.Node, kind: Kind, other: Kind) -> Kind:

@@ -20,6 +20,7 @@ from estero.language.tree.schema import NUMBERS, Kind
 _SIGNS: Final[dict[str, e.ComparisonOperator]] = {"==": "="}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _WILDCARDS: Final = re.compile(r"[*?]")
+_OF_LIKE: Final = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_", "*": "%", "?": "_"})
 _COMPARABLE: Final = NUMBERS | {Kind.DECIMAL}
 
 
@@ -214,8 +215,7 @@ def _kind(value: Typed) -> str:
 
 def _like(pattern: str) -> str:
     """A pattern with ``*`` and ``?`` as one of LIKE."""
-    escaped = re.sub(r"[\\%_]", r"\\\g<0>", pattern)
-    return escaped.replace("*", "%").replace("?", "_")
+    return pattern.translate(_OF_LIKE)
 
 
 def _one_of(value: e.Node, constants: Sequence[e.Literal], span: Span) -> e.Node:

@@ -38,6 +38,7 @@ class Lowering:
     def __init__(self, schema: Schema | None, type_column: str | None = None) -> None:
         self._schema = schema
         self._elements: dict[str, e.Element | e.Literal] = {}
+        self._has_lists = schema is None or bool(schema.nested)
         self.category: str | None = type_column
         if schema is None:
             self.category = type_column or reduce(field_of, CATEGORY.split("."))
@@ -203,6 +204,8 @@ class Lowering:
 
     def _lists_in(self, node: q.EqlNode) -> list[e.Attribute]:
         """The lists among the fields of a test, outside of the tests inside of it."""
+        if not self._has_lists:
+            return []
         lists: dict[str, e.Attribute] = {}
         for field in _own_fields(node, outermost=True):
             attribute = self._attribute(field)
@@ -237,7 +240,7 @@ class Lowering:
         element = self._elements.get(attribute.name)
         if element is not None and nested.element is not None:
             kind = None if isinstance(element, e.Literal) else _known(nested.element.kind)
-            return Typed(replace(element, span=field.span), kind, str(field))
+            return Typed(replace(element, span=field.span), kind, field)
         if nested.fields is not None or nested.kind is Kind.OPAQUE:
             raise QueryError(
                 f"{field.name} is {nested.described}, and holds no value",
@@ -248,7 +251,7 @@ class Lowering:
                 if nested.fields
                 else "",
             )
-        return Typed(attribute, _known(nested.kind), str(field))
+        return Typed(attribute, _known(nested.kind), field)
 
     def _attribute(self, field: q.Field) -> e.Attribute | None:
         if self._schema is None:

@@ -28,9 +28,9 @@ _OR, _AND, _NOT, _TEST, _SUM, _PRODUCT, _SIGN, _VALUE = range(8)
 class EqlNode(SyntaxNode, level=_VALUE):
     """The base of conditions and values."""
 
-    def children(self) -> Iterator[EqlNode]:
+    def children(self) -> list[EqlNode]:
         """The nodes directly below this one, left to right."""
-        return (node for node in self.below() if isinstance(node, EqlNode))
+        return [node for node in self.below() if isinstance(node, EqlNode)]
 
     def walk(self) -> Iterator[EqlNode]:
         """This node and all nodes below it, parents first, left to right."""

@@ -13,16 +13,21 @@ from estero.language.tree.schema import Kind
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A value of an event; a `kind` of None is that of NULL, or not known. `said` is the text in EQL."""
+    """A value of an event; a `kind` of None is that of NULL, or not known; `written` as EQL has it."""
 
     node: e.Node
     kind: Kind | None
-    said: str = "this"
+    written: object = "this"
 
     @classmethod
     def of_constant(cls, value: bool | float | str | None, span: Span) -> Typed:
         """A constant."""
         return cls(e.Literal(value, span=span), _KINDS[type(value)], "this constant")
+
+    @property
+    def said(self) -> str:
+        """The text in EQL, which errors show."""
+        return str(self.written)
 
     @property
     def is_constant(self) -> bool:

@@ -8,16 +8,15 @@ from: a list of published shapes, of which an event has one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Final
-
-from sigma.pipelines.common import windows_logsource_mapping
+from typing import Any, Final
 
 from estero.language.sigma.fields import Mapped
 from estero.language.sigma.mappings import families, mapped_of
+from estero.language.sigma.texts import escaped
 from estero.language.sigma.tree import Condition, Every, LogSource, Number, Some, Text
-from estero.language.sigma.values import escaped
+from estero.system.cached_property import cached_property
 
 _SYSMON: Final[Mapping[str, tuple[int, ...]]] = {
     "process_creation": (1,),
@@ -64,17 +63,54 @@ _SYSMON_LINUX: Final = (
     "raw_access_thread",
 )
 _CHANNELS: Final[Mapping[str, tuple[str, ...]]] = {
-    **{
-        service: (channels,) if isinstance(channels, str) else tuple(channels)
-        for service, channels in windows_logsource_mapping.items()
-    },
     "smbclient-connectivity": ("Microsoft-Windows-SmbClient/Connectivity",),
     "smbserver-connectivity": ("Microsoft-Windows-SMBServer/Connectivity",),
     "iis-configuration": ("Microsoft-IIS-Configuration/Operational",),
 }
 
 
-def condition_of(source: LogSource, mapped: Mapped) -> tuple[Condition | None, Mapped]:
+@dataclass(frozen=True)
+class KnownSources:
+    """What is known of log sources: channels of Windows by service, families, and names that come last."""
+
+    channels: Mapping[str, tuple[str, ...]]
+    families: tuple[Mapped, ...]
+    common: Mapped
+
+    @classmethod
+    def of_tree(cls, tree: Any) -> KnownSources:
+        """What `tree` gave; TypeError or ValueError for anything else."""
+        channels, families, common = tree
+        read = tuple(Mapped(dict(names), tuple(sources)) for names, sources in families)
+        return cls(dict(channels), read, Mapped(dict(common)))
+
+    @property
+    def tree(self) -> tuple[object, ...]:
+        """All of it, in tuples."""
+        families = tuple((tuple(family.names.items()), family.sources) for family in self.families)
+        return tuple(self.channels.items()), families, tuple(self.common.names.items())
+
+    @cached_property
+    def by_source(self) -> dict[LogSource, tuple[Condition, Mapped]]:
+        """The shapes of the events of each log source that a family has, and the family."""
+        return {source: (shapes, family) for family in self.families for source, shapes in family.sources}
+
+
+@cache
+def known_sources() -> KnownSources:
+    """What pySigma and the files of the package say."""
+    from sigma.pipelines.common import windows_logsource_mapping
+
+    channels = {
+        service: (channels,) if isinstance(channels, str) else tuple(channels)
+        for service, channels in windows_logsource_mapping.items()
+    }
+    return KnownSources({**channels, **_CHANNELS}, families(), mapped_of("ecs"))
+
+
+def condition_of(
+    source: LogSource, mapped: Mapped, known: KnownSources | None = None
+) -> tuple[Condition | None, Mapped]:
     """What events of a log source have in common, None where nothing says it; and where their fields are.
 
     A mapping of the user says it first. Where a family of the package does, fields also have the names that
@@ -83,26 +119,22 @@ def condition_of(source: LogSource, mapped: Mapped) -> tuple[Condition | None, M
     for told, condition in mapped.sources:
         if _covers(told, source):
             return condition, mapped
-    ways = [way for way in (_of_channels(source),) if way is not None]
-    family = _families().get(source)
+    known = known or known_sources()
+    ways = [way for way in (_of_channels(source, known.channels),) if way is not None]
+    family = known.by_source.get(source)
     if family is None:
         return (ways[0] if ways else None), mapped
-    shapes, known = family
-    return Some((*ways, shapes)) if ways else shapes, _with_further(mapped, known)
-
-
-@cache
-def _families() -> dict[LogSource, tuple[Condition, Mapped]]:
-    return {source: (shapes, family) for family in families() for source, shapes in family.sources}
+    shapes, names = family
+    return Some((*ways, shapes)) if ways else shapes, _with_further(mapped, names, known.common)
 
 
 @lru_cache(maxsize=256)
-def _with_further(mapped: Mapped, family: Mapped) -> Mapped:
+def _with_further(mapped: Mapped, family: Mapped, common: Mapped) -> Mapped:
     """The mapping with the names of a family, the same one for all of its rules."""
-    return replace(mapped, further=(family.names, mapped_of("ecs").names))
+    return replace(mapped, further=(family.names, common.names))
 
 
-def _of_channels(source: LogSource) -> Condition | None:
+def _of_channels(source: LogSource, known: Mapping[str, tuple[str, ...]]) -> Condition | None:
     """What the events of a log source have in common that comes with channels of Windows, or of Sysmon."""
     category, product, service = source.category or "", source.product, source.service
     if product == "windows":
@@ -112,7 +144,7 @@ def _of_channels(source: LogSource) -> Condition | None:
         elif category in _POWERSHELL:
             service, number = _POWERSHELL[category]
             numbers = (number,)
-        return _events(_CHANNELS[service], numbers) if service is not None and service in _CHANNELS else None
+        return _events(known[service], numbers) if service is not None and service in known else None
     if product == "linux" and category in _SYSMON_LINUX and service in (None, "sysmon"):
         return _events(("Linux-Sysmon/Operational",), _SYSMON[category])
     return None

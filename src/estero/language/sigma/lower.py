@@ -12,13 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 
 from estero.language.sigma import tree as s
 from estero.language.sigma.addresses import regex_of_network
 from estero.language.sigma.fields import Attributed, Fields
-from estero.language.sigma.values import escaped, number_text
+from estero.language.sigma.texts import escaped, number_text
 from estero.language.tree import expressions as e
 from estero.language.tree.literals import INT_MAX, INT_MIN
 from estero.language.tree.schema import Kind
@@ -28,6 +28,7 @@ Lowered = e.Node | bool
 
 _WHOLE: Final = frozenset({Kind.INT, Kind.BOOL, Kind.DECIMAL})
 _DEAD: Final = frozenset({Kind.NULL, Kind.OPAQUE})
+_UNREAD: Final = frozenset({Kind.OPAQUE, Kind.TIMESTAMP, Kind.DURATION})
 _UNESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _PARTS: Final = ("minute", "hour", "day", "week", "month", "year")
 
@@ -46,6 +47,8 @@ class Lowering:
     def of(self, condition: s.Condition) -> Lowered:
         """The expression for a condition."""
         match condition:
+            case s.Text():  # most are
+                return self._test(condition)
             case s.Every(parts):
                 return joined(map(self.of, parts), e.And, absorbing=False)
             case s.Some(parts):
@@ -64,10 +67,12 @@ class Lowering:
             case s.Missing(name):
                 return joined((_is_missing(one) for one in self.fields.of(name)), e.And, absorbing=False)
             case _:
-                tests = (
-                    _of_one(one, partial(_tested, condition)) for one in self.attributes(condition.field)
-                )
-                return joined(tests, e.Or, absorbing=True)
+                return self._test(condition)
+
+    def _test(self, test: s.TestOfField) -> Lowered:
+        """A test of any attribute of its field."""
+        tests = [_of_one(one, partial(_tested, test)) for one in self.attributes(test.field)]
+        return tests[0] if len(tests) == 1 else joined(tests, e.Or, absorbing=True)
 
     def notes(self) -> list[str]:
         """Sentences on the fields that no event has, and on those that cannot be read."""
@@ -82,8 +87,9 @@ class Lowering:
         attributes = self.fields.of(name)
         if not attributes:
             self.missing[name] = None
-        if any(one.kind in (Kind.OPAQUE, Kind.TIMESTAMP, Kind.DURATION) for one in attributes):
-            self.unread[name] = None
+        for one in attributes:
+            if one.kind in _UNREAD:
+                self.unread[name] = None
         return attributes
 
     def _keywords(self, keywords: tuple[s.Keyword, ...]) -> Lowered:
@@ -170,11 +176,16 @@ def _common(condition: e.Node) -> tuple[e.Node, ...] | None:
 def _of_one(one: Attributed, test: Callable[[e.Node, Kind | None], Lowered], name: str = "v") -> Lowered:
     """The test of an attribute; of a list, whether it holds of one of its elements."""
     if not one.listed:
-        return test(e.Attribute(one.name), one.kind)
+        return test(_attribute(one.name), one.kind)
     of_element = test(e.Element(name), one.kind)
     return (
         of_element if isinstance(of_element, bool) else e.SomeElement(e.Attribute(one.name), name, of_element)
     )
+
+
+@lru_cache(maxsize=4096)
+def _attribute(name: str) -> e.Attribute:
+    return e.Attribute(name)
 
 
 def _is_missing(one: Attributed) -> Lowered:
@@ -231,6 +242,8 @@ def _has(text: e.Node, keyword: s.Keyword) -> e.Node:
 def _text(attribute: e.Node, kind: Kind | None, like: str, *, cased: bool) -> Lowered:
     if like == "%":
         return e.Not(e.IsNull(attribute))
+    if kind is Kind.STRING and not cased:
+        return e.Ilike(attribute, like)
     plain = plain_text(like)
     if plain is not None and kind in (Kind.INT, Kind.FLOAT, Kind.DECIMAL):
         return _equal_number(attribute, kind, plain)

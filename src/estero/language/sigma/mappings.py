@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from sigma.rule.detection import SigmaDetections
 
 from estero.errors import DataError, QueryError
 from estero.language.sigma.fields import Mapped
-from estero.language.sigma.read import FAILURES, condition_of
 from estero.language.sigma.tree import Condition, Every, LogSource
 from estero.language.tree.names import listed
 
@@ -31,6 +29,12 @@ def families() -> tuple[Mapped, ...]:
     """The log sources that files of the package tell, a family in each, and names of fields of its events."""
     paths = sorted(_SOURCES.iterdir(), key=lambda path: path.name)
     return tuple(_read(yaml.safe_load(path.read_text("utf-8")), path.name) for path in paths)
+
+
+def content_of_files() -> bytes:
+    """The content of all files of the package, by which it is told from that of another version."""
+    paths = (path for folder in (_NAMES, _SOURCES) for path in folder.iterdir())
+    return b"".join(path.read_bytes() for path in sorted(paths, key=lambda path: path.name))
 
 
 @cache
@@ -113,6 +117,10 @@ def _common(where: Mapping[str, object] | Sequence[object], place: str) -> Condi
     """What the events of a log source have in common: a detection of Sigma, which may be empty."""
     if not where:
         return Every(())
+    from sigma.rule.detection import SigmaDetections  # most mappings have names alone
+
+    from estero.language.sigma.read import FAILURES, condition_of
+
     try:
         read = SigmaDetections.from_dict({"where": where, "condition": "where"})
         return condition_of(read.parsed_condition[0].parsed, {})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pyparsing import ParseBaseException
@@ -16,14 +15,14 @@ from sigma.conditions import (
     ConditionValueExpression,
 )
 from sigma.exceptions import SigmaError
-from sigma.processing.pipeline import ProcessingPipeline
 from sigma.rule import SigmaRule, SigmaRuleBase
 from sigma.rule.detection import SigmaDetectionItem
 
 from estero.errors import QueryError
 from estero.language.sigma import tree as s
 from estero.language.sigma.documents import Document
-from estero.language.sigma.values import Placeholders, keyword_of, test_of
+from estero.language.sigma.reading import Placeholders, Reading
+from estero.language.sigma.values import keyword_of, test_of
 
 FAILURES: Final = (
     SigmaError,
@@ -39,14 +38,6 @@ FAILURES: Final = (
 )
 """What pySigma raises for rules that are wrong: for some of them, errors of Python."""
 _MOST_CONDITION: Final = 20_000
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How rules are read: values for placeholders, and a pipeline of pySigma that changes rules before."""
-
-    placeholders: Placeholders = field(default_factory=dict)
-    pipeline: ProcessingPipeline | None = None
 
 
 def detection_of(document: Document, reading: Reading) -> s.Detection:

@@ -121,7 +121,8 @@ class Negated:
     part: Condition
 
 
-Test = Text | Number | Truth | Missing | Compared | Searched | Network | SameAs | PartOfTime | Keyword
+TestOfField = Text | Number | Truth | Missing | Compared | Searched | Network | SameAs | PartOfTime
+Test = TestOfField | Keyword
 Condition = Test | Every | Some | Negated
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Literal, cast
 
 from sigma.types import (
@@ -27,9 +27,9 @@ from sigma.types import (
 from estero.errors import QueryError
 from estero.language.regex.parser import parse_regex
 from estero.language.sigma import tree as s
+from estero.language.sigma.reading import Placeholders
 from estero.language.sigma.regexes import with_flags
-
-Placeholders = Mapping[str, Sequence[str]]
+from estero.language.sigma.texts import escaped, number_text
 
 _OPERATORS: Final[Mapping[CompareOperators, Literal["<", "<=", ">", ">="]]] = {
     CompareOperators.LT: "<",
@@ -37,7 +37,6 @@ _OPERATORS: Final[Mapping[CompareOperators, Literal["<", "<=", ">", ">="]]] = {
     CompareOperators.GT: ">",
     CompareOperators.GTE: ">=",
 }
-_ESCAPED: Final = str.maketrans({"\\": "\\\\", "%": "\\%", "_": "\\_"})
 
 
 def test_of(field: str, value: SigmaType, placeholders: Placeholders) -> s.Condition:
@@ -95,16 +94,6 @@ def keyword_of(value: SigmaType, placeholders: Placeholders) -> s.Condition:
             return _any(s.Keyword(regex=regex) for regex in _regexes(value, placeholders))
         case _:
             raise QueryError(f"{_named(value)} is asked of a field, not of the whole event")
-
-
-def number_text(value: float) -> str:
-    """The text of a number, whole ones without a point."""
-    return str(int(value)) if float(value).is_integer() and abs(value) < 2**63 else str(value)
-
-
-def escaped(text: str) -> str:
-    """The pattern of LIKE for a text as it is."""
-    return text.translate(_ESCAPED)
 
 
 def like_of(value: SigmaString) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any, Final
 
 from estero.errors import NOWHERE, Span
@@ -13,7 +14,7 @@ _SPAN: Final = "span"
 
 
 class TreeData:
-    """Writes and reads trees of some `classes`, which go by their places; the order is a part of the format.
+    """Writes and reads trees of some `classes`, which go by their places.
 
     A node is a list of its class, its fields, those that go by their names last, and the start and the end of
     its span if it has one.
@@ -25,12 +26,6 @@ class TreeData:
         self._kinds: list[tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...], bool]] = [
             (kind, *_shape(kind)) for kind in classes
         ]
-
-    @property
-    def format(self) -> str:
-        """All that has to be the same where data is written and where it is read."""
-        shapes = zip(self._places, self._kinds, strict=True)
-        return repr([(kind.__name__, names, named, spanned) for kind, (_, names, named, spanned) in shapes])
 
     def written(self, value: Any) -> Any:
         """A tree as data; TypeError for a value of any other class."""
@@ -59,9 +54,11 @@ class TreeData:
         if len(data) != last + len(named) + 2 * spanned:
             raise ValueError(f"class {place} has other fields")
         values = [read(item) if type(item) is list else item for item in data[1:last]]  # a call costs more
-        further = dict(zip(named, map(read, data[last:]), strict=False)) if named else {}
+        if not named:
+            return make(*values, span=_span(data[-2], data[-1])) if spanned else make(*values)
+        further = dict(zip(named, map(read, data[last:]), strict=False))
         if spanned:
-            further["span"] = _span(data[-2], data[-1])
+            further[_SPAN] = _span(data[-2], data[-1])
         return make(*values, **further)
 
 
@@ -75,5 +72,6 @@ def _shape(kind: type) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     return names, named, len(others) < len(taken)
 
 
+@lru_cache(maxsize=1 << 14)  # many rules have spans at the same places
 def _span(start: Any, end: Any) -> Span:
     return NOWHERE if (start, end) == (NOWHERE.start, NOWHERE.end) else Span(start, end)

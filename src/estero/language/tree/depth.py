@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Final
 
 from estero.errors import QueryError
@@ -39,7 +39,5 @@ def known_depth(depth: int) -> int:
     return depth if depth <= MAXIMUM_DEPTH else 0
 
 
-def _below(node: Pattern | Node) -> Iterator[Pattern | Node]:
-    yield from node.children()
-    if isinstance(node, Filter):
-        yield node.condition
+def _below(node: Pattern | Node) -> Sequence[Pattern | Node]:
+    return [*node.children(), node.condition] if isinstance(node, Filter) else node.children()

@@ -29,9 +29,9 @@ _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _VALUE = range(8)
 class Node(SyntaxNode, level=_VALUE):
     """The base of expressions and filters."""
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> list[Node]:
         """The nodes directly below this one, left to right."""
-        return (node for node in self.below() if isinstance(node, Node))
+        return [node for node in self.below() if isinstance(node, Node)]
 
     def walk(self) -> Iterator[Node]:
         """This node and all nodes below it, parents first, left to right."""
@@ -230,6 +230,9 @@ class In(Node, level=_COMPARISON, form="{operand:+} {not}IN {{{members:, }}}"):
     operand: Node
     members: tuple[Literal | Range, ...]
 
+    def __hash__(self) -> int:
+        return hash((self.operand, _hash_of_some(self.members)))
+
 
 @dataclass(frozen=True, slots=True)
 class InList(Node, level=_COMPARISON, form="{operand:+} {not}IN {values}"):
@@ -334,12 +337,18 @@ class And(Node, level=_AND, form="{parts:+ AND }"):
 
     parts: tuple[Node, ...]
 
+    def __hash__(self) -> int:
+        return _hash_of_some(self.parts)
+
 
 @dataclass(frozen=True, slots=True)
 class Or(Node, level=_OR, form="{parts:+ OR }"):
     """Any of two or more parts, by three-valued logic."""
 
     parts: tuple[Node, ...]
+
+    def __hash__(self) -> int:
+        return _hash_of_some(self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,6 +430,12 @@ def substituted(node: Node, change: Callable[[Node], Node | None]) -> Node:
 
 def _in_place_of(element: str, attribute: Attribute, node: Node) -> Node | None:
     return attribute if isinstance(node, Element) and node.name == element else None
+
+
+def _hash_of_some(parts: tuple[Node, ...]) -> int:
+    """A hash of three parts: a tree is hashed at each of its levels, and rules have hundreds of parts."""
+    some = parts if len(parts) <= 3 else (parts[0], parts[len(parts) // 2], parts[-1])
+    return hash((len(parts), some))
 
 
 def joined_by_logic(condition: Node) -> Iterator[Node]:

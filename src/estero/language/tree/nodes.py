@@ -8,7 +8,7 @@ production of the grammar that has the name of the class (syntax/productions.py)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from string import Formatter
 from typing import Any, ClassVar, Final, TypeVar
@@ -21,6 +21,11 @@ Kind = TypeVar("Kind", bound="SyntaxNode")
 
 TIGHTEST: Final = 99
 """The level that never needs parentheses."""
+_WITHOUT_NODES: Final = (
+    *("str", "str | None", "tuple[str, ...]", "bool", "int", "int | None"),
+    *("Value", "EqlValue"),
+)
+"""Types of fields, as classes write them, that hold no nodes."""
 
 
 class OpenText(str):
@@ -105,14 +110,17 @@ class SyntaxNode:
             return after.join(texts)
         return _text(value, least or 0, conversion) + after
 
-    def below(self) -> Iterator[SyntaxNode]:
+    def below(self) -> list[SyntaxNode]:
         """The nodes in the fields of this one, of any kind, left to right."""
-        for name in names_of(type(self)):
+        kind: Any = type(self)  # whose __hash__ is that of its nodes, mypy thinks
+        nodes: list[SyntaxNode] = []
+        for name in _names_of_inner(kind):
             value = getattr(self, name)
             if isinstance(value, SyntaxNode):
-                yield value
+                nodes.append(value)
             elif isinstance(value, tuple):
-                yield from (item for item in value if isinstance(item, SyntaxNode))
+                nodes += [item for item in value if isinstance(item, SyntaxNode)]
+        return nodes
 
 
 def names_of(kind: type[SyntaxNode]) -> tuple[str, ...]:
@@ -120,18 +128,25 @@ def names_of(kind: type[SyntaxNode]) -> tuple[str, ...]:
     return kind.__match_args__
 
 
+@cache
+def _names_of_inner(kind: type[SyntaxNode]) -> tuple[str, ...]:
+    """The fields of a node class that may hold nodes, as far as their types say so."""
+    names = names_of(kind)
+    return tuple(one.name for one in fields(kind) if one.name in names and one.type not in _WITHOUT_NODES)
+
+
 def names_in_text(kind: type[SyntaxNode]) -> tuple[str, ...]:
     """The fields of a node class in the order of its form; without a form, in that of the class."""
     return tuple(name for _, name, _, _ in _slots(kind.FORM) if name not in ("", "not")) or names_of(kind)
 
 
-def walked(root: Kind, children: Callable[[Kind], Iterator[Kind]]) -> Iterator[Kind]:
+def walked(root: Kind, children: Callable[[Kind], list[Kind]]) -> Iterator[Kind]:
     """A node and all nodes below it, parents first, left to right."""
     stack = [root]
     while stack:
         node = stack.pop()
         yield node
-        stack.extend(reversed(list(children(node))))
+        stack += children(node)[::-1]
 
 
 def with_changed(node: Kind, change: Callable[[Any], object]) -> Kind:

@@ -23,16 +23,18 @@ _LOOSE, _OR, _UNLESS, _AND, _ALL, _SEQUENCE, _POSTFIX, _ATOM = range(8)
 class Pattern(SyntaxNode, level=_ATOM):
     """The base of all pattern nodes."""
 
-    def children(self) -> Iterator[Pattern]:
+    def children(self) -> list[Pattern]:
         """The patterns directly below this one, left to right, also those that must be absent."""
+        patterns: list[Pattern] = []
         for node in self.below():
             if isinstance(node, Pattern):
-                yield node
+                patterns.append(node)
             elif isinstance(node, Link | Step):
-                yield from node.absent
-                yield from (absence.event for absence in node.lacking)
+                patterns += node.absent
+                patterns += [absence.event for absence in node.lacking]
             elif isinstance(node, Absence):
-                yield node.event
+                patterns.append(node.event)
+        return patterns
 
     def walk(self) -> Iterator[Pattern]:
         """This pattern and all patterns below it, parents first."""

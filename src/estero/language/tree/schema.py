@@ -83,6 +83,8 @@ class Kind(Enum):
     OPAQUE = "a value that cannot be compared"
     NULL = "nothing but NULL"
 
+    __hash__ = object.__hash__  # that of `Enum` is Python, and checks look kinds up in sets
+
 
 NUMBERS: Final = frozenset({Kind.INT, Kind.FLOAT})
 """The kinds of numbers in arithmetic; decimals are only compared and summed up, exactly."""
@@ -174,11 +176,15 @@ class Schema:
     """The attributes of fields by their names in other languages (field_names.py), as far as known."""
     _exact: list[Mapping[str, str]] = field(default_factory=list, init=False, compare=False, repr=False)
     """What `exact` is, once it is asked for."""
+    _insides: list[bool] = field(default_factory=list, init=False, compare=False, repr=False)
+    """What `has_insides` is, once it is asked for."""
 
     @property
     def has_insides(self) -> bool:
         """Whether paths lead inside of some column: a struct, a list, or one with nothing but NULL."""
-        return bool(self.nested) or Kind.NULL in self.column_kinds.values()
+        if not self._insides:
+            self._insides.append(bool(self.nested) or Kind.NULL in self.column_kinds.values())
+        return self._insides[0]
 
     @property
     def column_kinds(self) -> Mapping[str, Kind]:

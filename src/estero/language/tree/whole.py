@@ -37,8 +37,7 @@ def with_whole(tree: QueryTree, time: str | None = None) -> QueryTree:
     >>> print(with_whole(parse_query("SELECT * WHERE a ; b FILTER duration > 5"), "t").pattern)
     a ; b FILTER "the end".t - "the start".t > 5
     """
-    ticks = e.Attribute(time or TIME_OF)
-    start, end = replace(ticks, variable=START_OF), replace(ticks, variable=END_OF)
+    start, end = (e.Attribute(time or TIME_OF, variable) for variable in (START_OF, END_OF))
     values: dict[str, e.Node] = {}
     for bracket in tree.partition_by:
         keys = tuple(e.Attribute(name, END_OF) for name in bracket.alternatives)
@@ -46,7 +45,8 @@ def with_whole(tree: QueryTree, time: str | None = None) -> QueryTree:
     values |= {START_TIME: start, END_TIME: end, DURATION: e.Arithmetic("-", end, start)}
     if ending(tree.pattern):
         values[DECIDED_TIME] = e.Attribute(DEADLINE, END_OF)
-    return replace(tree, pattern=_changed(tree.pattern, values))
+    pattern = _changed(tree.pattern, values)
+    return tree if pattern is tree.pattern else replace(tree, pattern=pattern)
 
 
 def as_written(tree: QueryTree, time: str | None = None) -> QueryTree:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,29 +11,14 @@ from estero.errors import DataError, QueryError
 from estero.language.eql.tree import EqlTree
 from estero.queries.eql_statement import EqlStatement, eql_statement
 from estero.queries.query import Query
-from estero.queries.rules.rule_cache import RuleCache, key_of
-from estero.queries.rules.rule_files import RuleText, text_of_file
+from estero.queries.rules.rule_cache import RuleCache, eql_trees, key_of
+from estero.queries.rules.rule_files import FilesRead, RuleText, text_of_file
 
-SUFFIXES: Final = (".eql", ".toml")
 _SAID: Final = {"name": "title", "rule_id": "id", "severity": "level", "risk_score": "risk", "type": "type"}
 """The entries of a rule that are said of it, and the words for them."""
 
 
-@dataclass(frozen=True)
-class EqlFiles:
-    """The rules of files, what is said of them, and the errors of those that cannot be run, by name."""
-
-    rules: dict[str, Query] = field(default_factory=dict)
-    texts: dict[str, RuleText] = field(default_factory=dict)
-    refused: dict[str, QueryError] = field(default_factory=dict)
-
-
-def is_eql(file: Path) -> bool:
-    """Whether the name of a file says that it has a rule of Elastic."""
-    return file.suffix in SUFFIXES
-
-
-def eql_in_files(files: Iterable[Path], cache: RuleCache) -> EqlFiles:
+def eql_in_files(files: Iterable[Path], cache: RuleCache) -> FilesRead:
     """The rules of some files, in order of these, by the stems of the files.
 
     A file ending in ``.eql`` is the text of a query. One in ``.toml`` has it in ``[rule] query``, and beside
@@ -42,7 +26,7 @@ def eql_in_files(files: Iterable[Path], cache: RuleCache) -> EqlFiles:
     techniques of its ``threat`` the tags. What is no query in EQL, and a query with pipes, is refused. What
     is in the `cache` is not read again.
     """
-    read = EqlFiles()
+    read = FilesRead()
     for file in files:
         name = _free(file.stem, read.texts)
         metadata: dict[str, str] = {"file": str(file)}
@@ -51,7 +35,7 @@ def eql_in_files(files: Iterable[Path], cache: RuleCache) -> EqlFiles:
             content = text_of_file(file)
             text = content if file.suffix == ".eql" else ""
             key = key_of(file.suffix, content.encode()) if cache.is_on else ""
-            known = cache.get(key)
+            known = cache.get(key, eql_trees())
             if known is not None and isinstance(known[1], EqlTree):
                 said, statement = known[0], EqlStatement.of_tree(known[1])
                 text = statement.eql.text
@@ -60,7 +44,7 @@ def eql_in_files(files: Iterable[Path], cache: RuleCache) -> EqlFiles:
                 if file.suffix == ".toml":
                     text, said = _of_toml(content)
                 statement = eql_statement(text)
-                cache.put(key, said, statement.eql)
+                cache.put(key, said, statement.eql, eql_trees())
             metadata = said | metadata
             statement.refuse_pipes()
             read.rules[name] = Query(statement)

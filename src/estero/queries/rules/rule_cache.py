@@ -11,29 +11,41 @@ import hashlib
 import json
 import os
 import tempfile
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 from estero.errors import DataError
-from estero.language.eql import tree as eql
-from estero.language.sigma import tree as sigma
+from estero.language.tree import as_data
 from estero.language.tree.as_data import TreeData
 
 VARIABLE: Final = "ESTERO_CACHE"
 """The variable of the environment with the directory; there is no cache unless it is set."""
 _MOST: Final = 1 << 17
 """Entries that are kept; where there are more, only those that were just asked for are."""
-_CLASSES: Final = (
-    *(eql.Constant, eql.Field, eql.Minus, eql.Computation, eql.FunctionCall, eql.Compared, eql.Member),
-    *(eql.Alike, eql.AllOf, eql.AnyOf, eql.Negated, eql.EventQuery, eql.Item, eql.Sequence, eql.Sample),
-    *(eql.Pipe, eql.EqlTree, sigma.Text, sigma.Number, sigma.Truth, sigma.Missing, sigma.Compared),
-    *(sigma.Searched, sigma.Network, sigma.SameAs, sigma.PartOfTime, sigma.Keyword, sigma.Every, sigma.Some),
-    *(sigma.Negated, sigma.LogSource, sigma.About, sigma.Detection, sigma.Refusal),
-)
-TREES: Final = TreeData(_CLASSES)
 _PACKAGES: Final = ("eql", "sigma", "syntax", "tree")
 """The packages of `estero.language` that say how a text is read."""
+
+
+@cache
+def eql_trees() -> TreeData:
+    """Trees of rules in EQL as data."""
+    from estero.language.eql import tree as t
+
+    conditions = (t.Constant, t.Field, t.Minus, t.Computation, t.FunctionCall, t.Compared, t.Member, t.Alike)
+    joined = (t.AllOf, t.AnyOf, t.Negated)
+    return TreeData((*conditions, *joined, t.EventQuery, t.Item, t.Sequence, t.Sample, t.Pipe, t.EqlTree))
+
+
+@cache
+def sigma_trees() -> TreeData:
+    """Trees of rules in Sigma as data."""
+    from estero.language.sigma import tree as t
+
+    tests = (t.Text, t.Number, t.Truth, t.Missing, t.Compared, t.Searched, t.Network, t.SameAs, t.PartOfTime)
+    joined = (t.Keyword, t.Every, t.Some, t.Negated)
+    return TreeData((*tests, *joined, t.LogSource, t.About, t.Detection, t.Refusal))
 
 
 class RuleCache:
@@ -65,26 +77,26 @@ class RuleCache:
         """Whether anything is remembered."""
         return self._file is not None
 
-    def get(self, key: str) -> tuple[dict[str, str], Any] | None:
+    def get(self, key: str, trees: TreeData) -> tuple[dict[str, str], Any] | None:
         """The texts and the tree under a key; None where there is nothing, or nothing that can be read."""
         entry = self._known.get(key)
         if entry is None:
             return None
         try:
             said, data = entry
-            tree = TREES.read(data)
+            tree = trees.read(data)
             texts = {str(name): str(text) for name, text in said.items()}
         except (TypeError, ValueError, IndexError, AttributeError, RecursionError):
             return None
         self._asked[key] = entry
         return texts, tree
 
-    def put(self, key: str, said: dict[str, str], tree: object) -> None:
+    def put(self, key: str, said: dict[str, str], tree: object, trees: TreeData) -> None:
         """Remembers the texts and the tree of a file, if there is a cache."""
         if self._file is None:
             return
         with contextlib.suppress(TypeError, RecursionError):  # a tree that is not data is read each time
-            self._asked[key] = [said, TREES.written(tree)]
+            self._asked[key] = [said, trees.written(tree)]
             self._changed = True
 
     def save(self) -> None:
@@ -120,12 +132,12 @@ def _head(body: bytes) -> bytes:
 
 
 def _reader() -> str:
-    """A digest of all that reads rules: the sources, the classes of trees, and pySigma."""
-    language = Path(eql.__file__).parents[1]
+    """A digest of all that reads rules: the sources, and pySigma."""
+    language = Path(as_data.__file__).parents[1]
     files = sorted(
         path for name in _PACKAGES for path in (language / name).iterdir() if path.suffix in (".py", ".lark")
     )
-    digest = hashlib.blake2b(TREES.format.encode(), digest_size=16)
+    digest = hashlib.blake2b(Path(__file__).read_bytes(), digest_size=16)
     for path in files:
         digest.update(path.read_bytes())
     with contextlib.suppress(ImportError):

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from estero.errors import DataError, EsteroError
-from estero.queries.rules.eql_files import is_eql
-from estero.queries.rules.rule_files import is_of_rules
+from estero.queries.rules.rule_files import is_eql, is_of_rules, is_sigma
 from estero.queries.rules.rule_origin import RuleOrigin
 from estero.queries.rules.rule_set import read_files
 from estero.queries.rules.rule_texts import CEQL, EQL, SIGMA
-from estero.queries.rules.sigma_files import is_sigma
 from estero.queries.statement import raise_first
 
 

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from estero.errors import DataError
+from estero.errors import DataError, QueryError
 from estero.language.tree.names import listed
+
+if TYPE_CHECKING:
+    from estero.queries.query import Query
 
 SUFFIXES: Final = (".ceql", ".yml", ".yaml", ".eql", ".toml")
 """The endings of files with rules: CEQL, Sigma, and Elastic's."""
@@ -41,6 +44,15 @@ class RuleText:
         if techniques:
             said.setdefault("techniques", techniques)
         return said
+
+
+@dataclass(frozen=True)
+class FilesRead:
+    """The rules of files, what is said of them, and the errors of those that cannot be run, by name."""
+
+    rules: dict[str, Query] = field(default_factory=dict)
+    texts: dict[str, RuleText] = field(default_factory=dict)
+    refused: dict[str, QueryError] = field(default_factory=dict)
 
 
 def files_of_rules(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[Path]:
@@ -83,6 +95,16 @@ def text_of_file(file: Path) -> str:
 def is_of_rules(file: Path) -> bool:
     """Whether this is a file, and its name says that it has rules."""
     return file.suffix in SUFFIXES and not file.name.endswith(EXAMPLES) and file.is_file()
+
+
+def is_sigma(file: Path) -> bool:
+    """Whether the name of a file says that it has rules in Sigma."""
+    return file.suffix in (".yml", ".yaml")
+
+
+def is_eql(file: Path) -> bool:
+    """Whether the name of a file says that it has a rule of Elastic."""
+    return file.suffix in (".eql", ".toml")
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -15,10 +15,16 @@ from estero.errors import DataError, QueryError, warn
 from estero.events.scan import Scan
 from estero.language.tree.names import some, suggestion
 from estero.queries.query import Query, on_spark, opened
-from estero.queries.rules.eql_files import eql_in_files, is_eql
 from estero.queries.rules.rule_cache import RuleCache
-from estero.queries.rules.rule_files import RuleText, files_of_rules, rules_in_files
-from estero.queries.rules.sigma_files import is_sigma, sigma_in_files
+from estero.queries.rules.rule_files import (
+    FilesRead,
+    RuleText,
+    files_of_rules,
+    is_eql,
+    is_sigma,
+    rules_in_files,
+)
+from estero.queries.rules.sigma_files import sigma_in_files
 from estero.queries.statement import raise_first
 from estero.recognize.memory_limit import MemoryPolicy  # for `checked`
 from estero.system.collection import without_collection
@@ -435,7 +441,11 @@ def read_files(paths: Paths, sigma: Mapping[str, object] | None = None) -> tuple
     cache = RuleCache.opened() if any(is_sigma(file) or is_eql(file) for file in files) else RuleCache(None)
     with without_collection():
         of_sigma = sigma_in_files([file for file in files if is_sigma(file)], sigma, cache)
-        of_elastic = eql_in_files((file for file in files if is_eql(file)), cache)
+        of_elastic = FilesRead()
+        if any(map(is_eql, files)):
+            from estero.queries.rules.eql_files import eql_in_files  # and all of EQL
+
+            of_elastic = eql_in_files((file for file in files if is_eql(file)), cache)
         cache.save()
     texts = rules_in_files(file for file in files if not is_sigma(file) and not is_eql(file))
     read, errors = read_rules({name: rule.text for name, rule in texts.items()}, texts)

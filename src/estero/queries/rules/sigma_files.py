@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from estero.errors import DataError, QueryError, require
 from estero.queries.query import Query
-from estero.queries.rules.rule_cache import RuleCache, key_of
-from estero.queries.rules.rule_files import RuleText, text_of_file
+from estero.queries.rules.rule_cache import RuleCache, key_of, sigma_trees
+from estero.queries.rules.rule_files import FilesRead, RuleText, text_of_file
 
 if TYPE_CHECKING:
-    from estero.queries.sigma_rules import SigmaRule
-
-SUFFIXES: Final = (".yml", ".yaml")
-
-
-@dataclass(frozen=True)
-class SigmaFiles:
-    """The rules of files, what is said of them, and the errors of those that cannot be run, by name."""
-
-    rules: dict[str, Query] = field(default_factory=dict)
-    texts: dict[str, RuleText] = field(default_factory=dict)
-    refused: dict[str, QueryError] = field(default_factory=dict)
+    from estero.language.sigma.log_sources import KnownSources
+    from estero.queries.sigma_rules import SigmaOptions, SigmaRule
 
 
-def is_sigma(file: Path) -> bool:
-    """Whether the name of a file says that it has rules in Sigma."""
-    return file.suffix in SUFFIXES
-
-
-def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cache: RuleCache) -> SigmaFiles:
+def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cache: RuleCache) -> FilesRead:
     """The rules of some files, in order of these; a file may have several documents.
 
     `options` are arguments of `estero.sigma`; a rule whose log source nothing tells is refused unless they
@@ -45,19 +31,15 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
     """
     given = list(files)
     if not given:
-        return SigmaFiles()
+        return FilesRead()
     require("sigma", f"{given[0]}, a rule in Sigma,")
     from estero.language.sigma.documents import Document, documents_of
-    from estero.language.sigma.read import Reading
+    from estero.language.sigma.reading import Reading
     from estero.language.sigma.tree import Detection, Refusal
-    from estero.queries.sigma_rules import options_of, rules_in_documents
+    from estero.queries.sigma_rules import rules_in_documents
 
-    unknown = set(options or {}) - {"fields", "pipeline", "placeholders", "logsource"}
-    if unknown:
-        raise TypeError(f"sigma takes fields, pipeline, placeholders and logsource, not {min(unknown)!r}")
-
-    asked = options_of(**{"logsource": None if (options or {}).get("pipeline") else True, **(options or {})})
-    read = SigmaFiles()
+    asked = _options_of(options or {}, cache)
+    read = FilesRead()
     remembers = cache.is_on and asked.reading == Reading()
     keys: dict[Path, str] = {}
     before: dict[int, Detection | Refusal] = {}
@@ -67,7 +49,7 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
         try:
             text = text_of_file(file)
             keys[file] = key_of("sigma", text.encode()) if remembers else ""
-            known = cache.get(keys[file]) if remembers else None
+            known = cache.get(keys[file], sigma_trees()) if remembers else None
             if known is not None and isinstance(known[1], Detection | Refusal):
                 document = Document({}, text, 0)
                 before[id(document)] = known[1]
@@ -102,18 +84,46 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
     return read
 
 
+def _options_of(given: Mapping[str, Any], cache: RuleCache) -> SigmaOptions:
+    """The options that arguments of `estero.sigma` say for files; raises TypeError for others."""
+    from estero.queries.sigma_rules import options_of
+
+    unknown = set(given) - {"fields", "pipeline", "placeholders", "logsource"}
+    if unknown:
+        raise TypeError(f"sigma takes fields, pipeline, placeholders and logsource, not {min(unknown)!r}")
+    asked = options_of(**{"logsource": None if given.get("pipeline") else True, **given})
+    return replace(asked, known=_sources_in(cache))
+
+
+def _sources_in(cache: RuleCache) -> KnownSources | None:
+    """What is known of log sources, without pySigma where it was read before; None without a cache."""
+    if not cache.is_on:
+        return None
+    from estero.language.sigma.log_sources import KnownSources, known_sources
+    from estero.language.sigma.mappings import content_of_files
+
+    key = key_of("log sources", content_of_files())
+    before = cache.get(key, sigma_trees())
+    if before is not None:
+        with contextlib.suppress(TypeError, ValueError):
+            return KnownSources.of_tree(before[1])
+    known = known_sources()
+    cache.put(key, {}, known.tree, sigma_trees())
+    return known
+
+
 def _remember(rule: SigmaRule, key: str, cache: RuleCache) -> None:
     """Puts a rule into the cache, or why it cannot be read; no correlation, which depends on other files."""
     from estero.language.sigma.tree import Detection, Refusal
 
     if isinstance(rule.rule, Detection):
-        cache.put(key, {}, rule.rule)
+        cache.put(key, {}, rule.rule, sigma_trees())
     elif rule.problem is not None and "correlation" not in rule.document.content:
-        cache.put(key, {}, Refusal.of(rule.about, rule.problem))
+        cache.put(key, {}, Refusal.of(rule.about, rule.problem), sigma_trees())
 
 
 def _refuse(
-    read: SigmaFiles, name: str, problem: QueryError, file: Path, metadata: Mapping[str, str] | None = None
+    read: FilesRead, name: str, problem: QueryError, file: Path, metadata: Mapping[str, str] | None = None
 ) -> None:
     for one in (problem, *problem.others):
         one.rule = str(file)
@@ -121,7 +131,7 @@ def _refuse(
     read.texts[name] = RuleText(problem.text, file, metadata or {"file": str(file)})
 
 
-def _free(name: str, read: SigmaFiles) -> str:
+def _free(name: str, read: FilesRead) -> str:
     """The name, with a number behind it where there is such a rule already."""
     place, free = 1, name
     while free in read.texts:

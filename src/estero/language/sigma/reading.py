@@ -1,0 +1,20 @@
+"""What is said of how rules in Sigma are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sigma.processing.pipeline import ProcessingPipeline
+
+Placeholders = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How rules are read: values for placeholders, and a pipeline of pySigma that changes rules before."""
+
+    placeholders: Placeholders = field(default_factory=dict)
+    pipeline: ProcessingPipeline | None = None
