@@ -249,7 +249,8 @@ WRONG = {
         "condition: {eq: 0}": "a window has one event at least",
         "condition: {gte: 1.5}": "a number of events is a whole number",
         "condition: {gte: 3, field: [v, 7]}": "the name of a field is a text, not 7",
-        "condition: {gte: 2, lt: 5}": "exactly one condition item",
+        "condition: {gt: 2, lt: 3}": "no number is > 2 and < 3",
+        "condition: {gte: 2, lt: x}": "'x' is no valid Sigma correlation condition count",
         "condition: {gte: 0}": "a window has one event at least",
         "condition: failed and failed": "Extended conditions",
         "": "without condition",
@@ -283,6 +284,30 @@ def test_what_is_wrong_with_a_correlation_is_said(part: str, other: str, said: s
     text = CORRELATION.replace(part, other)
     with pytest.raises(QueryError, match=re.escape(said)):
         estero.sigma(text, logsource=False)
+
+
+def test_the_count_of_a_window_may_be_within_a_range() -> None:
+    query = estero.sigma(CORRELATION.replace("{gte: 3}", "{gt: 1, lte: 3}"), logsource=False)
+    seconds = [0, 100, 110, 600, 610, 620, 630, 800]
+    events = [{"t": second, "user": "ann", "kind": "fail"} for second in seconds]
+    answer = query.run(events, time="t", time_unit="s")
+    assert [found.positions["Event"] for found in answer] == [(1, 2), (4, 5, 6)]
+
+
+@pytest.mark.filterwarnings("ignore:no event has the field:estero.EsteroWarning")
+def test_a_counted_field_that_no_event_has_has_no_values() -> None:
+    text = CORRELATION.replace("event_count", "value_count").replace("{gte: 3}", "{lt: 1, field: gone}")
+    events = [{"t": second, "user": "ann", "kind": "fail"} for second in (0, 10, 100)]
+    answer = estero.sigma(text, logsource=False).run(events, time="t", time_unit="s", until="end")
+    assert [found.positions["Event"] for found in answer] == [(0, 1), (2,)]
+
+
+def test_an_alias_names_a_rule_that_is_referred_to_by_its_id() -> None:
+    text = CORRELATION.replace("name: failed", "name: failed\nid: 5013198a-70be-4d00-8b2c-4a5e1f2b3c4d")
+    text = text.replace("rules: failed", "rules: 5013198a-70be-4d00-8b2c-4a5e1f2b3c4d")
+    text = text.replace("[user]", "who\n  aliases: {who: {failed: user}}")
+    events = [{"t": second, "user": "ann", "kind": "fail"} for second in range(3)]
+    assert estero.sigma(text, logsource=False).run(events, time="t", time_unit="s").count() == 1
 
 
 def test_percentiles_are_refused() -> None:

@@ -218,13 +218,25 @@ def correlations(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     section |= draw(st.sampled_from(({}, {"aliases": _aliases(draw, groups, names)})))
     least = draw(
         st.sampled_from(
-            ({"gte": 1}, {"gte": 2}, {"gt": 1}, {"gte": 3}, {"lt": 3}, {"lte": 2}, {"eq": 2}, {"neq": 2})
+            (
+                *(
+                    {"gte": 1},
+                    {"gte": 2},
+                    {"gt": 1},
+                    {"gte": 3},
+                    {"lt": 3},
+                    {"lte": 2},
+                    {"eq": 2},
+                    {"neq": 2},
+                ),
+                *({"gt": 1, "lte": 3}, {"gte": 2, "neq": 3}),
+            )
         )
     )
     if kind == "event_count":
         section["condition"] = least
     elif kind == "value_count":
-        section["condition"] = {**least, "field": "v"}
+        section["condition"] = {**least, "field": draw(st.sampled_from("vvvg"))}  # no event has `g`
     elif kind in numbers:
         section["condition"] = {**least, "field": draw(st.sampled_from(("n", "f", "x")))}
     elif kind == "temporal" and draw(st.booleans()):

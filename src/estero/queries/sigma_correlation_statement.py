@@ -101,7 +101,7 @@ class _Lowered:
         counted = [_only(lowering, field) for field in rule.counted]
         values = [None if one is None else _value(rule, one) for one in counted]
         notes |= dict.fromkeys(lowering.notes())
-        if None in values:
+        if rule.type != "value_count" and None in values:
             conditions = [_NEVER] * len(conditions)
         return cls(
             rule,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from typing import Any, Final
 
 from pyparsing import ParseBaseException
@@ -16,6 +17,7 @@ from sigma.conditions import (
     ConditionValueExpression,
 )
 from sigma.exceptions import SigmaError
+from sigma.modifiers import modifier_mapping
 from sigma.processing.pipeline import ProcessingPipeline
 from sigma.rule import SigmaRule, SigmaRuleBase
 from sigma.rule.detection import SigmaDetectionItem
@@ -127,12 +129,12 @@ def _refuse_shapes(document: Document) -> None:
             continue
         for path, key, values in _items(asked, ("detection", name)):
             for value in values:
-                if isinstance(value, dict | list):
-                    what = "a mapping" if isinstance(value, dict) else "a list in a list"
+                if not isinstance(value, str | int | float | None):
                     raise document.error(
-                        f"{key} is compared with {what}",
+                        f"{key} is compared with {_KINDS.get(type(value), 'a value of another kind')}",
                         *path,
                         expected="a text, a number, true, false, null, or a list of these",
+                        hint="put it in quotes" if isinstance(value, date) else "",
                     )
     if "timeframe" in detection:
         raise document.error(
@@ -158,6 +160,11 @@ def _items(
             yield from _items(inner, (*path, index))
 
 
+_KINDS: Final = {dict: "a mapping", list: "a list in a list", date: "a date", datetime: "a time"}
+"""What YAML has that nothing is compared with."""
+_INCOMPATIBLE: Final = re.compile(r"Modifier (\w+) incompatible to value type of '(.*)'", re.DOTALL)
+"""What pySigma says of a value that a modifier does not take."""
+_MODIFIERS: Final = {modifier.__name__: name for name, modifier in modifier_mapping.items()}
 _BYTES: Final = re.compile(r"\bb'(.*)'$")
 """What RE2 says of a regular expression, as Python shows bytes."""
 
@@ -168,6 +175,10 @@ def _told(error: Exception, document: Document) -> QueryError:
     message = _BYTES.sub(r"\1", str(error).split(" in file ")[0])
     if isinstance(error, RecursionError):
         message = "this rule is nested too deeply"
+    elif incompatible := _INCOMPATIBLE.match(message):
+        name, value = incompatible.groups()
+        value = "null" if value.startswith("<sigma.types.SigmaNull") else repr(value)
+        message = f"the modifier {_MODIFIERS.get(name, name)} does not take {value}"
     elif not isinstance(error, SigmaError):
         message = f"this is no valid rule: {message}"
     return document.error(message, *(path or _by_class(error)))

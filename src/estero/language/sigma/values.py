@@ -37,6 +37,13 @@ _OPERATORS: Final[Mapping[CompareOperators, Literal["<", "<=", ">", ">="]]] = {
     CompareOperators.GT: ">",
     CompareOperators.GTE: ">=",
 }
+_PARTS: Final[Mapping[s.TimePart, range]] = {
+    "minute": range(60),
+    "hour": range(24),
+    "day": range(1, 32),
+    "week": range(1, 54),
+    "month": range(1, 13),
+}
 _ESCAPED: Final = str.maketrans({"\\": "\\\\", "%": "\\%", "_": "\\_"})
 
 
@@ -49,9 +56,10 @@ def test_of(field: str, value: SigmaType, placeholders: Placeholders) -> s.Condi
             cased = isinstance(value, SigmaCasedString)
             return _any(s.Text(field, like_of(text), cased) for text in expanded(value, placeholders))
         case SigmaTimestampPart():
-            return s.PartOfTime(
-                field, cast("s.TimePart", value.timestamp_part.name.lower()), int(value.number)
-            )
+            part = cast("s.TimePart", value.timestamp_part.name.lower())
+            if value.number not in _PARTS.get(part, (value.number,)):
+                raise QueryError(f"no {part} is {number_text(value.number)}")
+            return s.PartOfTime(field, part, int(value.number))
         case SigmaNumber():
             return s.Number(field, value.number)
         case SigmaBool():
