@@ -56,10 +56,7 @@ def test_of(field: str, value: SigmaType, placeholders: Placeholders) -> s.Condi
             cased = isinstance(value, SigmaCasedString)
             return _any(s.Text(field, like_of(text), cased) for text in expanded(value, placeholders))
         case SigmaTimestampPart():
-            part = cast("s.TimePart", value.timestamp_part.name.lower())
-            if value.number not in _PARTS.get(part, (value.number,)):
-                raise QueryError(f"no {part} is {number_text(value.number)}")
-            return s.PartOfTime(field, part, int(value.number))
+            return _part_of_time(field, value)
         case SigmaNumber():
             return s.Number(field, value.number)
         case SigmaBool():
@@ -78,6 +75,13 @@ def test_of(field: str, value: SigmaType, placeholders: Placeholders) -> s.Condi
             return _compared(field, value)
         case _:
             raise QueryError(f"nothing can be compared with {_named(value)}")
+
+
+def _part_of_time(field: str, value: SigmaTimestampPart) -> s.Condition:
+    part = cast("s.TimePart", value.timestamp_part.name.lower())
+    if value.number not in _PARTS.get(part, (value.number,)):
+        raise QueryError(f"no {part} is {number_text(value.number)}")
+    return s.PartOfTime(field, part, int(value.number))
 
 
 def _compared(field: str, value: SigmaCompareExpression) -> s.Condition:
