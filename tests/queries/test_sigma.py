@@ -150,8 +150,9 @@ def test_a_test_of_a_list_holds_of_one_element() -> None:
 
 def test_placeholders_have_values() -> None:
     text = rule("{s: {user|expand: '%admins%'}, condition: s}")
-    query = estero.sigma(text, placeholders={"admins": ["ann", "b*"]}, logsource=False)
-    assert starts(query, [{"user": "ANN"}, {"user": "b*"}, {"user": "bob"}]) == [0, 1]
+    query = estero.sigma(text, placeholders={"admins": ["ann", "b*", r"c\*"]}, logsource=False)
+    events = [{"user": name} for name in ("ANN", "b*", "bob", "an", "c*", "cid")]
+    assert starts(query, events) == [0, 1, 2, 4]
 
 
 def test_a_pipeline_changes_the_rule_and_says_what_its_log_source_is(tmp_path: Path) -> None:

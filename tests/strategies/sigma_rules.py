@@ -104,7 +104,7 @@ def items(draw: st.DrawFn) -> tuple[str, Any]:
         case "fieldref":
             return f"{field}|fieldref{ends}", draw(st.sampled_from(FIELDS))
         case "encoded":
-            wide = draw(st.sampled_from(("", "|wide")))
+            wide = draw(st.sampled_from(("", "|wide", "|utf16le")))
             return f"{field}{wide}|base64{draw(st.sampled_from(('', 'offset')))}|contains", draw(
                 st.sampled_from(("x", "ab", "abc"))
             )

@@ -77,7 +77,8 @@ def check_rules(path: Path, stream: Stream | None) -> None:
         with working("checking"):
             unfit = rules.check(stream.scan)
             schema = opened(stream.scan).schema
-            notes = {name: rules[name].statement.notes_on(schema) for name in rules.names if name not in unfit}
+            fitting = [name for name in rules.names if name not in unfit]
+            notes = {name: rules[name].statement.notes_on(schema) for name in fitting}
         warn_of_notes({name: said for name, said in notes.items() if said})
     for name, wrong in unfit.items():
         for error in wrong:

@@ -297,7 +297,7 @@ def _changed(
             yield [*pattern, ANY]
         case "endswith":
             yield [ANY, *pattern]
-        case "wide":
+        case "wide" | "utf16le":
             yield list(_plain(pattern).encode("utf-16-le").decode())
         case "base64":
             yield list(base64.b64encode(_plain(pattern).encode()).decode())
@@ -351,7 +351,7 @@ def _expanded(pattern: list[Letter], placeholders: Mapping[str, Sequence[str]]) 
         return
     for value in placeholders[named[1]]:
         for rest in _expanded(pattern[named.end() :], placeholders):
-            yield [*pattern[: named.start()], *value, *rest]
+            yield [*pattern[: named.start()], *_read(value), *rest]
 
 
 def _fits(text: str, pattern: Sequence[Letter], *, cased: bool) -> bool:

@@ -55,10 +55,27 @@ def detection_of(document: Document, reading: Reading) -> s.Detection:
     """The rule of a document; raises `QueryError`, with the place in the text, for what is wrong with it."""
     _refuse_shapes(document)
     try:
-        rule = SigmaRule.from_dict(dict(document.content))
+        rule = SigmaRule.from_dict(_with_known_modifiers(document))
     except FAILURES as error:
         raise _told(error, document) from error
     return detection_of_rule(rule, document, reading)
+
+
+_UTF16: Final = re.compile(r"\|utf16le(?=\||$)")
+
+
+def _with_known_modifiers(document: Document) -> dict[str, Any]:
+    """The content with ``wide`` for ``utf16le``, which is the same, and which pySigma does not know."""
+
+    def renamed(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {_UTF16.sub("|wide", str(key)): renamed(inner) for key, inner in value.items()}
+        return [renamed(inner) for inner in value] if isinstance(value, list) else value
+
+    content = dict(document.content)
+    if "utf16le" in document.text and "detection" in content:
+        content["detection"] = renamed(content["detection"])
+    return content
 
 
 def detection_of_rule(rule: SigmaRule, document: Document, reading: Reading) -> s.Detection:
@@ -221,7 +238,7 @@ def _culprit(document: Document) -> tuple[str | int, ...]:
             continue
         for path, key, value in _items(asked, ("detection", name)):
             try:
-                item = SigmaDetectionItem.from_mapping(key, value)
+                item = SigmaDetectionItem.from_mapping(_UTF16.sub("|wide", key), value)
                 for one in item.value:
                     keyword_of(one, {}) if item.field is None else test_of(item.field, one, {})
             except (QueryError, *FAILURES):

@@ -141,14 +141,16 @@ def expanded(value: SigmaString, placeholders: Placeholders) -> list[SigmaString
     return value.replace_placeholders(_filled(placeholders)) if value.contains_placeholder() else [value]
 
 
-def _filled(placeholders: Placeholders) -> Callable[[Placeholder], Iterator[str]]:
-    def fill(placeholder: Placeholder) -> Iterator[str]:
+def _filled(placeholders: Placeholders) -> Callable[[Placeholder], Iterator[SigmaString]]:
+    """What stands for placeholders: values as those of rules, so that ``*`` and ``?`` are wildcards."""
+
+    def fill(placeholder: Placeholder) -> Iterator[SigmaString]:
         if placeholder.name not in placeholders:
             raise QueryError(
                 f"the placeholder %{placeholder.name}% has no values",
                 hint=f"give them: placeholders={{{placeholder.name!r}: [...]}}",
             )
-        yield from placeholders[placeholder.name]
+        yield from map(SigmaString, placeholders[placeholder.name])
 
     return fill
 
