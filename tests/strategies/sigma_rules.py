@@ -178,7 +178,7 @@ def events(draw: st.DrawFn) -> list[dict[str, Any]]:
         "l": st.one_of(st.lists(elements, max_size=3), elements.map(lambda one: [None, one])),
         "s": st.lists(struct, max_size=2),
     }
-    shape = draw(st.sampled_from(("flat", "nested", "raw")))
+    shape = draw(st.sampled_from(("flat", "nested", "raw", "flattened")))
     made = []
     for _ in range(draw(st.integers(1, 6))):
         row = {
@@ -191,6 +191,9 @@ def events(draw: st.DrawFn) -> list[dict[str, Any]]:
 def _shaped(row: dict[str, Any], shape: str) -> dict[str, Any]:
     if shape == "flat":
         return row
+    if shape == "flattened":
+        parts = {name: "System" if name in ("n", "t") else "EventData" for name in row}
+        return {f"Event.{parts[name]}.{name}": value for name, value in row.items()}
     inner = {name: value for name, value in row.items() if name != "b.c"}
     if "b.c" in row:
         inner["b"] = {"c": row["b.c"]}
