@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from math import isfinite
 from typing import Any, Final, cast, get_args
 
 from sigma.correlations import SigmaCorrelationCondition, SigmaCorrelationRule
@@ -51,7 +52,17 @@ def correlation_of(document: Document, rules: Sequence[s.Detection]) -> s.Correl
     except FAILURES as error:
         message = str(error) if isinstance(error, SigmaError) else f"this is no valid correlation: {error}"
         raise document.error(message, "correlation", *_place(message)) from error
+    _with_fractions((read.condition, *conditions), document.content["correlation"].get("condition"))
     return correlation_of_rule(read, references_of(document), rules, document.error, conditions)
+
+
+def _with_fractions(conditions: Iterable[object], given: object) -> None:
+    """Has conditions compare with the fractions that are given: pySigma 1 cuts them off."""
+    for one in conditions:
+        if isinstance(one, SigmaCorrelationCondition) and isinstance(given, dict):
+            count = given.get(one.op.name.lower())
+            if isinstance(count, float) and isfinite(count):
+                one.count = int(count) if count.is_integer() else count
 
 
 def _with_one_bound(content: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
