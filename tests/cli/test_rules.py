@@ -84,6 +84,13 @@ def test_of_many_rules_those_are_counted_that_find_something(rules: Path, night:
     assert "rules have no complex events" in many.stderr
 
 
+def test_a_run_of_rules_none_of_which_can_be_run_fails(tmp_path: Path, night: Path) -> None:
+    (tmp_path / "broken.yml").write_text("title: [")
+    result = estero("run", str(tmp_path), *events(night))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "broken.yml: this is no YAML" in result.stderr
+
+
 def test_a_check_warns_of_what_no_event_has(tmp_path: Path, night: Path) -> None:
     (tmp_path / "odd.yml").write_text(
         "title: odd\nname: odd\nlogsource: {category: process_creation, product: windows}\n"

@@ -102,11 +102,13 @@ def _sentence(error: QueryError) -> str:
 
 
 def rules_in(path: Path, values: Mapping[str, object]) -> RuleSet:
-    """The rules of a directory, with values for their parameters."""
+    """The rules of a directory, with values for parameters; raises what is wrong where none can be run."""
     from estero.cli.terminal import working
 
     with working(f"reading {path}"):
         rules = estero.rules(path)
+    if not rules.names and rules.refused:
+        raise next(iter(rules.refused.values()))
     return rules.bind(values) if values else rules
 
 
