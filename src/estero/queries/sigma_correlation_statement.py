@@ -100,9 +100,9 @@ class _Lowered:
         lowering = Lowering(fields_in(schema, sources[0][1]))
         counted = [_only(lowering, field) for field in rule.counted]
         values = [None if one is None else _value(rule, one) for one in counted]
-        for field, one, value in zip(rule.counted, counted, values, strict=True):
-            if one is not None and value is None:
-                lowering.leave_out(field, one)
+        for field, attribute, value in zip(rule.counted, counted, values, strict=True):
+            if attribute is not None and value is None:
+                lowering.leave_out(field, attribute)
         notes |= dict.fromkeys(lowering.notes())
         if rule.type != "value_count" and None in values:
             conditions = [_NEVER] * len(conditions)
