@@ -63,7 +63,11 @@ WRONG = {
     "a name that is not there": ("  s:\n    a: x\n  condition: s and t\n", 6, "'t' not defined"),
     "no end": ("  s:\n    a: x\n  condition: (s\n", 6, "Unbalanced"),
     "a pattern of no name": ("  s:\n    a: x\n  condition: 1 of t*\n", 6, "1 of t*"),
-    "a regular expression": ("  s:\n    b: x\n    a|re: '(x'\n  condition: s\n", 6, "invalid: missing ): (x"),
+    "a regular expression": (
+        "  s:\n    b: x\n    a|re: '(x'\n  condition: s\n",
+        6,
+        "the regular expression ends too early",
+    ),
     "look-around": ("  s:\n    a|re: '(?=x)y'\n  condition: s\n", 5, "(?=x)y"),
     "a network": ("  s:\n    a|cidr: 10.0.0.0/40\n  condition: s\n", 5, "Invalid CIDR"),
     "a placeholder": ("  s:\n    a|expand: '%who%'\n  condition: s\n", 5, "%who% has no values"),

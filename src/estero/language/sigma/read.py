@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Final
@@ -23,8 +23,10 @@ from sigma.rule import SigmaRule, SigmaRuleBase
 from sigma.rule.detection import SigmaDetectionItem
 
 from estero.errors import QueryError
+from estero.language.regex.parser import parse_regex
 from estero.language.sigma import tree as s
 from estero.language.sigma.documents import Document
+from estero.language.sigma.regexes import flags_of, with_flags
 from estero.language.sigma.values import Placeholders, keyword_of, test_of
 
 FAILURES: Final = (
@@ -145,6 +147,7 @@ def _refuse_shapes(document: Document) -> None:
         if name in ("condition", "timeframe"):
             continue
         for path, key, values in _items(asked, ("detection", name)):
+            _refuse_regexes(document, path, key, values)
             for value in values:
                 if not isinstance(value, str | int | float | None):
                     raise document.error(
@@ -163,6 +166,23 @@ def _refuse_shapes(document: Document) -> None:
             raise document.error(
                 "a condition is a text", "detection", "condition", expected="names with and, or, not, 1 of"
             )
+
+
+def _refuse_regexes(
+    document: Document, path: Sequence[str | int], key: str, values: Iterable[object]
+) -> None:
+    """Raises `QueryError` for regular expressions that are none: RE2 would write of them to the terminal."""
+    modifiers = key.split("|")[1:]
+    if "re" not in modifiers or "expand" in modifiers:
+        return
+    for value in values:
+        if isinstance(value, str):
+            try:
+                parse_regex(with_flags(value, flags_of(modifiers)))
+            except QueryError as error:
+                raise document.error(
+                    error.message, *path, hint=error.hint, expected=error.expected
+                ) from error
 
 
 def _items(
