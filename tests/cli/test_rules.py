@@ -68,7 +68,37 @@ def test_all_errors_of_all_files_are_lines_that_editors_jump_to(rules: Path, nig
     assert broken.startswith(f"{rules / 'broken.ceql'}:1:20: there is no part between ; and ;")
     assert wrong.startswith(f"{rules / 'wrong.ceql'}:3:")
     assert "did you mean value?" in wrong
+    assert checked.stderr == "2 errors, 2 rules without\n"
     assert estero("run", str(rules), *events(night)).exit_code == 2
+
+
+def test_of_many_rules_those_are_counted_that_find_something(rules: Path, night: Path) -> None:
+    few = estero("run", str(rules), *events(night), "--count", "--metadata", "title")
+    assert "no complex events" not in few.stderr
+    for number in range(20):
+        (rules / f"never{number}.ceql").write_text(FROST.replace("value < 0]", "value < -1000]"))
+    many = estero("run", str(rules), *events(night), "--count", "--metadata", "title")
+    assert "rule_title" in many.stdout
+    assert "frost" in many.stdout
+    assert "never" not in many.stdout
+    assert "rules have no complex events" in many.stderr
+
+
+def test_a_run_of_rules_none_of_which_can_be_run_fails(tmp_path: Path, night: Path) -> None:
+    (tmp_path / "broken.yml").write_text("title: [")
+    result = estero("run", str(tmp_path), *events(night))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "broken.yml: this is no YAML" in result.stderr
+
+
+def test_a_check_warns_of_what_no_event_has(tmp_path: Path, night: Path) -> None:
+    (tmp_path / "odd.yml").write_text(
+        "title: odd\nname: odd\nlogsource: {category: process_creation, product: windows}\n"
+        "detection: {s: {Gone: x}, condition: s}\n"
+    )
+    checked = estero("check", str(tmp_path / "odd.yml"), "--events", str(night / "events.parquet"))
+    assert checked.exit_code == 0
+    assert "1 rule cannot hold in full: odd: no event tells that it is of" in checked.stderr
 
 
 @pytest.mark.parametrize("option", [("--limit", "3"), ("--positions",), ("--partials",)])

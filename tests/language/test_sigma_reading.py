@@ -63,11 +63,15 @@ WRONG = {
     "a name that is not there": ("  s:\n    a: x\n  condition: s and t\n", 6, "'t' not defined"),
     "no end": ("  s:\n    a: x\n  condition: (s\n", 6, "Unbalanced"),
     "a pattern of no name": ("  s:\n    a: x\n  condition: 1 of t*\n", 6, "1 of t*"),
-    "a regular expression": ("  s:\n    b: x\n    a|re: '(x'\n  condition: s\n", 6, "invalid: missing ): (x"),
+    "a regular expression": (
+        "  s:\n    b: x\n    a|re: '(x'\n  condition: s\n",
+        6,
+        "the regular expression ends too early",
+    ),
     "look-around": ("  s:\n    a|re: '(?=x)y'\n  condition: s\n", 5, "(?=x)y"),
     "a network": ("  s:\n    a|cidr: 10.0.0.0/40\n  condition: s\n", 5, "Invalid CIDR"),
     "a placeholder": ("  s:\n    a|expand: '%who%'\n  condition: s\n", 5, "%who% has no values"),
-    "a number that is text": ("  s:\n    a|lt: x\n  condition: s\n", 5, "incompatible"),
+    "a number that is text": ("  s:\n    a|lt: x\n  condition: s\n", 5, "the modifier lt does not take 'x'"),
     "a mapping in a mapping": ("  s:\n    a:\n      b: c\n  condition: s\n", 5, "compared with a mapping"),
     "a number as a key": ("  s:\n    7: x\n  condition: s\n", 4, "the key 7 is no text"),
     "a condition that is a number": ("  s:\n    a: x\n  condition: 7\n", 6, "a condition is a text"),
@@ -76,7 +80,10 @@ WRONG = {
     "a name twice": ("  s: {a: x}\n  s: {b: x}\n  condition: s\n", 5, "the key s stands here twice"),
     "a field twice": ("  s: {a: x, a: y}\n  condition: s\n", 4, "the key a stands here twice"),
     "an empty condition": ("  s: {a: x}\n  condition: ''\n", 5, "a condition is a text"),
-    "a date": ("  s: {a: 2026-01-01}\n  condition: s\n", 4, "Unsupported type"),
+    "a date": ("  s: {a: 2026-01-01}\n  condition: s\n", 4, "a is compared with a date"),
+    "bytes": ("  s: {a: !!binary aGk=}\n  condition: s\n", 4, "a value of another kind"),
+    "null with a modifier": ("  s: {a|contains: null}\n  condition: s\n", 4, "contains does not take null"),
+    "an hour": ("  s: {a|hour: 24}\n  condition: s\n", 4, "no hour is 24"),
     "an infinite number": ("  s: {a: .inf}\n  condition: s\n", 4, "Invalid number"),
     "tabs": ("\ts: {a: x}\n  condition: s\n", 4, "this is no YAML"),
     "nothing but null": ("  s:\n    - null\n  condition: s\n", 3, "asked of a field"),
@@ -98,6 +105,7 @@ def test_what_is_wrong_is_said_with_its_line(detection: str, line: int, said: st
         ("title: a\n  b: [", "this is no YAML: mapping values are not allowed in this context"),
         ("title: \0", "this is no YAML"),
         ("title: 2026-13-40", "this is no YAML of a rule"),
+        ("title: !!timestamp noon", "a value is not what its tag says"),
         (
             "a: &a [x, x]\nb: &b [*a, *a]\n"
             + "".join(

@@ -23,7 +23,7 @@ COLUMNS = pa.schema(
 """The columns of `timed_events`."""
 
 
-@pytest.mark.filterwarnings("ignore:no event has the field:estero.EsteroWarning")
+@pytest.mark.filterwarnings("ignore:.*(no event has the field|is not read here):estero.EsteroWarning")
 @given(detections(), events())
 def test_a_rule_gives_the_events_that_it_holds_of(
     detection: dict[str, Any], given_events: list[dict[str, Any]]

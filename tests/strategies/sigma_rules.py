@@ -104,7 +104,7 @@ def items(draw: st.DrawFn) -> tuple[str, Any]:
         case "fieldref":
             return f"{field}|fieldref{ends}", draw(st.sampled_from(FIELDS))
         case "encoded":
-            wide = draw(st.sampled_from(("", "|wide")))
+            wide = draw(st.sampled_from(("", "|wide", "|utf16le")))
             return f"{field}{wide}|base64{draw(st.sampled_from(('', 'offset')))}|contains", draw(
                 st.sampled_from(("x", "ab", "abc"))
             )
@@ -178,7 +178,7 @@ def events(draw: st.DrawFn) -> list[dict[str, Any]]:
         "l": st.one_of(st.lists(elements, max_size=3), elements.map(lambda one: [None, one])),
         "s": st.lists(struct, max_size=2),
     }
-    shape = draw(st.sampled_from(("flat", "nested", "raw")))
+    shape = draw(st.sampled_from(("flat", "nested", "raw", "flattened")))
     made = []
     for _ in range(draw(st.integers(1, 6))):
         row = {
@@ -191,6 +191,9 @@ def events(draw: st.DrawFn) -> list[dict[str, Any]]:
 def _shaped(row: dict[str, Any], shape: str) -> dict[str, Any]:
     if shape == "flat":
         return row
+    if shape == "flattened":
+        parts = {name: "System" if name in ("n", "t") else "EventData" for name in row}
+        return {f"Event.{parts[name]}.{name}": value for name, value in row.items()}
     inner = {name: value for name, value in row.items() if name != "b.c"}
     if "b.c" in row:
         inner["b"] = {"c": row["b.c"]}
@@ -218,13 +221,25 @@ def correlations(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     section |= draw(st.sampled_from(({}, {"aliases": _aliases(draw, groups, names)})))
     least = draw(
         st.sampled_from(
-            ({"gte": 1}, {"gte": 2}, {"gt": 1}, {"gte": 3}, {"lt": 3}, {"lte": 2}, {"eq": 2}, {"neq": 2})
+            (
+                *(
+                    {"gte": 1},
+                    {"gte": 2},
+                    {"gt": 1},
+                    {"gte": 3},
+                    {"lt": 3},
+                    {"lte": 2},
+                    {"eq": 2},
+                    {"neq": 2},
+                ),
+                *({"gt": 1, "lte": 3}, {"gte": 2, "neq": 3}),
+            )
         )
     )
     if kind == "event_count":
         section["condition"] = least
     elif kind == "value_count":
-        section["condition"] = {**least, "field": "v"}
+        section["condition"] = {**least, "field": draw(st.sampled_from("vvvg"))}  # no event has `g`
     elif kind in numbers:
         section["condition"] = {**least, "field": draw(st.sampled_from(("n", "f", "x")))}
     elif kind == "temporal" and draw(st.booleans()):

@@ -52,7 +52,7 @@ def run_rules(
     if count:
         with meter.showing("counting"):
             numbers = answers.counts()
-        _show_counts(numbers)
+        _show_counts(rules, numbers, metadata)
     elif out is not None:
         with meter.showing(f"writing {out}"):
             written = answers.write(out, format=chosen)
@@ -65,19 +65,31 @@ def run_rules(
 
 def check_rules(path: Path, stream: Stream | None) -> None:
     """Says what is wrong with the rules of a directory, a line each, as ``file:line:column: message``."""
-    from estero.queries.rules.rule_set import read_files
+    from estero.cli.terminal import say, working
+    from estero.queries.query import opened
+    from estero.queries.rules.rule_set import read_files, warn_of_notes
 
-    rules, errors = read_files(path)
+    with working(f"reading {path}"):
+        rules, errors = read_files(path)
     errors += rules.refused.values()
+    unfit: dict[str, list[QueryError]] = {}
     if stream is not None:
-        for name, wrong in rules.check(stream.scan).items():
-            for error in wrong:
-                error.rule = str(rules.file_of(name))
-            errors += wrong
+        with working("checking"):
+            unfit = rules.check(stream.scan)
+            schema = opened(stream.scan).schema
+            fitting = [name for name in rules.names if name not in unfit]
+            notes = {name: rules[name].statement.notes_on(schema) for name in fitting}
+        warn_of_notes({name: said for name, said in notes.items() if said})
+    for name, wrong in unfit.items():
+        for error in wrong:
+            error.rule = str(rules.file_of(name))
+        errors += wrong
     for error in errors:
         line, column = error.line_and_column
         print(legible(f"{error.rule}:{line}:{column}: {_sentence(error)}"))
     if errors:
+        right = len(rules) - len(unfit)
+        say(f"{len(errors):,} error{'s' * (len(errors) > 1)}, {right:,} rule{'s' * (right != 1)} without")
         raise click.exceptions.Exit(2)
     print(f"{path}: {len(rules)} rule{'' if len(rules) == 1 else 's'}: ok")
 
@@ -90,17 +102,34 @@ def _sentence(error: QueryError) -> str:
 
 
 def rules_in(path: Path, values: Mapping[str, object]) -> RuleSet:
-    """The rules of a directory, with values for their parameters."""
-    rules = estero.rules(path)
+    """The rules of a directory, with values for parameters; raises what is wrong where none can be run."""
+    from estero.cli.terminal import working
+
+    with working(f"reading {path}"):
+        rules = estero.rules(path)
+    if not rules.names and rules.refused:
+        raise next(iter(rules.refused.values()))
     return rules.bind(values) if values else rules
 
 
-def _show_counts(numbers: Mapping[str, int]) -> None:
+def _show_counts(rules: RuleSet, numbers: Mapping[str, int], metadata: Sequence[str]) -> None:
+    """Prints a row for each rule; of many only those that have complex events, the most first."""
     from estero.cli.tables import Table
-    from estero.cli.terminal import show_table
+    from estero.cli.terminal import ROWS_OF_A_TABLE, say, show_table
 
-    rows = [[legible(name), f"{number:,}"] for name, number in numbers.items()]
-    show_table(Table(["rule", "complex events"], [False, True], [*rows]))
+    shown = dict(numbers)
+    if len(numbers) > ROWS_OF_A_TABLE:
+        some = [(name, number) for name, number in numbers.items() if number]
+        shown = dict(sorted(some, key=lambda one: -one[1]))
+    said = rules.metadata
+    rows = [
+        [legible(name), *(legible(said.get(name, {}).get(word, "")) for word in metadata), f"{number:,}"]
+        for name, number in shown.items()
+    ]
+    heads = ["rule", *(f"rule_{word}" for word in metadata), "complex events"]
+    show_table(Table(heads, [False] * (len(heads) - 1) + [True], [*rows]))
+    if len(shown) < len(numbers):
+        say(f"{len(numbers) - len(shown):,} rules have no complex events")
 
 
 def _show(answers: RuleAnswers, meter: Meter) -> None:

@@ -100,8 +100,11 @@ class _Lowered:
         lowering = Lowering(fields_in(schema, sources[0][1]))
         counted = [_only(lowering, field) for field in rule.counted]
         values = [None if one is None else _value(rule, one) for one in counted]
+        for field, attribute, value in zip(rule.counted, counted, values, strict=True):
+            if attribute is not None and value is None:
+                lowering.leave_out(field, attribute)
         notes |= dict.fromkeys(lowering.notes())
-        if None in values:
+        if rule.type != "value_count" and None in values:
             conditions = [_NEVER] * len(conditions)
         return cls(
             rule,
@@ -191,11 +194,13 @@ def _condition(condition: Lowered) -> e.Node | None:
 
 def _only(lowering: Lowering, field: str) -> Attributed | None:
     """The attribute of a field of which an event has one value; None, with a note, if there is none."""
-    one = next(iter(lowering.attributes(field)), None)
-    if one is None or not one.listed:
-        return one
-    lowering.unread[field] = None
-    return None
+    one = next(iter(lowering.fields.of(field)), None)
+    if one is None:
+        lowering.missing[field] = None
+    elif one.listed or one.kind is Kind.OPAQUE:
+        lowering.leave_out(field, one)
+        return None
+    return one
 
 
 def _value(rule: Correlation, one: Attributed) -> e.Node | None:

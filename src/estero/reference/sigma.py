@@ -15,6 +15,7 @@ from typing import Any, Final
 
 Event = Mapping[str, Any]
 
+_FLATTENED: Final = ("Event.EventData", "Event.System")
 _DASHES: Final = "-/\u2013\u2014\u2015"
 _LETTERS: Final = re.compile(r"\s*(\(|\)|[^\s()]+)")
 
@@ -47,6 +48,9 @@ def values_of(event: Event, name: str) -> list[Any]:
     direct = [value for value in (event.get(name), _at(event, name.split("."))) if value is not None]
     if direct:
         return list(_elements(direct[0]))
+    flat = [value for key, value in event.items() if key in {f"{start}.{name}" for start in _FLATTENED}]
+    if any(value is not None for value in flat):
+        return list(_elements(flat))
     raw = event.get("Event", event)
     data = raw.get("UserData") if isinstance(raw, Mapping) else None
     inside = [] if not isinstance(raw, Mapping) else [raw.get("EventData"), data, raw.get("System")]
@@ -297,7 +301,7 @@ def _changed(
             yield [*pattern, ANY]
         case "endswith":
             yield [ANY, *pattern]
-        case "wide":
+        case "wide" | "utf16le":
             yield list(_plain(pattern).encode("utf-16-le").decode())
         case "base64":
             yield list(base64.b64encode(_plain(pattern).encode()).decode())
@@ -351,7 +355,7 @@ def _expanded(pattern: list[Letter], placeholders: Mapping[str, Sequence[str]]) 
         return
     for value in placeholders[named[1]]:
         for rest in _expanded(pattern[named.end() :], placeholders):
-            yield [*pattern[: named.start()], *value, *rest]
+            yield [*pattern[: named.start()], *_read(value), *rest]
 
 
 def _fits(text: str, pattern: Sequence[Letter], *, cased: bool) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, cast, get_args
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from math import isfinite
+from typing import Any, Final, cast, get_args
 
 from sigma.correlations import SigmaCorrelationCondition, SigmaCorrelationRule
 from sigma.exceptions import SigmaError
@@ -18,6 +21,14 @@ _NUMBERS: Final = ("value_sum", "value_avg", "value_median")
 _LONGEST: Final = (1 << 63) // 10**9
 """The longest timespan, in seconds: windows are counted in nanoseconds of 64 bits."""
 _SIGNS: Final = {"LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "EQ": "=", "NEQ": "!="}
+_COMPARED: Final = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "!=": operator.ne,
+}
 
 
 def references_of(document: Document) -> tuple[str, ...]:
@@ -35,11 +46,36 @@ def correlation_of(document: Document, rules: Sequence[s.Detection]) -> s.Correl
         )
     _refuse_names(document)
     try:
-        read = SigmaCorrelationRule.from_dict(dict(document.content))
+        content, further = _with_one_bound(document.content)
+        read = SigmaCorrelationRule.from_dict(content)
+        conditions = [SigmaCorrelationCondition.from_dict(one) for one in further]
     except FAILURES as error:
         message = str(error) if isinstance(error, SigmaError) else f"this is no valid correlation: {error}"
         raise document.error(message, "correlation", *_place(message)) from error
-    return correlation_of_rule(read, references_of(document), rules, document.error)
+    _with_fractions((read.condition, *conditions), document.content["correlation"].get("condition"))
+    return correlation_of_rule(read, references_of(document), rules, document.error, conditions)
+
+
+def _with_fractions(conditions: Iterable[object], given: object) -> None:
+    """Has conditions compare with the fractions that are given: pySigma 1 cuts them off."""
+    for one in conditions:
+        if isinstance(one, SigmaCorrelationCondition) and isinstance(given, dict):
+            count = given.get(one.op.name.lower())
+            if isinstance(count, float) and isfinite(count):
+                one.count = int(count) if count.is_integer() else count
+
+
+def _with_one_bound(content: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The content with the first bound of a range, and the others: pySigma reads one."""
+    section = content["correlation"]
+    condition = section.get("condition")
+    bounds = [sign for sign in condition if sign.upper() in _SIGNS] if isinstance(condition, dict) else []
+    if len(bounds) < 2:
+        return dict(content), []
+    one = {key: value for key, value in condition.items() if key not in bounds[1:]}
+    return {**content, "correlation": {**section, "condition": one}}, [
+        {sign: condition[sign]} for sign in bounds[1:]
+    ]
 
 
 def _refuse_names(document: Document) -> None:
@@ -60,8 +96,12 @@ def correlation_of_rule(
     references: Sequence[str],
     rules: Sequence[s.Detection],
     error: Callable[..., Exception],
+    further: Sequence[SigmaCorrelationCondition] = (),
 ) -> s.Correlation:
-    """The correlation that pySigma has read; raises what `error` makes of a message and a path of keys."""
+    """The correlation that pySigma has read; raises what `error` makes of a message and a path of keys.
+
+    `further` are the conditions of a range behind its first one.
+    """
     kind = read.type.name.lower()
     if kind not in _TYPES:
         raise error(
@@ -82,9 +122,13 @@ def correlation_of_rule(
         raise error("a correlation has rules", "correlation", hint="rules: [name of a rule]")
     if read.timespan.seconds > _LONGEST:
         raise error("a timespan is at most 292 years long", "correlation", "timespan")
-    _refuse_operators(read, kind, len(references), error)
-    if kind not in _NUMBERS and read.condition.count != int(read.condition.count):
-        raise error("a number of events is a whole number", "correlation", "condition", hint="gte: 3")
+    conditions = (read.condition, *further)
+    for condition in conditions:
+        _refuse_operators(condition, kind, len(references), error)
+        if kind not in _NUMBERS and condition.count != int(condition.count):
+            raise error("a number of events is a whole number", "correlation", "condition", hint="gte: 3")
+    bounds = tuple((cast("s.CountOperator", _SIGNS[one.op.name]), one.count) for one in conditions)
+    _refuse_empty_ranges(bounds, kind, error)
     fieldref = read.condition.fieldref
     counted = () if fieldref is None else (fieldref,) if isinstance(fieldref, str) else tuple(fieldref)
     return s.Correlation(
@@ -93,52 +137,67 @@ def correlation_of_rule(
         tuple(rules),
         read.timespan.seconds,
         tuple(dict.fromkeys(read.group_by or ())),
-        tuple(_keys(read, references, field, error) for field in dict.fromkeys(read.group_by or ())),
-        cast("s.CountOperator", _SIGNS[read.condition.op.name]),
-        read.condition.count,
+        tuple(_keys(read, references, rules, field, error) for field in dict.fromkeys(read.group_by or ())),
+        bounds,
         counted,
         read.generate,
     )
 
 
 def _refuse_operators(
-    read: SigmaCorrelationRule, kind: str, rules: int, error: Callable[..., Exception]
+    condition: SigmaCorrelationCondition, kind: str, rules: int, error: Callable[..., Exception]
 ) -> None:
     """Raises an error for counts that no window has."""
-    condition = read.condition
-    if not isinstance(condition, SigmaCorrelationCondition):
-        raise TypeError("a condition of words")
-    operator = condition.op.name
-    count = condition.count + (operator == "GT") - (operator == "LT")  # whole numbers, but for _NUMBERS
-    if kind in ("event_count", "temporal", "temporal_ordered") and count < 1 and operator != "NEQ":
+    sign = condition.op.name
+    count = condition.count + (sign == "GT") - (sign == "LT")  # whole numbers, but for _NUMBERS
+    if kind in ("event_count", "temporal", "temporal_ordered") and count < 1 and sign != "NEQ":
         raise error("a window has one event at least", "correlation", "condition", expected="a number from 1")
-    if kind == "value_count" and count < (1 if operator in ("GT", "GTE") else 0) and operator != "NEQ":
+    if kind == "value_count" and count < (1 if sign in ("GT", "GTE") else 0) and sign != "NEQ":
         raise error("a number of values is one at least", "correlation", "condition", expected="gte: 1")
-    if kind == "temporal_ordered" and (count != rules or operator not in ("GT", "GTE", "EQ")):
+    if kind == "temporal_ordered" and (count != rules or sign not in ("GT", "GTE", "EQ")):
         raise error(
             "rules in order are all met",
             "correlation",
             "condition",
             expected=f"gte: {rules}, or no condition",
         )
-    if kind == "temporal" and count > rules and operator in ("GT", "GTE", "EQ"):
+    if kind == "temporal" and count > rules and sign in ("GT", "GTE", "EQ"):
         raise error(f"there are {rules} rules, not {count}", "correlation", "condition")
 
 
+def _refuse_empty_ranges(
+    bounds: Sequence[tuple[s.CountOperator, float]], kind: str, error: Callable[..., Exception]
+) -> None:
+    """Raises an error for bounds that no number is within."""
+    near = sorted({count + apart for _, count in bounds for apart in (-1, 0, 1)})
+    if kind in _NUMBERS:
+        near += [(low + high) / 2 for low, high in pairwise(near)]
+    if not any(all(_COMPARED[sign](number, count) for sign, count in bounds) for number in near):
+        asked = " and ".join(f"{sign} {count}" for sign, count in bounds)
+        raise error(f"no number is {asked}", "correlation", "condition", expected="gt: 100 with lte: 200")
+
+
 def _keys(
-    read: SigmaCorrelationRule, references: Sequence[str], field: str, error: Callable[..., Exception]
+    read: SigmaCorrelationRule,
+    references: Sequence[str],
+    rules: Sequence[s.Detection],
+    field: str,
+    error: Callable[..., Exception],
 ) -> tuple[str, ...]:
     """The field that a key of ``group-by`` is in the events of each rule."""
     alias = read.aliases.aliases.get(field)
     if alias is None:
         return (field,) * len(references)
     named = {reference.reference: name for reference, name in alias.mapping.items()}
-    for name in references:
-        if not isinstance(named.get(name), str):
+    fields: list[str] = []
+    for name, rule in zip(references, rules, strict=True):
+        given = [named[one] for one in (name, rule.about.name, rule.about.id) if one in named]
+        if not given or not isinstance(given[0], str):
             raise error(
                 f"the alias {field} has no field for the rule {name}", "correlation", "aliases", field
             )
-    return tuple(named[name] for name in references)
+        fields.append(given[0])
+    return tuple(fields)
 
 
 def _place(message: str) -> tuple[str, ...]:

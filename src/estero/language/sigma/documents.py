@@ -101,13 +101,11 @@ def documents_of(text: str) -> list[Document]:
         contents = list(yaml.load_all(text, _StrictLoader))
     except yaml.YAMLError as error:
         raise _no_yaml(error, text) from error
-    except (
-        ValueError,
-        OverflowError,
-        RecursionError,
-        TypeError,
-        KeyError,
-    ) as error:  # a date of month 13, a key that is a list
+    except AttributeError as error:  # what PyYAML makes of !!timestamp noon
+        raise QueryError(
+            "this is no YAML of a rule: a value is not what its tag says", text=text, span=_beginning(text)
+        ) from error
+    except (ValueError, OverflowError, RecursionError, TypeError, KeyError) as error:  # a date of month 13
         raise QueryError(f"this is no YAML of a rule: {error}", text=text, span=_beginning(text)) from error
     if len(contents) > _MOST_DOCUMENTS:
         raise QueryError(

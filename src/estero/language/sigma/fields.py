@@ -158,12 +158,25 @@ def _leaves(name: str, nested: Nested) -> Iterator[tuple[str, Nested]]:
             yield from _leaves(field_of(name, step), inner)
 
 
+def _flattened(name: str, schema: Schema, *, deeper: bool) -> Iterator[str]:
+    """The name of a struct that is columns of their own, ``Event.EventData.Image``, or those inside of it."""
+    inside = [
+        column.removeprefix(f"{name}.") for column in schema.column_kinds if column.startswith(f"{name}.")
+    ]
+    if deeper:
+        steps = (column.partition(".") for column in inside)
+        yield from dict.fromkeys(f"{name}.{step}" for step, _, further in steps if further)
+    elif inside:
+        yield name
+
+
 def _containers(schema: Schema) -> Iterator[str]:
     """The names of the containers that events of this schema have."""
     for container in CONTAINERS:
         name, star, _ = container.partition(".*")
         path = attribute_of(name, schema)
         if path is None:
+            yield from _flattened(name, schema, deeper=bool(star))
             continue
         if not star:
             yield name

@@ -10,7 +10,7 @@ one with a number, and as its text with a pattern.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Final
@@ -28,7 +28,21 @@ Lowered = e.Node | bool
 
 _WHOLE: Final = frozenset({Kind.INT, Kind.BOOL, Kind.DECIMAL})
 _DEAD: Final = frozenset({Kind.NULL, Kind.OPAQUE})
-_UNREAD: Final = frozenset({Kind.OPAQUE, Kind.TIMESTAMP, Kind.DURATION})
+_COMPARED: Final = frozenset({None, *Kind}) - {Kind.OPAQUE, Kind.TIMESTAMP, Kind.DURATION}
+"""The kinds that have a text or are NULL; None is one that nobody knows."""
+_READ: Final[Mapping[type, frozenset[Kind | None]]] = {
+    s.PartOfTime: frozenset({None, Kind.NULL, Kind.TIMESTAMP}),
+    s.Network: frozenset({None, Kind.NULL, Kind.STRING}),
+    s.Compared: _COMPARED - {Kind.BOOL},
+}
+"""The kinds that some tests read; others read those that have a text."""
+_NAMES_OF_KINDS: Final[Mapping[Kind | None, str]] = {
+    Kind.OPAQUE: "a struct",
+    Kind.TIMESTAMP: "a time",
+    Kind.DURATION: "a duration",
+    Kind.STRING: "text",
+    Kind.BOOL: "true or false",
+}
 _UNESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _PARTS: Final = ("minute", "hour", "day", "week", "month", "year")
 
@@ -37,12 +51,13 @@ _PARTS: Final = ("minute", "hour", "day", "week", "month", "year")
 class Lowering:
     """The lowering of one rule.
 
-    `missing` are the fields that no event has, `unread` those of kinds that no test reads.
+    `missing` are the fields that no event has, `unread` those of which something is asked that their kinds do
+    not have, with these kinds.
     """
 
     fields: Fields
     missing: dict[str, None] = field(default_factory=dict)
-    unread: dict[str, None] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
 
     def of(self, condition: s.Condition) -> Lowered:
         """The expression for a condition."""
@@ -71,26 +86,28 @@ class Lowering:
 
     def _test(self, test: s.TestOfField) -> Lowered:
         """A test of any attribute of its field."""
-        tests = [_of_one(one, partial(_tested, test)) for one in self.attributes(test.field)]
+        attributes = self.attributes(test.field, _READ.get(type(test), _COMPARED))
+        tests = [_of_one(one, partial(_tested, test)) for one in attributes]
         return tests[0] if len(tests) == 1 else joined(tests, e.Or, absorbing=True)
 
     def notes(self) -> list[str]:
         """Sentences on the fields that no event has, and on those that cannot be read."""
         said = [f"no event has the field {name}" for name in self.missing]
-        return said + [
-            f"{name} is a struct, a time or, where one value is asked for, a list, which tests do not read"
-            for name in self.unread
-        ]
+        return said + [f"{name} is {kind}, which is not read here" for name, kind in self.unread.items()]
 
-    def attributes(self, name: str) -> tuple[Attributed, ...]:
-        """The attributes of a field that tests can read."""
+    def attributes(self, name: str, kinds: Container[Kind | None] = _COMPARED) -> tuple[Attributed, ...]:
+        """The attributes of a field; a note says so if one is of none of the kinds that a test reads."""
         attributes = self.fields.of(name)
         if not attributes:
             self.missing[name] = None
         for one in attributes:
-            if one.kind in _UNREAD:
-                self.unread[name] = None
+            if one.kind not in kinds:
+                self.leave_out(name, one)
         return attributes
+
+    def leave_out(self, name: str, one: Attributed) -> None:
+        """Notes that the attribute of a field is not read."""
+        self.unread[name] = "a list" if one.listed else _NAMES_OF_KINDS.get(one.kind, "a number")
 
     def _keywords(self, keywords: tuple[s.Keyword, ...]) -> Lowered:
         """Whether some text has one of some keywords: of all columns the same is asked."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime
 from typing import Any, Final
 
 from pyparsing import ParseBaseException
@@ -15,13 +16,16 @@ from sigma.conditions import (
     ConditionValueExpression,
 )
 from sigma.exceptions import SigmaError
+from sigma.modifiers import modifier_mapping
 from sigma.rule import SigmaRule, SigmaRuleBase
 from sigma.rule.detection import SigmaDetectionItem
 
 from estero.errors import QueryError
+from estero.language.regex.parser import parse_regex
 from estero.language.sigma import tree as s
 from estero.language.sigma.documents import Document
 from estero.language.sigma.reading import Placeholders, Reading
+from estero.language.sigma.regexes import flags_of, with_flags
 from estero.language.sigma.values import keyword_of, test_of
 
 FAILURES: Final = (
@@ -44,10 +48,27 @@ def detection_of(document: Document, reading: Reading) -> s.Detection:
     """The rule of a document; raises `QueryError`, with the place in the text, for what is wrong with it."""
     _refuse_shapes(document)
     try:
-        rule = SigmaRule.from_dict(dict(document.content))
+        rule = SigmaRule.from_dict(_with_known_modifiers(document))
     except FAILURES as error:
         raise _told(error, document) from error
     return detection_of_rule(rule, document, reading)
+
+
+_UTF16: Final = re.compile(r"\|utf16le(?=\||$)")
+
+
+def _with_known_modifiers(document: Document) -> dict[str, Any]:
+    """The content with ``wide`` for ``utf16le``, which is the same, and which pySigma does not know."""
+
+    def renamed(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {_UTF16.sub("|wide", str(key)): renamed(inner) for key, inner in value.items()}
+        return [renamed(inner) for inner in value] if isinstance(value, list) else value
+
+    content = dict(document.content)
+    if "utf16le" in document.text and "detection" in content:
+        content["detection"] = renamed(content["detection"])
+    return content
 
 
 def detection_of_rule(rule: SigmaRule, document: Document, reading: Reading) -> s.Detection:
@@ -117,13 +138,14 @@ def _refuse_shapes(document: Document) -> None:
         if name in ("condition", "timeframe"):
             continue
         for path, key, values in _items(asked, ("detection", name)):
+            _refuse_regexes(document, path, key, values)
             for value in values:
-                if isinstance(value, dict | list):
-                    what = "a mapping" if isinstance(value, dict) else "a list in a list"
+                if not isinstance(value, str | int | float | None):
                     raise document.error(
-                        f"{key} is compared with {what}",
+                        f"{key} is compared with {_KINDS.get(type(value), 'a value of another kind')}",
                         *path,
                         expected="a text, a number, true, false, null, or a list of these",
+                        hint="put it in quotes" if isinstance(value, date) else "",
                     )
     if "timeframe" in detection:
         raise document.error(
@@ -135,6 +157,23 @@ def _refuse_shapes(document: Document) -> None:
             raise document.error(
                 "a condition is a text", "detection", "condition", expected="names with and, or, not, 1 of"
             )
+
+
+def _refuse_regexes(
+    document: Document, path: Sequence[str | int], key: str, values: Iterable[object]
+) -> None:
+    """Raises `QueryError` for regular expressions that are none: RE2 would write of them to the terminal."""
+    modifiers = key.split("|")[1:]
+    if "re" not in modifiers or "expand" in modifiers:
+        return
+    for value in values:
+        if isinstance(value, str):
+            try:
+                parse_regex(with_flags(value, flags_of(modifiers)))
+            except QueryError as error:
+                raise document.error(
+                    error.message, *path, hint=error.hint, expected=error.expected
+                ) from error
 
 
 def _items(
@@ -149,6 +188,11 @@ def _items(
             yield from _items(inner, (*path, index))
 
 
+_KINDS: Final = {dict: "a mapping", list: "a list in a list", date: "a date", datetime: "a time"}
+"""What YAML has that nothing is compared with."""
+_INCOMPATIBLE: Final = re.compile(r"Modifier (\w+) incompatible to value type of '(.*)'", re.DOTALL)
+"""What pySigma says of a value that a modifier does not take."""
+_MODIFIERS: Final = {modifier.__name__: name for name, modifier in modifier_mapping.items()}
 _BYTES: Final = re.compile(r"\bb'(.*)'$")
 """What RE2 says of a regular expression, as Python shows bytes."""
 
@@ -159,6 +203,10 @@ def _told(error: Exception, document: Document) -> QueryError:
     message = _BYTES.sub(r"\1", str(error).split(" in file ")[0])
     if isinstance(error, RecursionError):
         message = "this rule is nested too deeply"
+    elif incompatible := _INCOMPATIBLE.match(message):
+        name, value = incompatible.groups()
+        value = "null" if value.startswith("<sigma.types.SigmaNull") else repr(value)
+        message = f"the modifier {_MODIFIERS.get(name, name)} does not take {value}"
     elif not isinstance(error, SigmaError):
         message = f"this is no valid rule: {message}"
     return document.error(message, *(path or _by_class(error)))
@@ -201,7 +249,7 @@ def _culprit(document: Document) -> tuple[str | int, ...]:
             continue
         for path, key, value in _items(asked, ("detection", name)):
             try:
-                item = SigmaDetectionItem.from_mapping(key, value)
+                item = SigmaDetectionItem.from_mapping(_UTF16.sub("|wide", key), value)
                 for one in item.value:
                     keyword_of(one, {}) if item.field is None else test_of(item.field, one, {})
             except (QueryError, *FAILURES):

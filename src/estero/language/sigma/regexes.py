@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from estero.errors import QueryError
@@ -11,6 +12,13 @@ _ANYTHING: Final = r"[\d\D]"
 _LEADING: Final = re.compile(r"\(\?([ims]+)\)")
 _TOKENS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[.^$|()]|[^\\\[.^$|()]+|.", re.DOTALL)
 _NAMES: Final = {"i": "IGNORECASE", "m": "MULTILINE", "s": "DOTALL"}
+
+
+def flags_of(modifiers: Iterable[str]) -> frozenset[str]:
+    """The flags among the modifiers of a regular expression: ``i`` or ``ignorecase``, and so on."""
+    return frozenset(
+        flag for name in modifiers for letter, flag in _NAMES.items() if name in (letter, flag.lower())
+    )
 
 
 def with_flags(regex: str, flags: frozenset[str]) -> str:

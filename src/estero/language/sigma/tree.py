@@ -220,9 +220,9 @@ class Correlation:
     """A rule about several events of other rules within a time.
 
     `groups` are the names of ``group-by``, and `keys` the fields that they are in the events of each of
-    `rules`, by its place: an alias may be another one in each. `counted` are
-    the fields whose values are counted or summed up, `operator` and `count` what the result (or the number of
-    the events, or of the rules that match) must be.
+    `rules`, by its place: an alias may be another one in each. `counted` are the fields whose values are
+    counted or summed up; the result (or the number of the events, or of the rules that match) is within all
+    `bounds`.
     """
 
     about: About
@@ -231,15 +231,15 @@ class Correlation:
     seconds: int
     groups: tuple[str, ...] = ()
     keys: tuple[tuple[str, ...], ...] = ()
-    operator: CountOperator = ">="
-    count: int | float = 1
+    bounds: tuple[tuple[CountOperator, int | float], ...] = ((">=", 1),)
     counted: tuple[str, ...] = ()
     generate: bool = field(default=False, compare=False)
 
     @property
     def is_of_whole_windows(self) -> bool:
         """Whether further events of a window can make it wrong."""
-        return self.operator not in (">", ">=") or self.type in ("value_sum", "value_avg", "value_median")
+        computed = self.type in ("value_sum", "value_avg", "value_median")
+        return computed or any(operator not in (">", ">=") for operator, _ in self.bounds)
 
 
 Rule = Detection | Correlation

@@ -37,6 +37,13 @@ _OPERATORS: Final[Mapping[CompareOperators, Literal["<", "<=", ">", ">="]]] = {
     CompareOperators.GT: ">",
     CompareOperators.GTE: ">=",
 }
+_PARTS: Final[Mapping[s.TimePart, range]] = {
+    "minute": range(60),
+    "hour": range(24),
+    "day": range(1, 32),
+    "week": range(1, 54),
+    "month": range(1, 13),
+}
 
 
 def test_of(field: str, value: SigmaType, placeholders: Placeholders) -> s.Condition:
@@ -48,9 +55,7 @@ def test_of(field: str, value: SigmaType, placeholders: Placeholders) -> s.Condi
             cased = isinstance(value, SigmaCasedString)
             return _any(s.Text(field, like_of(text), cased) for text in expanded(value, placeholders))
         case SigmaTimestampPart():
-            return s.PartOfTime(
-                field, cast("s.TimePart", value.timestamp_part.name.lower()), int(value.number)
-            )
+            return _part_of_time(field, value)
         case SigmaNumber():
             return s.Number(field, value.number)
         case SigmaBool():
@@ -69,6 +74,13 @@ def test_of(field: str, value: SigmaType, placeholders: Placeholders) -> s.Condi
             return _compared(field, value)
         case _:
             raise QueryError(f"nothing can be compared with {_named(value)}")
+
+
+def _part_of_time(field: str, value: SigmaTimestampPart) -> s.Condition:
+    part = cast("s.TimePart", value.timestamp_part.name.lower())
+    if value.number not in _PARTS.get(part, (value.number,)):
+        raise QueryError(f"no {part} is {number_text(value.number)}")
+    return s.PartOfTime(field, part, int(value.number))
 
 
 def _compared(field: str, value: SigmaCompareExpression) -> s.Condition:
@@ -118,14 +130,16 @@ def expanded(value: SigmaString, placeholders: Placeholders) -> list[SigmaString
     return value.replace_placeholders(_filled(placeholders)) if value.contains_placeholder() else [value]
 
 
-def _filled(placeholders: Placeholders) -> Callable[[Placeholder], Iterator[str]]:
-    def fill(placeholder: Placeholder) -> Iterator[str]:
+def _filled(placeholders: Placeholders) -> Callable[[Placeholder], Iterator[SigmaString]]:
+    """What stands for placeholders: values as those of rules, so that ``*`` and ``?`` are wildcards."""
+
+    def fill(placeholder: Placeholder) -> Iterator[SigmaString]:
         if placeholder.name not in placeholders:
             raise QueryError(
                 f"the placeholder %{placeholder.name}% has no values",
                 hint=f"give them: placeholders={{{placeholder.name!r}: [...]}}",
             )
-        yield from placeholders[placeholder.name]
+        yield from map(SigmaString, placeholders[placeholder.name])
 
     return fill
 

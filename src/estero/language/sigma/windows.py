@@ -58,7 +58,7 @@ def windows_tree(
         pattern = _whole(name, anything, rule.seconds, time)
         asked = _of_all(rule, name, conditions, counted)
     else:
-        least = int(rule.count) + (rule.operator == ">")
+        least = max(int(count) + (operator == ">") for operator, count in rule.bounds)
         pattern, asked = _together(rule, name, conditions, anything, counted, least)
     return QueryTree(
         pattern if asked is None else Filter(pattern, asked),
@@ -104,8 +104,11 @@ def _of_all(rule: Correlation, name: str, conditions: Sequence[Lowered], counted
         case _:
             function = cast("e.AggregateFunction", rule.type.removeprefix("value_"))
             results = [e.Aggregate(function, name, value) for value in counted]
-    number = e.Literal(rule.count)
-    tests = tuple(e.Comparison(rule.operator, result, number) for result in results)
+    tests = tuple(
+        e.Comparison(operator, result, e.Literal(count))
+        for result in results
+        for operator, count in rule.bounds
+    )
     return tests[0] if len(tests) == 1 else e.And(tests)
 
 

@@ -255,10 +255,9 @@ class RuleSet:
                 unfit.append(f"{name}: {error.message}")
         if unfit:
             number = f"{len(unfit)} rule{'s do' if len(unfit) > 1 else ' does'}"
-            warn(f"{number} not fit these events, and the others run: {some(unfit, most=3, word='and')}")
-        if notes:
-            shown = some([f"{name}: {', '.join(said)}" for name, said in notes.items()], most=3, word="and")
-            warn(f"{len(notes)} rule{'s' * (len(notes) > 1)} cannot hold in full: {shown}")
+            others = "and the others run" if plans else "and there is no other"
+            warn(f"{number} not fit these events, {others}: {some(unfit, most=3, word='and')}")
+        warn_of_notes(notes)
         return plans
 
     def recognizer(  # noqa: PLR0913 (what users may have to say)
@@ -431,8 +430,15 @@ def rules(rules: Named | Paths, *, sigma: Mapping[str, object] | None = None) ->
     if read.refused:
         error = next(iter(read.refused.values()))
         many = f"{len(read.refused)} of {len(read) + len(read.refused)} rules cannot be run"
-        warn(f"{many}, as refused says: {error.rule}: {error.message}")
+        warn(f"{many} (all are in refused, and estero check lists them): {error.rule}: {error.message}")
     return read
+
+
+def warn_of_notes(notes: Mapping[str, Sequence[str]]) -> None:
+    """Warns of what rules ask for that the events do not have, by the names of the rules."""
+    if notes:
+        shown = some([f"{name}: {', '.join(said)}" for name, said in notes.items()], most=3, word="and")
+        warn(f"{len(notes)} rule{'s' * (len(notes) > 1)} cannot hold in full: {shown}")
 
 
 def read_files(paths: Paths, sigma: Mapping[str, object] | None = None) -> tuple[RuleSet, list[QueryError]]:
