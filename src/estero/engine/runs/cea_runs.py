@@ -38,13 +38,15 @@ CAPACITY = 256
 
 _SMALLEST_ARENA = 1 << 16
 _FURTHER = 4
-"""So many times the smallest arena is what one may have that is seldom full of what the window reaches.
+"""So many times the smallest arena is the largest that grows although less than half of it is kept.
 
-Measured with dense streams, of each of whose events two or three nodes are made: what is read between two
-compactions is a table of answers, and the calls for tables and compactions took more than the answers. CPU ns
-an event of `A ; B ; C` and `A ; B+ ; C`, MEASURED.
+What is read between two compactions is a table of answers: with dense streams, of each of whose events two or
+three nodes are made, the calls for tables and compactions took more than the answers. CPU ns an event of
+`A ; B+ ; C` with `LIMIT 1` in windows of 100 and 10,000 events: 208 and 283 before, 156 and 162 with an arena
+16 times as large, and 4 times is most of that.
 """
 _SPARSE = 8
+"""Where more than one node of so many is kept, an arena that may grow does."""
 _PART_SHED = 4
 _FEW_KEYS, _MANY_KEYS = 1 << 10, 1 << 15
 """Up to so few keys are kept even if nothing is open there; beyond so many it is seen to which these are.
