@@ -30,7 +30,7 @@ class EventColumns:
         self._takes: dict[str, Take] = {}
 
     def taken(self, names: Sequence[str], rows: NDArray[np.int64]) -> list[pa.Array]:
-        """Columns of the events in these rows, plain; of a few rows by one call, as calls cost the most then."""
+        """Columns of the events in these rows, plain; of few rows by one call, as calls cost most then."""
         if not names:
             return []
         if _NUMBERS.issuperset(names):

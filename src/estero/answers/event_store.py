@@ -123,8 +123,8 @@ class EventStore:
     ) -> tuple[pa.RecordBatch, list[NDArray[np.int64]]]:
         """A batch with the events of all `sequences`, and the rows of each sequence in it.
 
-        It is a `stretch`, or else the distinct events are taken from one batch after the other: what is copied
-        stays within a constant factor of what is asked.
+        It is a `stretch`, or else the distinct events are taken from one batch after the other: what is
+        copied stays within a constant factor of what is asked.
         """
         asked = [sequence for sequence in sequences if len(sequence)]
         if not asked:

@@ -68,9 +68,10 @@ def _columns(events: pa.RecordBatch, keys: Sequence[Sequence[str]], attribute: s
     names = events.schema.names
     bits = events.column(f"{BITS}0").cast(pa.int64())
     kinds = [pc.not_equal(pc.bit_wise_and(bits, 1 << number), 0) for number in range(types)]
+    time = events.column(TIME) if TIME in names else pa.nulls(events.num_rows)
     table = {
         "position": events.column(POSITION).cast(pa.int64()),
-        "time": events.column(TIME).cast(pa.int64()) if TIME in names else pa.nulls(events.num_rows, pa.int64()),
+        "time": time.cast(pa.int64()),
         "type": pc.case_when(pc.make_struct(*kinds), *(pa.scalar(number) for number in range(types))),
     }
     for number, alternatives in enumerate(keys):

