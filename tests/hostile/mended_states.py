@@ -85,10 +85,10 @@ def go_on(asked: Asked, state: bytes) -> None:
 
 def changed(arrays: Arrays, chance: random.Random) -> Arrays:
     """The arrays, of which one is another one, shorter, or not there."""
-    name = chance.choice([each for each in arrays if arrays[each].size])
+    name = chance.choice([label for label in arrays if arrays[label].size])
     array, how = arrays[name], chance.random()
     if how < 0.1:
-        return {each: kept for each, kept in arrays.items() if each != name}
+        return {label: kept for label, kept in arrays.items() if label != name}
     if how < 0.2:
         return {**arrays, name: array[:-1]}
     flat = array.reshape(-1).copy()
@@ -104,7 +104,7 @@ def wrong(state: bytes, chance: random.Random) -> bytes:
     """A state with a right checksum whose content was changed at one place."""
     outer = read(state)
     if chance.random() < 0.7:
-        name = chance.choice([each for each in outer.arrays if "recognition" in each])
+        name = chance.choice([label for label in outer.arrays if "recognition" in label])
         inner = read(outer.arrays[name].tobytes())
         mended = written(State(inner.about, changed(inner.arrays, chance)))
         return written(State(outer.about, {**outer.arrays, name: np.frombuffer(mended, np.uint8)}))

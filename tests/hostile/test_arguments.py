@@ -441,8 +441,8 @@ def _cases(arguments: tuple[Any, ...], named: dict[str, Any]) -> Iterator[tuple[
     for name, wrong in WRONG.items():
         for place in range(len(arguments)):
             yield f"{place}={name}", (*arguments[:place], wrong, *arguments[place + 1 :]), named
-        for each in named:
-            yield f"{each}={name}", arguments, {**named, each: wrong}
+        for argument in named:
+            yield f"{argument}={name}", arguments, {**named, argument: wrong}
 
 
 def _used(found: object) -> None:
@@ -466,7 +466,7 @@ def _is_clear(error: BaseException) -> bool:
         trace = trace.tb_next
     if trace is None or not Path(trace.tb_frame.f_code.co_filename).is_relative_to(HOME):
         return False
-    raising = {each.offset for each in dis.get_instructions(trace.tb_frame.f_code) if "RAISE" in each.opname}
+    raising = {step.offset for step in dis.get_instructions(trace.tb_frame.f_code) if "RAISE" in step.opname}
     return trace.tb_lasti in raising
 
 
@@ -524,7 +524,9 @@ def test_every_public_function_is_tried() -> None:
     assert {*estero.spark.__all__} <= tried | {*ON_SPARK}
     for kind in (estero.Query, estero.Answer, plots.Picture):
         methods = {
-            name for name, each in vars(kind).items() if inspect.isfunction(each) and not name.startswith("_")
+            name
+            for name, member in vars(kind).items()
+            if inspect.isfunction(member) and not name.startswith("_")
         }
         assert {name for name in methods if _takes_arguments(getattr(kind, name))} - tried <= {
             *("plan", "recognizer_of", "partials_recognizer_of", "plan_for", "errors_for", "with_distinct"),

@@ -81,8 +81,8 @@ def without_sense(path: Path) -> Path:
     with pa.ipc.new_stream(path, pa.schema([("type", pa.string())])) as writer:
         writer.write_table(pa.table({"type": ["A", "B", "AA"]}))
     content = path.read_bytes()
-    offsets = b"".join(each.to_bytes(4, "little") for each in (0, 1, 2, 4))
-    wrong = b"".join(each.to_bytes(4, "little") for each in (0, 1 << 30, 2, 4))
+    offsets = b"".join(offset.to_bytes(4, "little") for offset in (0, 1, 2, 4))
+    wrong = b"".join(offset.to_bytes(4, "little") for offset in (0, 1 << 30, 2, 4))
     path.write_bytes(content.replace(offsets, wrong))
     return path
 

@@ -364,7 +364,7 @@ def test_a_long_line_of_json_is_read(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_text('{"kind": "A", "x": "' + "y" * 40_000_000 + '"}\n{"kind": "B"}\n', encoding="utf-8")
     answer = estero.query("SELECT * WHERE A AS a ; B").run(path, type="kind")
-    assert [len(each["a"][0]["x"]) for each in answer] == [40_000_000]
+    assert [len(match["a"][0]["x"]) for match in answer] == [40_000_000]
 
 
 def command(events: str, directory: Path) -> Result:

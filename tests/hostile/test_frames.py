@@ -395,7 +395,7 @@ def test_an_empty_file_of_pandas_is_an_empty_stream(tmp_path: Path) -> None:
 def test_an_empty_frame_is_pushed_where_types_were_declared() -> None:
     schema = pa.schema({"kind": pa.string(), "v": pa.int64(), "ts": pa.timestamp("us"), "who": pa.string()})
     recognizer = ASKING.recognizer(schema, type="kind", time="ts")
-    assert [recognizer.push(each).count() for each in EMPTY.values()] == [0] * len(EMPTY)
+    assert [recognizer.push(nothing).count() for nothing in EMPTY.values()] == [0] * len(EMPTY)
 
 
 def test_the_columns_of_an_answer_to_nothing_have_the_types_of_the_events() -> None:

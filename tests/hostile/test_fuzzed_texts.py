@@ -76,7 +76,7 @@ def _mutated(pieces: list[str], others: list[str], random: Random) -> list[str]:
         case 6:
             return [*pieces[:here], *random.choices(WORDS, k=3), *pieces[here:]]
         case _:
-            return [*pieces[:here], *(each.swapcase() for each in pieces[here:])]
+            return [*pieces[:here], *(piece.swapcase() for piece in pieces[here:])]
 
 
 def check_one(text: str) -> bool:

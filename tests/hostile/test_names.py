@@ -173,7 +173,7 @@ def test_names_of_working_columns_are_names_in_what_the_sieve_asks(name: str) ->
     x = quoted(name)
     table = pa.table({name: [1, 2, 4, 8], "t": range(4)})
     found = estero.query(f"SELECT a WHERE Event+ AS a FILTER SUM(a.{x}) = 7 AND INCREASING(a.{x})").run(table)
-    assert [(each.start, each.end) for each in found] == [(0, 2)]
+    assert [(match.start, match.end) for match in found] == [(0, 2)]
 
 
 def test_a_column_without_a_name_is_one_like_others() -> None:
@@ -205,7 +205,7 @@ def test_names_of_working_columns_are_names_in_files(name: str, ending: str, tmp
         case _:
             file.write_text(f'{{"{name}": 2, "t": 1}}\n{{"{name}": 1, "t": 0}}\n')
     found = estero.query(f'SELECT a WHERE Event AS a FILTER a["{name}" > 0]').run(file, time=name)
-    assert [each["a"][0][name] for each in found] == [1, 2]
+    assert [match["a"][0][name] for match in found] == [1, 2]
 
 
 @pytest.mark.parametrize("name", ["", "__type", "__TYPE", "__position"])

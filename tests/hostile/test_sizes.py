@@ -101,7 +101,7 @@ def test_hundreds_of_types_are_joined_by_two_transitions_each() -> None:
     tree = parse_conjunctive("Q(x) <- " + ", ".join(f"T{number}(x)" for number in range(400)))
     automaton = hierarchical_pcea(named_atoms(tree, Schema(shared={})))
     assert len(automaton.transitions) == 800
-    assert sum(len(each.sources) for each in automaton.transitions) == 400 * 399
+    assert sum(len(transition.sources) for transition in automaton.transitions) == 400 * 399
     assert len(automaton.keys) == 1
 
 
@@ -157,8 +157,8 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
 
 V = var("A").v
 CHAINS: dict[str, Callable[[int], PatternBuilder]] = {
-    "&": lambda n: event("A").where(reduce(operator.and_, [-each <= V for each in range(n)])),
-    "|": lambda n: event("A").where(reduce(operator.or_, [V.is_in(each) for each in range(n)])),
+    "&": lambda n: event("A").where(reduce(operator.and_, [-number <= V for number in range(n)])),
+    "|": lambda n: event("A").where(reduce(operator.or_, [V.is_in(number) for number in range(n)])),
     "then": lambda n: reduce(PatternBuilder.then, [event("A")] * n),
     "followed_directly_by": lambda n: reduce(PatternBuilder.followed_directly_by, [event("A")] * n),
     "or_": lambda n: reduce(PatternBuilder.or_, [event("A")] * n),

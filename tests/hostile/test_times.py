@@ -60,7 +60,9 @@ def streams(draw: st.DrawFn) -> list[Event]:
 
 
 def table_of(events: list[Event]) -> pa.Table:
-    return pa.Table.from_pylist([{"type": each.type, **each.attributes} for each in events], schema=COLUMNS)
+    return pa.Table.from_pylist(
+        [{"type": event.type, **event.attributes} for event in events], schema=COLUMNS
+    )
 
 
 def at(*times: int) -> pa.Table:

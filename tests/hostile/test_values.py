@@ -101,7 +101,7 @@ def test_null_in_an_order_column_hides_no_disorder(tmp_path: Path) -> None:
     table = pa.table({"type": ["A", "X", "B"], "t": [1, 1, 1], "o": [2, None, 1]})
     for events in ways(table, tmp_path / "events.parquet").values():
         answer = estero.query("SELECT * WHERE B ; A").run(events, type="type", time="t", order=["o"])
-        assert [(each.start, each.end) for each in answer] == [(0, 1)]
+        assert [(match.start, match.end) for match in answer] == [(0, 1)]
 
 
 @pytest.mark.parametrize("name", ORDERS)
@@ -253,7 +253,7 @@ def test_a_time_that_nanoseconds_do_not_hold_is_an_error_that_names_both() -> No
     nanos = pa.table({"t": pa.array([1], NANOS), "w": pa.array([1], NANOS)})
     with pytest.raises(DataError, match="3000-01-01 in the table of A is beside nanoseconds in that of B"):
         pairs("SELECT NONE WHERE B ; A", {"A": late, "B": nanos})
-    late, nanos = (each.set_column(0, "t", [[number]]) for number, each in enumerate((late, nanos)))
+    late, nanos = (table.set_column(0, "t", [[number]]) for number, table in enumerate((late, nanos)))
     query = "SELECT NONE WHERE A AS x ; B AS y FILTER x.v > y.w"
     with pytest.raises(DataError) as error:
         pairs(query, {"A": late, "B": nanos})

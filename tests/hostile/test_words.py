@@ -50,7 +50,7 @@ def command(files: Path, name: str, text: str, *options: str) -> Result:
 def test_a_type_without_events_is_a_warning_that_names_near_ones() -> None:
     with pytest.warns(estero.EsteroWarning) as caught:
         assert pairs("SELECT * WHERE FIAL ; OK") == []
-    assert [str(each.message) for each in caught] == [
+    assert [str(warning.message) for warning in caught] == [
         "there are no events of type FIAL, only of FAIL and OK: did you mean FAIL?"
     ]
     assert caught[0].filename == __file__
@@ -120,10 +120,10 @@ def test_keys_without_brackets_and_windows_of_one_time(text: str, found: list[tu
     query = estero.query(text)
     assert estero.query(str(query)) == query
     answer = query.run(LOGINS, **HOW, time_unit="s")
-    assert sorted((each.start, each.end) for each in answer) == found
+    assert sorted((match.start, match.end) for match in answer) == found
     assert answer.count() == len(found)
     recognizer = query.recognizer(LOGINS.schema, **HOW, time_unit="s")
-    pushed = [(each.start, each.end) for batch in LOGINS.to_pylist() for each in recognizer.push(batch)]
+    pushed = [(match.start, match.end) for batch in LOGINS.to_pylist() for match in recognizer.push(batch)]
     assert sorted(pushed) == found
 
 
@@ -186,7 +186,7 @@ def test_labels_that_are_not_their_columns_are_said() -> None:
     )
     with pytest.warns(estero.EsteroWarning) as caught:
         answer = query.run(LOGINS, **HOW)
-    assert [str(each.message) for each in caught] == [
+    assert [str(warning.message) for warning in caught] == [
         "the label start is shown as start_: another column is called start; AS gives it another name",
         "the label user is shown as user_: another column is called user; AS gives it another name",
     ]
@@ -250,7 +250,7 @@ def index() -> list[tuple[str, str]]:
     blocks = Path(__file__).with_name("words.txt").read_text(encoding="utf-8").split("\n\n")
     return [
         (typed.removeprefix("typed: "), said.strip())
-        for typed, _, said in (each.partition("\n") for each in blocks)
+        for typed, _, said in (block.partition("\n") for block in blocks)
     ]
 
 
@@ -262,6 +262,6 @@ def test_what_is_typed_wrong_is_said_with_what_to_write(typed: str, said: str) -
 
 
 def test_the_index_is_long_and_no_hint_in_it_shrugs() -> None:
-    typed = [each for each, _ in index()]
+    typed = [word for word, _ in index()]
     assert len(typed) == len(set(typed)) >= 120
-    assert [each for each, said in index() if "one too many" in said] == []
+    assert [word for word, said in index() if "one too many" in said] == []

@@ -66,7 +66,7 @@ SHAPES = (
 )
 
 
-@settings(max_examples=2 * MOST)
+@settings(max_examples=MOST)
 @given(streams(min_size=20, max_size=40), st.integers(0, 3), st.sampled_from([1, 3, 99]), st.data())
 def test_so_do_rules_that_are_handed_over_to_others_of_their_shape(
     events: list[Event], lateness: int, fewest: int, data: st.DataObject
