@@ -74,7 +74,7 @@ class RuleColumns:
         return pa.DictionaryArray.from_arrays(codes, values.dictionary)
 
 
-NOTHING_SAID: Final = RuleColumns(pa.array([], pa.string()), {})
+NOTHING_SAID: Final = RuleColumns(pa.nulls(0, pa.string()), {})  # an array of a list loads pandas
 """No columns."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from estero.errors import QueryError
 from estero.language.sigma.fields import Fields, Mapped
@@ -102,38 +102,66 @@ def lowered_rule(
     rule: Detection, source: Condition | None, schema: Schema | None, mapped: Mapped
 ) -> tuple[Lowered, list[str]]:
     """The condition of a rule with that of its log source, and notes on what events lack for it."""
-    shapes = Lowering(fields_in(schema, mapped.without_further()))  # these tell events from one another
-    told = True if source is None else shapes.of(source)
+    told, lacking = (True, ()) if source is None else _told(source, schema, mapped)
     if told is False:
-        missing = some(tuple(shapes.missing), most=4, word="nor")
+        missing = some(lacking, most=4, word="nor")
         return False, [f"no event tells that it is of the log source {rule.source}: there is no {missing}"]
     lowering = Lowering(fields_in(schema, mapped))
     condition = lowering.of(rule.condition)
     return joined((told, condition), e.And, absorbing=False), lowering.notes()
 
 
+def _told(source: Condition, schema: Schema | None, mapped: Mapped) -> tuple[Lowered, tuple[str, ...]]:
+    """What a log source says of events of a schema, and the fields that they lack for it."""
+    known = _of_schema(schema).told
+    key = id(source), id(mapped)
+    if key not in known:
+        shapes = Lowering(fields_in(schema, mapped.without_further()))  # these tell events from one another
+        known[key] = source, mapped, shapes.of(source), tuple(shapes.missing)
+    return known[key][2:]
+
+
+@dataclass(frozen=True, slots=True)
+class _OfSchema:
+    """The fields of a schema, and what log sources say of its events, for mappings that were asked for."""
+
+    schema: Schema | None = None
+    fields: list[tuple[Mapped, Fields]] = field(default_factory=list)
+    told: dict[tuple[int, int], tuple[Condition, Mapped, Lowered, tuple[str, ...]]] = field(
+        default_factory=dict
+    )
+
+
 @dataclass(slots=True)
 class _Last:
     """What was asked for last: rules of a set are planned one after another, and asked for notes then."""
 
-    schema: Schema | None = None
-    fields: list[tuple[Mapped, Fields]] = field(default_factory=list)
+    of_schema: _OfSchema = field(default_factory=_OfSchema)
     lowered: tuple[SigmaStatement, Schema, tuple[Lowered, list[str]]] | None = None
 
 
-_LAST = _Last()
+_LAST: Final = _Last()
+
+
+def _of_schema(schema: Schema | None) -> _OfSchema:
+    """What is known of a schema, which threads that plan for others do not change; nothing without one."""
+    last = _LAST.of_schema
+    if schema is None or last.schema is not schema:
+        last = _OfSchema(schema)
+        if schema is not None:
+            _LAST.of_schema = last
+    return last
 
 
 def fields_in(schema: Schema | None, mapped: Mapped) -> Fields:
     """The fields of a schema; without one, as `Fields` has them."""
     if schema is None:
         return Fields(None, mapped)
-    if _LAST.schema is not schema:
-        _LAST.schema, _LAST.fields = schema, []
-    known = _LAST.fields
+    known = _of_schema(schema).fields
     for one in (lambda other: other is mapped, lambda other: other == mapped):
         for other, fields in known:
             if one(other):
                 return fields
-    known.append((mapped, Fields(schema, mapped)))
-    return known[-1][1]
+    made = Fields(schema, mapped)
+    known.append((mapped, made))
+    return made

@@ -10,7 +10,7 @@ from typing import Final
 from estero.errors import DataError
 from estero.language.tree.durations import TimeUnit
 from estero.language.tree.exact_names import exact_among
-from estero.language.tree.paths import column_of, steps_of
+from estero.language.tree.paths import column_of, is_path, steps_of
 from estero.language.tree.pattern import EventType
 
 UNITS_OF_TIME: Mapping[str, TimeUnit] = {
@@ -176,6 +176,10 @@ class Schema:
     """The attributes of fields by their names in other languages (field_names.py), as far as known."""
     _exact: list[Mapping[str, str]] = field(default_factory=list, init=False, compare=False, repr=False)
     """What `exact` is, once it is asked for."""
+    _columns: dict[object, tuple[str, ...]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    """What `columns_read` are, as far as somebody has asked."""
     _insides: list[bool] = field(default_factory=list, init=False, compare=False, repr=False)
     """What `has_insides` is, once it is asked for."""
 
@@ -253,7 +257,17 @@ class Schema:
         known = [self.types[name] for name in type_names(event_type, streams) if name in self.types]
         if not known:
             return self.attributes_of(event_type.name)
+        if len(known) == 1:
+            return known[0]
         attributes: dict[str, Kind] = {}
         for name, kind in (item for attributes in known for item in attributes.items()):
             attributes.setdefault(name, kind)
         return attributes
+
+    def columns_read(self, event_type: EventType, streams: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """The columns among `attributes_read`."""
+        key = event_type, streams
+        if key not in self._columns:
+            read = self.attributes_read(event_type, streams) or ()
+            self._columns[key] = tuple(name for name in read if not is_path(name))
+        return self._columns[key]

@@ -128,8 +128,8 @@ def shown_labels(tree: QueryTree, schema: Schema) -> tuple[Shown, ...]:
     types = label_types(tree.pattern)
 
     def attributes_of(label: str) -> tuple[str, ...]:
-        read = (schema.attributes_read(event_type, tree.streams) or () for event_type in types.get(label, ()))
-        return _once(name for attributes in read for name in attributes if not is_path(name))
+        read = [schema.columns_read(event_type, tree.streams) for event_type in types.get(label, ())]
+        return read[0] if len(read) == 1 else _once(name for columns in read for name in columns)
 
     chosen: dict[str, tuple[str, ...]] = {}
     for item in (EveryLabel(),) if tree.select is None else tree.select:
@@ -137,11 +137,11 @@ def shown_labels(tree: QueryTree, schema: Schema) -> tuple[Shown, ...]:
             case EveryLabel():
                 labels = [(label, attributes_of(label)) for label in types]
             case SelectItem(label, attributes):
-                labels = [(label, attributes_of(label) if attributes is None else attributes)]
+                labels = [(label, attributes_of(label) if attributes is None else _once(attributes))]
             case SelectExpression():
                 labels = []
         for label, attributes in labels:
-            chosen[label] = _once((*chosen.get(label, ()), *attributes))
+            chosen[label] = _once((*chosen[label], *attributes)) if label in chosen else attributes
     return tuple(Shown(label, attributes) for label, attributes in chosen.items())
 
 
