@@ -121,6 +121,7 @@ class PlainClassifier:
     ) -> None:
         self._classification = classification
         self._sql_keys = keys
+        self._has_converted = columns.has_converted
         self._reach = None if screened is not None and not any(screened) else reach
         self._columns = columns
         self._is_screened = screened is not None
@@ -236,7 +237,8 @@ class PlainClassifier:
         `OddValueError` for a batch that is SQL's.
         """
         columns = BatchColumns(batch)
-        columns.check_converted()
+        if self._has_converted:
+            columns.check_converted()
         words = self._bits(columns)
         rows = self._relevant(columns, words)
         if rows is not None:

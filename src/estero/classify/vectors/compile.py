@@ -18,7 +18,7 @@ import pyarrow as pa
 from estero.classify.columns import ColumnType, Tick
 from estero.classify.instants import EXACT, micros_of
 from estero.classify.lists import in_form
-from estero.classify.vectors.arrow_types import engine_type, value_type
+from estero.classify.vectors.arrow_types import engine_type, is_converted, value_type
 from estero.classify.vectors.batch_columns import DAY, MICROSECONDS
 from estero.classify.vectors.conditions import (
     Condition,
@@ -64,6 +64,8 @@ class PlainColumns:
         self.types: Mapping[str, ColumnType] = columns
         """How expressions read columns."""
         self._events = events
+        self.has_converted: bool = any(is_converted(field.type) for field in events)
+        """Whether DuckDB converts all values of a column."""
         self._stored = {
             field.name: value_type(field.type) for field in events if engine_type(field) is not None
         }

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.classify.column_names import KEYS, event_column
+from estero.classify.vectors.arrow_types import is_converted
 from estero.classify.vectors.batch_columns import BatchColumns, OddValueError, stored
 from estero.classify.vectors.classifier import PlainClassifier, plain_classifier
 from estero.errors import DataError
@@ -67,6 +68,7 @@ class Classifier:
         self._is_one = source.view is None
         self.columns: pa.Schema = layout.schemas[""] if self._is_one else self._statements.columns
         """The columns of all events."""
+        self._has_converted = any(is_converted(field.type) for field in self.columns)
         self._is_plain = self._is_one and all(map(_is_plain, self.columns))
         self._screen: Screen | None = None
         self._plain: PlainClassifier | None = None
@@ -107,7 +109,7 @@ class Classifier:
 
     def _by_vectors(self, plain: PlainClassifier, events: pa.Table) -> pa.RecordBatch:
         batches = events.to_batches()
-        for batch in batches:
+        for batch in batches if self._has_converted else ():
             BatchColumns(batch).check_converted()
         looked = looked_at(batches, self._screen)
         classified = [batch for batch in map(plain.classified, looked) if batch is not None]
