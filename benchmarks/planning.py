@@ -3,10 +3,10 @@
     python -m benchmarks.planning [--eql RULES] [--sigma RULES]
 
 RULES are directories: rules in EQL (.eql, or Elastic's .toml), and rules in Sigma, such as those of SigmaHQ.
-Each collection is read by a process of its own, first with an empty cache and then with what that has left.
-It is planned for a table in which all fields that its rules in Sigma name are strings, or for events with the
-names of the Elastic Common Schema. Times are seconds of CPU, those by the wall behind them; importing Estero
-counts as reading.
+Each collection is read by a process of its own, and both by a third one, first with an empty cache and then
+with what that has left. It is planned for a table in which all fields that its rules in Sigma name are
+strings, or for events with the names of the Elastic Common Schema. Times are seconds of CPU, those by the
+wall behind them; importing Estero counts as reading.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -32,28 +33,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--eql", type=Path)
     parser.add_argument("--sigma", type=Path)
-    parser.add_argument("--of", choices=["eql", "sigma"], help="in this process, and with the cache as it is")
+    parser.add_argument(
+        "--of", choices=["eql", "sigma", "both"], help="in this process, and with the cache as it is"
+    )
     asked = parser.parse_args()
+    directories = {
+        name: getattr(asked, name) for name in ("eql", "sigma") if getattr(asked, name) is not None
+    }
     if asked.of is not None:
         warnings.simplefilter("ignore")
-        _time(asked.of, getattr(asked, asked.of))
+        _time({name: path for name, path in directories.items() if asked.of in (name, "both")})
         return
-    for name in ("eql", "sigma"):
-        directory = getattr(asked, name)
+    given = [word for name, path in directories.items() for word in (f"--{name}", path)]
+    for of in (*directories, "both")[: 3 if len(directories) == 2 else 1]:
         with TemporaryDirectory() as cache:
-            for known in ("nothing", "the cache") if directory is not None else ():
-                print(f"{name}, from {known}:", flush=True)
-                command = [sys.executable, "-m", "benchmarks.planning", "--of", name, f"--{name}", directory]
+            for known in ("nothing", "the cache"):
+                print(f"{of}, from {known}:", flush=True)
+                command = [sys.executable, "-m", "benchmarks.planning", "--of", of, *given]
                 subprocess.run(command, check=True, env={**os.environ, "ESTERO_CACHE": cache})
 
 
-def _time(name: str, directory: Path) -> None:
+def _time(directories: Mapping[str, Path]) -> None:
     import estero  # as a part of what is timed
 
-    rules = estero.rules(directory)
-    _say(f"{len(rules):,} rules and {len(rules.refused):,} refused, read", time.process_time(), _BEGUN)
-    events, layout = _of_sigma(rules) if name == "sigma" else _of_elastic(rules)
-    _timed("planned", lambda: rules.run(events, **layout))
+    read = {name: estero.rules(directory) for name, directory in directories.items()}
+    numbers = [
+        f"{len(rules):,} rules of {name} and {len(rules.refused):,} refused" for name, rules in read.items()
+    ]
+    _say(f"{', '.join(numbers)}, read", time.process_time(), _BEGUN)
+    for name, rules in read.items():
+        events, layout = _of_sigma(rules) if name == "sigma" else _of_elastic(rules)
+        _timed(f"those of {name} planned", partial(rules.run, events, **layout))
 
 
 def _timed(said: str, question: Callable[[], T]) -> T:
