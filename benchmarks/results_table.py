@@ -78,8 +78,8 @@ def _flat(lines: list[dict[str, Any]]) -> Iterator[str]:
     yield "## Updates by window"
     yield ""
     yield (
-        "Million events per second of the dense stream, nothing to enumerate. Target: slowest window at most "
-        f"{alone.FLAT_TARGET} times slower than the fastest."
+        "Million events per second of the dense stream, pushed to a recognizer a million at a time, nothing "
+        f"to enumerate. Target: slowest window at most {alone.FLAT_TARGET} times slower than the fastest."
     )
     yield ""
     windows = list(lines[0]["events/s by window"])
