@@ -15,7 +15,7 @@ from estero.classify.vectors.taking import column_taken, taker_of
 from estero.events.tables.shown_types import plain
 
 _NUMBERS = frozenset({POSITION, TIME})
-"""Columns of integers, none of which is NULL."""
+"""Columns of integers without NULL."""
 _FEW = 256
 """The most rows that one call takes of all columns."""
 

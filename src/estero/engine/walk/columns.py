@@ -59,7 +59,7 @@ def select_labels(
 
 
 def _of_alike(events: NDArray[np.int64], has: NDArray[np.bool_], known: range) -> list[Selected]:
-    """The same of complex events that each have the same items, of which a label `has` some."""
+    """The same for complex events with the same marks; `has` says which items each label marks."""
     items = has.shape[1]
     selected = []
     for own in has:

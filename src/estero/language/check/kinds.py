@@ -46,7 +46,7 @@ _USES: Final = {
 }
 """The uses of values of a kind."""
 _FIT: Final = frozenset(Kind) - {Kind.DECIMAL, Kind.OPAQUE, Kind.NULL}
-"""Kinds whose values can be compared with others of the kind, whatever they are."""
+"""Kinds whose values can be compared with any other value of the kind."""
 _TICKS: Final = (
     "a duration is compared with a difference of timestamps, or of times in the integer time column "
     "if its time_unit is given"
