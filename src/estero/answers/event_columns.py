@@ -6,18 +6,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.classify.arrays import array_of, numbers_in
 from estero.classify.column_names import POSITION, TIME
-from estero.classify.vectors.taking import column_taken, taker_of
+from estero.classify.vectors.taking import FEW_ROWS, column_taken, taken, taker_of
 from estero.events.tables.shown_types import plain
 
 _NUMBERS = frozenset({POSITION, TIME})
 """Columns of integers without NULL."""
-_FEW = 256
-"""The most rows that one call takes of all columns."""
 
 Take = Callable[[NDArray[np.int64]], pa.Array]
 
@@ -35,9 +32,8 @@ class EventColumns:
             return []
         if _NUMBERS.issuperset(names):
             return [array_of(numbers_in(self.events.column(name))[rows]) for name in names]
-        if rows.size <= _FEW:
-            taken = pc.take(self.events.select(names), array_of(rows), boundscheck=False)
-            return [plain(column) for column in taken.columns]
+        if rows.size <= FEW_ROWS:
+            return list(map(plain, taken(self.events.select(names), rows).columns))
         return [self.column(name, rows) for name in names]
 
     def column(self, name: str, rows: NDArray[np.int64]) -> pa.Array:

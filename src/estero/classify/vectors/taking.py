@@ -15,7 +15,7 @@ from estero.classify.vectors.text_columns import ends_and_letters
 _WIDTHS = (8, 16, 32, 64)
 _VIEW = np.dtype([("one", "<u8"), ("other", "<u8")])
 """The length of a string, and its letters or where they are."""
-_FEW_ROWS = 256
+FEW_ROWS = 256
 """The most rows that one call takes of all columns: calls cost the most then."""
 _SHORT = 16
 """The most letters of a text, on average, that a kernel copies sooner than Arrow.
@@ -26,7 +26,7 @@ Measured a row, in ns: texts of one letter 3.7 (Arrow 9.4), of six 3.5 (5.6), of
 
 def taken(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
     """The rows of these numbers."""
-    if rows.size <= _FEW_ROWS and not any(map(pa.types.is_string_view, batch.schema.types)):
+    if rows.size <= FEW_ROWS and not any(map(pa.types.is_string_view, batch.schema.types)):
         return pc.take(batch, array_of(rows), boundscheck=False)
     columns = [column_taken(column, rows) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)

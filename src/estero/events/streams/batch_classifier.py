@@ -309,12 +309,8 @@ def _fits(given: pa.DataType, declared: pa.DataType) -> bool:
 def _is_plain(field: pa.Field) -> bool:
     """Whether a column is recognized as it is given: its type and its name are nothing special."""
     is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
-    is_time = pa.types.is_timestamp(field.type) or pa.types.is_boolean(field.type)
-    return (
-        (is_number or is_time or pa.types.is_string(field.type))
-        and not field.metadata
-        and not exact_among([field.name])
-    )
+    is_other = any(of(field.type) for of in (pa.types.is_timestamp, pa.types.is_boolean, pa.types.is_string))
+    return (is_number or is_other) and not field.metadata and not exact_among([field.name])
 
 
 def _is_ticks(given: pa.DataType, wanted: pa.DataType) -> bool:

@@ -51,8 +51,8 @@ _PARTS: Final = ("minute", "hour", "day", "week", "month", "year")
 class Lowering:
     """The lowering of one rule.
 
-    `missing` are the fields that no event has, `unread` those of which something is asked that their kinds do
-    not have, with these kinds.
+    `missing` are the fields that no event has, `unread` those whose kind a test cannot read, with the kind in
+    words.
     """
 
     fields: Fields
@@ -96,7 +96,7 @@ class Lowering:
         return said + [f"{name} is {kind}, which is not read here" for name, kind in self.unread.items()]
 
     def attributes(self, name: str, kinds: Container[Kind | None] = _COMPARED) -> tuple[Attributed, ...]:
-        """The attributes of a field; a note says so if one is of none of the kinds that a test reads."""
+        """The attributes of a field; those whose kind the test does not read are noted."""
         attributes = self.fields.of(name)
         if not attributes:
             self.missing[name] = None

@@ -49,7 +49,7 @@ class PushedRules(RulesRun):
         return self.turn.steps(self.number, self._of(None))
 
     def placed_tables(self) -> Iterator[RuleTable]:
-        """The same, of whose events only positions are asked."""
+        """The same, with nothing of events but their positions."""
         tables = (table for group, ended in self.sets for table in group.placed_tables(ended))
         return self.turn.steps(self.number, tables)
 
