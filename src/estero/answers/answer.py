@@ -57,11 +57,12 @@ class Answer(Batches):
     """The complex events of a query, in order of their end position.
 
     Nothing runs until a question is asked, and each question runs the query anew, so an answer of any
-    size can be begun, limited and abandoned; `count` is remembered. There is no ``len()``, because it
-    cannot hold large counts: use `count`. ``bool(answer)`` looks for one complex event.
+    size can be begun, limited and abandoned; only `count` is remembered. There is no ``len()``, because it
+    cannot return large counts: use `count`. ``bool(answer)`` looks for one complex event.
 
-    ``answer[i]`` is a complex event, ``answer[i:j]`` an answer; both find their place by counting. What holds
-    the whole answer in memory is refused where it would fill it; an answer with a limit is held at any size.
+    ``answer[i]`` is a complex event and ``answer[i:j]`` an answer; both find their place by counting. Methods
+    that hold the whole answer in memory raise `LimitExceeded` before they fill it, unless the answer has a
+    limit.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class Answer(Batches):
         return next(iter(self.limit(1)), None) is not None
 
     def count(self) -> int:
-        """How many complex events there are: exact, of any size, without enumerating them."""
+        """The exact number of complex events, of any size, without enumerating them."""
         if self._picked is not None:
             return len(self._picked)
         total = self._whole.count(self._stop)
@@ -111,12 +112,12 @@ class Answer(Batches):
         return max(0, end - self._start)
 
     def undecided(self) -> Undecided:
-        """The complex events that are not decided yet, and would be in the answer if no more events came.
+        """The complex events that are still undecided: they become answers if no further events come.
 
-        For a query that ends with ``NOT(…) FOR d``, they end less than `d` before the last event, or before
-        ``until``; other queries have none. Their columns are those of the answer, and ``decided_time`` says
-        until when each one waits. As with any answer, nothing runs before a question is asked. It equals its
-        count, ``answer.undecided() == 2``. ValueError for a part of an answer.
+        In a query that ends with ``NOT(…) FOR d`` they end less than `d` before the last event, or before
+        ``until``; other queries have none. The columns are those of the answer, where ``decided_time`` says
+        how long each one waits. It is lazy like any answer, and equals its count:
+        ``answer.undecided() == 2``. Raises ValueError for a part of an answer.
         """
         if not self._is_whole:
             raise ValueError("undecided() needs the whole answer, not a part of it")
@@ -131,10 +132,11 @@ class Answer(Batches):
         return self[:n]
 
     def sample(self, k: int, *, seed: int | None = None) -> Answer:
-        """`k` of the complex events, drawn uniformly without replacement, in the order of the answer.
+        """`k` complex events drawn uniformly without replacement, in the order of the answer.
 
-        All of them where there are no more than `k`. The same `seed` draws the same ones. It counts,
-        then goes to those that were drawn; it does not enumerate. ValueError if k is negative.
+        If there are no more than `k`, it gives all of them. The same `seed` draws the same complex events. It
+        counts and then goes to those that were drawn, without enumerating the others. Raises ValueError if k
+        is negative.
         """
         if k < 0:
             raise ValueError(f"a sample has at least 0 complex events, not {k}")
@@ -145,14 +147,13 @@ class Answer(Batches):
         return self._pick(drawn)
 
     def participation(self, *, by_partition: bool = False) -> Participation:
-        """In how many complex events each event is marked, in one row for each event and label.
+        """The number of complex events that mark each event, in one row for each event and label.
 
-        The rows are those of `rows`, each event once under a label, with ``count`` in the place of ``match``:
-        exact, of any size; `by_partition` puts the partition columns first and orders rows by them. They are
-        found by passes over the compact set, in a time that is linear in it, or
-        with a window in what a count inside of it looks at. Complex events are not enumerated, unless the
-        plan does so anyway (`Query.explain` says it), or LIMIT chooses among those of an end. ValueError for
-        a part of an answer.
+        The rows are those of `rows`, with each event once under a label and an exact ``count``, of any size,
+        in the place of ``match``; `by_partition` puts the partition columns first and orders rows by them.
+        It takes time linear in the compact set or, with a window, in what a count inside it looks at. Complex
+        events are enumerated only where the plan does so anyway (`Query.explain` says it), or where LIMIT
+        chooses among those with one end. Raises ValueError for a part of an answer.
         """
         return self._whole_set("participation()").participation(by_partition=by_partition)
 
@@ -163,25 +164,27 @@ class Answer(Batches):
     def aggregate(self, *, by_partition: Literal[True], **expressions: str) -> Aggregates: ...
 
     def aggregate(self, *, by_partition: bool = False, **expressions: str) -> dict[str, Any] | Aggregates:
-        """Values over all complex events together, by name, such as ``total="sum(x.amount)"``.
+        """Aggregates over all complex events, by name, such as ``total="sum(x.amount)"``.
 
-        They are a dict, or `by_partition` a table with a row for each partition that has complex events.
+        The result is a dict or, `by_partition`, a table with a row for each partition with complex events.
 
-        - ``count(*)`` is their number; ``count``, ``sum``, ``min``, ``max`` and ``avg`` of ``x.amount``, and
-          ``count(x)``, go over the events marked x, an event once for each complex event that it is in.
-        - ``count``, ``min``, ``max``, ``avg`` and ``sum`` of ``duration``, which sums up in ticks of the time
-          column (microseconds for timestamps, unless it has other units), as an int; ``min`` and ``max`` of
+        - ``count(*)`` is the number of complex events; ``count``, ``sum``, ``min``, ``max`` and ``avg`` of
+          ``x.amount``, and ``count(x)``, range over the events marked x, each once for every complex event
+          that it is in.
+        - ``count``, ``min``, ``max``, ``avg`` and ``sum`` of ``duration``; its sum is an int, in ticks of the
+          time column (microseconds for timestamps, unless it has other units). ``min`` and ``max`` of
           ``start_time`` and ``end_time``.
-        - ``max(sum(x.amount))``: an aggregate over complex events of what ``sum``, ``count``, ``min`` or
-          ``max`` is in one.
+        - ``max(sum(x.amount))``: an aggregate over complex events of a ``sum``, ``count``, ``min`` or ``max``
+          within each.
 
-        NULL counts for nothing, and an aggregate of nothing is None, or 0 for ``count``. Integers, decimals
-        and durations are exact, of any size; a sum or an average of floats is the float nearest to it, an
-        infinity where it is beyond them (additions in ``max(sum(…))`` round). All this is read off the
-        compact set. Complex events are enumerated where the plan does so, where LIMIT chooses, for ``sum``,
-        ``avg`` and ``count`` of what is in one complex event, and for ``sum(duration)`` and ``avg(duration)``
-        of joins with branches. DataError for NaN where numbers in one complex event are compared; ValueError
-        for an expression that is none of these, and for a part of an answer.
+        NULL is left out, and an aggregate of nothing is None, or 0 for ``count``. Integers, decimals and
+        durations are exact, of any size; a sum or an average of floats is the nearest float, or an infinity
+        (additions in ``max(sum(…))`` round). The compact set gives all this. Complex events are enumerated
+        only where the plan does so, where LIMIT chooses, for ``sum``, ``avg`` and ``count`` of an aggregate
+        within each, and for ``sum(duration)`` and ``avg(duration)`` of joins with branches.
+
+        Raises DataError for NaN where aggregates within complex events are compared; ValueError for an
+        expression that is none of these, and for a part of an answer.
         """
         if not expressions:
             raise ValueError('aggregate() needs an expression: write aggregate(total="sum(x.amount)")')
@@ -194,16 +197,19 @@ class Answer(Batches):
         return run.aggregate_by_partition(expressions) if by_partition else run.aggregate(expressions)
 
     def top(self, n: int, by: str, *, ascending: bool = False, by_partition: bool = False) -> Answer:
-        """The `n` complex events with most of what `by` says, best first, as an answer that is in memory.
+        """The `n` complex events with the largest value of `by`, best first, as an answer in memory.
 
         `by` is ``duration``, ``start_time``, ``end_time``, ``sum(x.amount)`` or ``count(x)``; a sum over no
-        values is 0 here, and floats are rounded at each addition. Those with least come first where it is
-        `ascending`. Ties are in the order of the answer. With `by_partition` they are the `n` of each
-        partition, and partitions are in the order of their columns, NULL last. One pass over the compact set
-        finds the best below each node; then each complex event costs its own length, times the logarithm of
-        what was drawn, and the others are not visited. They are where the plan enumerates or LIMIT chooses,
-        and for times in joins with branches. DataError for NaN in what is added up; ValueError if n is
-        negative, for another `by`, and for a part of an answer. Source: docs/papers.md.
+        values is 0 here, and floats are rounded at each addition. `ascending` puts the smallest first. Ties
+        keep the order of the answer. `by_partition` gives `n` for each partition, and partitions in the order
+        of their columns, NULL last.
+
+        One pass over the compact set finds the best below each node; then each complex event costs its own
+        length, times the logarithm of the number drawn so far, and no others are visited. All are enumerated
+        only where the plan does so, where LIMIT chooses, and for times in joins with branches.
+
+        Raises DataError for NaN in a sum; ValueError if n is negative, for another `by`, and for a part of an
+        answer. Source: docs/papers.md.
         """
         if n < 0:
             raise ValueError(f"the best are at least 0 complex events, not {n}")
@@ -211,11 +217,11 @@ class Answer(Batches):
         return Answer(run)
 
     def ranked(self, by: str, *, ascending: bool = False) -> Answer:
-        """All complex events in the order of `top`, as a lazy answer: reading it may stop anywhere.
+        """All complex events in the order of `top`, as a lazy answer that may be left at any point.
 
-        The first complex event comes after one pass over the compact set, which is held meanwhile with the
-        events that may be asked for; each further one is found when it is asked for, as `top` finds it. Each
-        reading ranks anew. Errors are those of `top`. Source: docs/papers.md.
+        The first complex event comes after one pass over the compact set, which stays in memory with its
+        events while the answer is read; the next ones are found as they are asked for. Each reading ranks
+        anew. Errors are those of `top`. Source: docs/papers.md.
         """
         return Answer(self._whole_set("ranked()").ranked(by, ascending=ascending))
 
@@ -233,19 +239,19 @@ class Answer(Batches):
         raise ValueError(f"{asked} is not asked of rows that are held: ask {self._run.whole_answer}")
 
     def funnel(self, *, by_partition: bool = False, by: Sequence[str] = (), chosen: bool = False) -> Funnel:
-        """How many starts come how far, in one row for each part of the sequence that must be there.
+        """The number of starts that reach each step of the sequence, in one row for each step.
 
-        These rows are there for each partition, or for each value of the attributes `by` of the first event,
-        such as ``variant`` or ``page.variant``, if that is asked for.
+        `by_partition` gives these rows for each partition, and `by` for each value of attributes of the first
+        event, such as ``variant`` or ``page.variant``.
 
-        A start reaches a step if a complex event of the parts up to it starts there, inside the window;
-        filters ask what they can of these parts. Which complex events strategy and LIMIT choose does not
-        matter, unless only those that are `chosen` shall count at the last step. Complex events are not
-        enumerated, unless the events of the pattern are compared with each other otherwise than by PARTITION
-        BY, or what is chosen or consumed is asked.
+        A start reaches a step if a complex event of the parts up to it starts there, inside the window; of
+        the filters, those count that concern these parts. The choices of the strategy and of LIMIT do not
+        matter unless `chosen` counts only chosen complex events at the last step. Complex events are
+        enumerated only where the pattern compares its events with each other other than by PARTITION BY, and
+        where chosen or consumed ones are asked for.
 
-        QueryError for a query without a window, or with a pattern that is not a sequence; ValueError for a
-        part of an answer, and for an attribute that no event of the first step has.
+        Raises QueryError for a query without a window or with a pattern that is not a sequence; ValueError
+        for a part of an answer, and for an attribute that no event of the first step has.
         """
         if isinstance(by, str):
             raise TypeError(f'by is a list of attributes: write by=["{by}"]')
@@ -255,45 +261,46 @@ class Answer(Batches):
         return Funnel(run.funnel(by_partition=by_partition, by=by, chosen=chosen))
 
     def partials(self, *, chosen: bool = False) -> Answer:
-        """The partial matches: one for each start that came some steps of a sequence, but not all of them.
+        """The partial matches: one for each start that completed some steps of a sequence, but not all.
 
-        It is what NEXT would choose among the complex events of as many steps as that start came, inside its
-        window, and given when the window has passed. A start at which a complex event begins has none,
-        whether strategy and LIMIT choose it or not; with `chosen` it has one if they do not. The columns are
-        those of this answer, and behind them ``steps`` (int64, from 1) and, where the window is one of time,
-        ``expired_time``; labels of later steps are empty, and what SELECT computes is NULL where it asks for
-        these. The order is that of the ends. They are held in memory; their number is known without listing
-        them. Raises `QueryError` for a query without a window, or with a pattern that is not a sequence.
-        Source: docs/funnels.md.
+        It is the one that NEXT would choose among the complex events of as many steps as the start completed,
+        inside its window, and is given when the window has passed. A start at which a complex event begins
+        has none, even if the strategy or LIMIT does not choose it; with `chosen` it then has one. The columns
+        are those of this answer, followed by ``steps`` (int64, from 1) and, where the window is one of time,
+        ``expired_time``; labels of later steps are empty, and values of SELECT that need them are NULL. Rows
+        are ordered by end and held in memory; counting does not list them.
+
+        Raises `QueryError` for a query without a window or with a pattern that is not a sequence. Source:
+        docs/funnels.md.
         """
         return Answer(whole_stream(self._run, "partial matches are").partials(chosen=chosen))
 
     def why_not(self, sample: int | None = None, *, seconds: float | None = None) -> WhyNot:
-        """Why there are not more complex events: how far the sequence comes, and what keeps events away.
+        """The reasons why there are not more complex events: how far events come, and what stops them.
 
-        It is found out by asking less: the query up to the first part that is lacking, without the conditions
-        on that part, with each of them alone, and without the window, the keys, each distance, contiguity or
-        absence. The events are read once for each of these, a few dozen times at most; complex events are not
-        enumerated, but where filters are checked of whole ones. For the nearest miss of each, at most
-        `sample` complex events are looked at (50,000 unless it is given).
+        It asks weaker questions: the query up to the first part that is missing, without the conditions on
+        that part, with each of them alone, and without the window, the keys, each distance, contiguity or
+        absence. Each question reads the events once, and there are a few dozen at most. Complex events are
+        enumerated only where filters look at whole ones. The nearest miss of each is sought among at most
+        `sample` complex events (50,000 by default).
 
-        What is linear in the events takes as long as it takes; complex events are enumerated for some
-        `seconds` at most, in all questions together (10 unless they are given; `math.inf` for no limit). Each
-        may take half of what is left of them; one that takes longer is named in ``unanswered``.
+        Enumeration takes at most `seconds` in all questions together (10 by default; `math.inf` for no
+        limit); each question may use half of the time that is left, and those that need more are named in
+        ``unanswered``. Passes that are linear in the events are not limited.
 
-        Raises ValueError for a part of an answer, and of the answer of a push.
+        Raises ValueError for a part of an answer, and for the answer of a push.
         """
         if not self._is_whole:
             raise ValueError("why_not() needs the whole answer, not a part of it")
         return whole_stream(self._run, "why not more is asked").why_not(sample, seconds)
 
     def share(self, number: int, of: int) -> Answer:
-        """Share `number` (0 … of - 1) of `of`: together they are the answer, each complex event once.
+        """Share `number` (0 … of - 1) of `of`: all shares together have each complex event once.
 
         Shares are for processes that read the same events: each recognizes everything, goes to its part by
-        counting, and enumerates only that, so no messages are needed. Sizes differ by at most one complex
-        event, except where filters are checked while enumerating (`Query.explain` names them). A share of a
-        slice or a sample is a slice of it. ValueError if there is no such share.
+        counting and enumerates only that, without any messages. Sizes differ by at most one complex event,
+        except where filters are checked while enumerating (`Query.explain` names them). A share of a slice or
+        a sample is a slice of it. Raises ValueError if there is no such share.
         """
         share = Share(number, of)
         if self._is_whole:
@@ -325,9 +332,9 @@ class Answer(Batches):
         return complex_event
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """The whole answer in memory, as a dict for each complex event; labels hold lists of dicts.
+        """The whole answer in memory: a dict for each complex event, with lists of dicts for labels.
 
-        `LimitExceeded` if it would fill the memory, DataError for a value that Python cannot hold.
+        Raises `LimitExceeded` if it would fill the memory, DataError for a value that Python cannot hold.
         """
         with held_by_python("a value of this answer"):
             rows: list[dict[str, Any]] = self._held("to_dicts()", OBJECTS_TO_ARROW).to_pylist()
@@ -340,7 +347,7 @@ class Answer(Batches):
         return self.count if whole and self._run.counts_quickly else None
 
     def rows(self) -> Rows:
-        """The marked events, one row for each event and label: what joins with other tables.
+        """The marked events, one row for each event and label, ready to be joined with other tables.
 
         The columns are ``match`` (which complex event of the answer, from 0), ``label``, ``position``, the
         partition columns, and the attributes of all labels (NULL where a type has none of that name). An
@@ -353,11 +360,11 @@ class Answer(Batches):
     ) -> int:
         """Writes the answer, batch by batch, to a path or an open binary file, and returns its count.
 
-        `format` is parquet, csv, jsonl or arrow; a path says it by its suffix. `positions` writes the
-        positions of events in place of their attributes. A file is replaced at the end, so it never holds
-        half an answer, and keeps its mode and owner; a link stays, and its target is replaced; a pipe or a
-        device is written to directly. ValueError for an unknown format, OSError for a path that cannot be
-        written.
+        `format` is parquet, csv, jsonl or arrow, by default the suffix of the path. `positions` writes the
+        positions of events in place of their attributes. A file is replaced at the end, so that it never
+        holds half an answer, and keeps its mode and owner; the target of a link is replaced, not the link;
+        pipes and devices are written to directly. Raises ValueError for an unknown format, OSError for a path
+        that cannot be written.
         """
         return write_answer(target, self.schema, self.batches(), format=format, positions=positions)
 

@@ -57,32 +57,32 @@ class ComplexEvent:
 
     @property
     def suppressed(self) -> int | None:
-        """How many of the partition were left out since the one given before, or None without LIMIT … PER."""
+        """The number left out in the partition since the one given before, None without LIMIT … PER."""
         if self._layout.suppressed is None:
             return None
         return int(self._value(self._layout.suppressed))
 
     @property
     def decided_time(self) -> Any:
-        """When the last deadline behind its end had passed, or None where none is asked for."""
+        """The time at which the last deadline after its end passed, None for a query without deadlines."""
         column = self._layout.decided_time
         return None if column is None else self._value(column)
 
     @property
     def steps(self) -> int | None:
-        """How far a partial match came, from 1; None for a complex event."""
+        """The number of steps that a partial match completed, from 1; None for a complex event."""
         column = self._layout.steps
         return None if column is None else int(self._value(column))
 
     @property
     def expired_time(self) -> Any:
-        """When the window of a partial match had passed, or None for a complex event."""
+        """The time at which the window of a partial match passed, None for a complex event."""
         column = self._layout.expired_time
         return None if column is None else self._value(column)
 
     @property
     def complete(self) -> bool:
-        """Whether it is a complex event of the query, and no partial match."""
+        """Whether it is a complex event of the query, not a partial match."""
         if self._layout.complete is None:
             return self._layout.steps is None
         return bool(self._value(self._layout.complete))
@@ -98,7 +98,7 @@ class ComplexEvent:
     def all_positions(self) -> tuple[int | None, ...]:
         """The positions of all its events under the selected labels, in order.
 
-        In a sequence by stages they are those of the stages, None where an event must be missing.
+        A sequence in EQL has one for each stage, None where an event must be missing.
         """
         if not self._layout.stages:
             return tuple(sorted({place for places in self.positions.values() for place in places}))

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 class Funnel(HeldTable):
-    """How many starts come how far: one row for each step, or for each step of each partition.
+    """The number of starts that reach each step: one row for each step, or each step of each partition.
 
     The columns: the partition columns, if it is by partition; ``step`` (int64, from 1); ``part`` (string),
-    what leads to the step in the pattern; ``starts`` (int64), how many starts reach at least this step;
-    ``share`` (float64), that number as a share of the first step's; where the events have a time,
-    ``median_wait``, how long the starts that reach this step took from the one before (a duration, or float64
-    ticks; NULL for the first step).
+    the part of the pattern that leads to the step; ``starts`` (int64), the number of starts that reach at
+    least this step; ``share`` (float64), that number divided by the one of the first step; and, where events
+    have a time, ``median_wait``, the time from the step before (a duration, or float64 ticks; NULL for the
+    first step).
     """
 
     def plot(self) -> Picture:

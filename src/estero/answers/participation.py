@@ -37,22 +37,22 @@ class _WholeTable(HeldTable):
 
 
 class Participation(_WholeTable):
-    """In how many complex events each event is marked: one row for each event and label.
+    """The number of complex events that mark each event: one row for each event and label.
 
     The columns: ``label`` (string), ``position`` (int64), the partition columns, the attributes that labels
-    show (NULL where an event has none of that name), as in `Answer.rows`, and ``count``, in how many complex
-    events the event is marked so, at least 1. It is int64 where all counts fit, else decimal128 of 38 digits,
-    and string where that does not hold them. Rows are in the order of positions, then of labels. By partition
-    the partition columns are the first ones, and rows in the order of these, NULL last, then as above.
+    show (NULL where an event has none of that name), as in `Answer.rows`, and ``count``, the number of
+    complex events that mark the event so, at least 1: int64 where all counts fit, else decimal128 of 38
+    digits, else string. Rows are ordered by position, then by label. By partition the partition columns come
+    first, and rows are ordered by these first, NULL last.
     """
 
 
 class Aggregates(_WholeTable):
-    """Values over all complex events of each partition: a row for each partition that has one.
+    """Aggregates over all complex events of each partition: a row for each partition that has any.
 
-    The columns: the partition columns, in whose order the rows are, NULL last; then the values by name. Those
-    that are integers are int64 where all of them fit, else decimal128 of 38 digits, and string where that
-    does not hold them; decimals that it does not hold are strings, too.
+    The columns: the partition columns, by which rows are ordered, NULL last; then the aggregates by name.
+    Integers are int64 where all of them fit, else decimal128 of 38 digits, else strings, as are decimals that
+    do not fit.
     """
 
 

@@ -53,18 +53,17 @@ class RulesRun(Protocol):
 
 @checked
 class RuleAnswers(Batches):
-    """The complex events of a set of rules, lazily.
+    """The complex events of a set of rules, evaluated lazily.
 
-    ``answers["name"]`` is the `Answer` of one rule, the same as of its query alone. As a table all rules have
-    the columns ``rule`` (string), ``start`` and ``end`` (int64 positions), ``start_time`` and ``end_time``
-    where there is a time, ``keys`` (a map from the partition columns to their values as text) and
-    ``positions`` (a map from labels to positions). Iteration gives complex events, whose `rule` is the name.
+    ``answers["name"]`` is the `Answer` of one rule, the same as of its query alone. The common table of all
+    rules has the columns ``rule`` (string), ``start`` and ``end`` (int64 positions), ``start_time`` and
+    ``end_time`` where there is a time, ``keys`` (a map from partition columns to their values as text) and
+    ``positions`` (a map from labels to positions). Iteration gives complex events with the name as `rule`.
 
-    Each question reads the events once for all rules with the same partition keys. Rows come as events are
-    read, in order of ends for each rule; in `to_arrow` and frames they are in order of ends for all of them,
-    and at one end in that of the rules; in Polars maps are lists of structs of key and value. Where metadata
-    was asked for, ``rule_title`` and the like are behind ``rule``: strings with a dictionary, NULL where a
-    rule does not say it.
+    Each question reads the events once for all rules with the same partition keys. Batches come as events are
+    read, ordered by end within each rule; `to_arrow` and frames are ordered by end, then by rule. Polars
+    shows maps as lists of structs of key and value. Columns of metadata such as ``rule_title`` follow
+    ``rule``: dictionary-encoded strings, NULL for a rule that has no such entry.
     """
 
     def __init__(self, run: RulesRun, said: RuleColumns = NOTHING_SAID) -> None:
@@ -102,11 +101,11 @@ class RuleAnswers(Batches):
         return next(self._run.tables(), None) is not None
 
     def count(self) -> int:
-        """How many complex events all rules have together, exactly; they are listed only to be checked."""
+        """The exact number of complex events of all rules, enumerated only where they have to be checked."""
         return sum(self.counts().values())
 
     def counts(self) -> dict[str, int]:
-        """How many complex events each rule has, by name, 0 for those without any."""
+        """The number of complex events of each rule, by name, with 0 for rules without any."""
         return self._run.counts()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -118,8 +117,8 @@ class RuleAnswers(Batches):
     def tables(self) -> dict[str, pa.Table]:
         """The complex events of each rule as an Arrow table with the columns of its query, by name.
 
-        The events are read once for all of them. Rules without a complex event have tables without rows.
-        Where metadata was asked for, its columns come first.
+        The events are read once for all rules. A rule without complex events has a table without rows.
+        Columns of metadata, if asked for, come first.
         """
         tables: dict[str, list[pa.Table]] = {name: [] for name in self.names}
         for name, table in by_rule(self._run.tables()):
@@ -132,7 +131,7 @@ class RuleAnswers(Batches):
         }
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """The common table in memory, as a dict for each complex event, with dicts for maps."""
+        """The common table in memory: a dict for each complex event, with dicts for maps."""
         with held_by_python("a value of these answers"):
             rows: list[dict[str, Any]] = self._held("to_dicts()", OBJECTS_TO_ARROW).to_pylist(
                 maps_as_pydicts="strict"

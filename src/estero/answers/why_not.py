@@ -11,9 +11,9 @@ from estero.errors import legible
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A part of the sequence, and how many events complete it and all parts before, with their conditions.
+    """A part of the sequence, and the number of events that complete it and all parts before.
 
-    None where the time was not enough to count them.
+    The number is None where the time was not enough to count them.
     """
 
     part: str
@@ -25,9 +25,9 @@ class Reason:
     """A condition that keeps events away.
 
     `kind` is "condition", "window", "key", "distance", "contiguity", "absence", "repetition", "place",
-    "together", "order", "type" or "choice". `events` is how many events it keeps away: of a condition, and of
-    a choice (a strategy, LIMIT, CONSUME BY), of those that came; else how many more would come without it.
-    `nearest` is the nearest miss, in words.
+    "together", "order", "type" or "choice". `events` is the number of events that it keeps away: for a
+    condition or a choice (a strategy, LIMIT, CONSUME BY) of those that came, else of those that would come
+    without it. `nearest` describes the nearest miss.
     """
 
     kind: str
@@ -38,15 +38,15 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
-    """How far a query comes in a stream, and what keeps events away from the first part that is lacking.
+    """How far events come in the sequence of a query, and what stops them at the first missing part.
 
-    `found` is the number of complex events, `undecided` how many of them wait for a deadline. `steps` are
-    the parts of the sequence up to the one that is lacking, `waited_for` (the last one where none is). `came`
-    is how many events come to it: they satisfy everything but the conditions on that part itself, and
-    `passed` how many of them satisfy these, too.
+    `found` is the number of complex events, and `undecided` the number of those that wait for a deadline.
+    `steps` are the parts of the sequence up to the missing one, `waited_for` (the last part if none is
+    missing). `came` is the number of events that reach it, because they satisfy everything but the conditions
+    on that part itself, and `passed` the number of those that satisfy these conditions, too.
 
-    Where the time was not enough (`seconds` of `Answer.why_not`), `found`, `passed` or the events of the last
-    step are None, and `unanswered` names the conditions that were not looked at to the end.
+    If the time was not enough (`seconds` of `Answer.why_not`), `found`, `passed` or the events of the last
+    step are None, and `unanswered` names the conditions that were not decided.
     """
 
     found: int | None

@@ -13,7 +13,7 @@ from estero.language.tree.schema import UNITS_OF_TIME, EventLayout
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scan:
-    """Events and what their columns mean (`estero.scan` makes one). Nothing is read or copied.
+    """Events and the meaning of their columns (`estero.scan` makes one). Nothing is read or copied.
 
     `events` are anything that `Query.run` takes or, for a recognizer, a schema; `layout` says which columns
     hold the type, the time and what breaks ties, and `csv_options` are for the reader of CSV files.
@@ -95,15 +95,16 @@ def scan(
     types: Sequence[str] = (),
     csv_options: Mapping[str, object] | None = None,
 ) -> Scan:
-    """Events with the columns that matter named once; taken wherever events are, instead of both.
+    """Events together with the names of the columns that matter, to be given wherever events are.
 
-    `events` are anything that `Query.run` takes, a DataFrame of Spark, or the schema of a recognizer. `type`
-    is the column with the event type (without it there is one type, named after FROM, or ``Event``), `time`
-    the time column, `order` columns that break ties of time, `time_unit` the length of a tick of an integer
-    time column ("ns", "us", "ms", "s", "min", "h", "d"), `types` the types there may be beside those that
-    occur. `csv_options` are passed to the reader of CSV files. Nothing is read.
+    `events` are anything that `Query.run` takes, a Spark DataFrame, or the schema of a recognizer. `type` is
+    the column with the event type (without it there is one type, named after FROM, or ``Event``), `time` the
+    time column, `order` columns that break ties of time, `time_unit` the length of a tick of an integer time
+    column ("ns", "us", "ms", "s", "min", "h", "d"), `types` types that may occur beside those that do.
+    `csv_options` are passed to the reader of CSV files. Nothing is read.
 
-    Raises `DataError` for an unknown unit of time, and ValueError for arguments beside a scan.
+    Raises `DataError` for an unknown unit of time, and ValueError where `events` are a scan already and other
+    arguments are given, too.
 
     >>> from estero.testing import events
     >>> stream = scan(events("A@0s B@5s B@9s"), type="type", time="time")

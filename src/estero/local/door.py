@@ -53,31 +53,33 @@ def live(  # noqa: PLR0913 (what users may have to say)
     params: Mapping[str, object] | None = None,
     metadata: str | Sequence[str] = (),
 ) -> LiveStream:
-    """A stream from an address to another one, recognized in this process, without Spark.
+    """A stream from a source to a sink, recognized in this process, without Spark.
 
-    `rules` is a query, a set of rules, or a directory of rules, whose files may change while the stream runs,
-    or a table of them (`estero.rule_table`).
-    `source` is ``kafka://HOST:PORT/TOPIC``, ``parquet:DIR``, ``json:DIR`` or ``csv:DIR`` (files that appear),
-    ``tcp://HOST:PORT`` or ``stdin`` (lines of JSON); `sink` is Kafka, ``parquet:DIR``, ``json:DIR``,
-    ``postgresql://USER@HOST:PORT/DATABASE/TABLE``, the URL of a webhook, or ``console``. `schema` has the
-    columns of events ("kind STRING, time TIMESTAMP"); without it the first events say them.
+    - `rules`: a query, a set of rules, a directory of rules, or a table of them (`estero.rule_table`); files
+      and tables may change while the stream runs.
+    - `source`: ``kafka://HOST:PORT/TOPIC``; ``parquet:DIR``, ``json:DIR`` or ``csv:DIR``, in which files
+      appear; ``tcp://HOST:PORT`` or ``stdin``, with lines of JSON.
+    - `sink`: Kafka, ``parquet:DIR``, ``json:DIR``, ``postgresql://USER@HOST:PORT/DATABASE/TABLE``, the URL of
+      a webhook, or ``console``.
+    - `schema`: the columns of the events ("kind STRING, time TIMESTAMP"), by default those of the first ones.
+    - `checkpoint`: a directory from which the stream resumes; it is written every `checkpoint_every` seconds
+      (0: after each batch).
+    - `dead_letters`: an address for events that cannot be read; by default they are logged and counted.
+    - `backfill`: files with the past, which are read first. From the stream, only events after the last one
+      of these, by `time` and `order`, are taken.
+    - `version`: answers have a column with the digest of the rules.
+    - `batch`: the largest number of events taken at once.
+    - `params`: values for the parameters of rules in a directory.
+    - `metadata`: entries of the rules' metadata to show as columns after ``rule``, as in `RuleSet.run`.
+    - `idle_after`: once no event has come for so many seconds, the time of the stream follows the clock at
+      this distance. Absences and windows are decided without further events, and earlier events are late.
+    - `keep`: past events to keep ("2 hours", "1000 events"; see `RuleSet.recognizer`), with a replay of which
+      new and changed rules begin.
+    - `memory_limit` and `memory_policy`, as in `Query.recognizer`: a stream with a larger state fails, or
+      sheds the oldest partitions.
+    - `type`, `time`, `order`, `time_unit` and `lateness`: as in `Query.recognizer`.
 
-    With a `checkpoint`, a directory, the stream goes on where it was; one is written every
-    `checkpoint_every` seconds (0: behind each batch). `dead_letters` is the address for what cannot be read,
-    which without it is logged and counted. `backfill` are files with the past, which are read first: of
-    the stream, events count that are behind the last of these by `time` and `order`. With `version` answers
-    have the digest of the rules. `batch` are the most events that are taken at once, and `params` values for
-    the parameters of rules in a directory. `metadata` are words that files say of their rules, columns behind
-    ``rule``, as for `RuleSet.run`.
-
-    Once no event has come for `idle_after` seconds, the stream's time follows the clock, so many seconds
-    behind it: absences and windows are decided without an event, and events that are earlier are late from
-    then on. With `keep` ("2 hours", "1000 events"; see `RuleSet.recognizer`) events are kept, so that a rule
-    that comes later, or another text of one, begins with a replay of them. `memory_limit` and `memory_policy`
-    are as in `Query.recognizer`: a stream whose state takes more fails, or sheds the oldest partitions.
-    `type`, `time`, `order`, `time_unit` and `lateness` are as there, too.
-
-    Raises `DataError` for what is no address and for a checkpoint of another stream, ValueError for a number
+    Raises `DataError` for an invalid address and for a checkpoint of another stream, ValueError for a number
     that is out of range, and `MissingPackage` without the package that a source or sink needs.
     """
     _check(checkpoint_every, batch, backfill, time)

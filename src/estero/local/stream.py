@@ -58,9 +58,9 @@ class Settings:
 class LiveStream:
     """A stream that runs in this process (`estero.live` makes one).
 
-    `step` takes one batch, `run` all that come, until `stop` is called or the source ends. `metrics` can be
-    asked from any thread, and `stop` be called; all else is for one thread. As a context it is closed at the
-    end, with a last checkpoint unless it has failed.
+    `step` takes one batch, and `run` all batches until `stop` is called or the source ends. `metrics` and
+    `stop` may be called from any thread, everything else from one thread only. As a context manager it is
+    closed at the end, with a last checkpoint unless it has failed.
     """
 
     def __init__(
@@ -94,10 +94,10 @@ class LiveStream:
     # ------------------------------------------------------------------------------------ to run it
 
     def step(self, seconds: float = 0.0) -> bool:
-        """Takes the next batch, and waits for it a number of seconds at most; whether there was one.
+        """Takes the next batch, for which it waits some seconds at most, and says whether there was one.
 
-        The first step goes on from the checkpoint, and first repeats what is not known to be done. Raises
-        `DataError` where source or sink fail; nothing more can be done then but to close the stream. Raises
+        The first step resumes from the checkpoint and repeats what may not have been delivered. Raises
+        `DataError` where the source or the sink fails, after which the stream can only be closed, and
         ValueError for seconds below 0 or beyond an hour.
         """
         if not 0 <= seconds <= _LONGEST:
@@ -109,7 +109,7 @@ class LiveStream:
             raise
 
     def run(self, *, until_caught_up: bool = False) -> None:
-        """Takes batches until `stop` is called, the source ends, or all is read that is there."""
+        """Takes batches until `stop` is called, the source ends, or everything available has been read."""
         self.step()
         while not self._stopping.is_set():
             came = self.step(_WAIT)
@@ -117,11 +117,11 @@ class LiveStream:
                 break
 
     def stop(self) -> None:
-        """Has `run` end behind the batch that it is at."""
+        """Makes `run` end after the current batch."""
         self._stopping.set()
 
     def save(self) -> None:
-        """Writes a checkpoint now, if there is a directory for it; all rows are delivered before."""
+        """Delivers all rows and then writes a checkpoint, if there is a directory for it."""
         with self._counters.timing("checkpoint"):
             self._deliveries.flush(self._number)
             self._tell("flushed")
@@ -139,7 +139,7 @@ class LiveStream:
             self._counters.put(state_bytes=len(state.recognizer), checkpoints=checkpoints)
 
     def close(self) -> None:
-        """Ends the stream: with a last checkpoint, unless it has failed."""
+        """Ends the stream, with a last checkpoint unless it has failed."""
         if self._closed:
             return
         self._closed = True
@@ -152,7 +152,7 @@ class LiveStream:
                     part.close()
 
     def metrics(self) -> dict[str, Any]:
-        """What was counted since the stream began; `seconds` by stage, since this process began.
+        """Counters since the stream began, and ``seconds`` by stage since this process began.
 
         ``events``, ``dead`` (letters), ``skipped`` (of the stream, since the past has them), ``late``,
         ``shed_partitions``, ``held_back``, ``answers`` and ``answers_by_rule``, ``batches``, ``rules``,

@@ -55,7 +55,7 @@ METRICS: Final[Mapping[str, _Metric]] = {
 
 @checked
 class Observer:
-    """What was observed last (`estero.observe` makes one)."""
+    """The numbers observed last (`estero.observe` makes one)."""
 
     def __init__(
         self, numbers: Callable[[], dict[str, Any]], *, attributes: dict[str, str], asks: bool
@@ -95,10 +95,10 @@ class Observer:
 def observe(
     stream: LiveStream | StreamRecognizer | RuleSetRecognizer, *, attributes: Mapping[str, str] | None = None
 ) -> Observer:
-    """Observes a running stream or a recognizer as metrics of OpenTelemetry, all with these `attributes`.
+    """Exports the counters of a running stream or a recognizer as OpenTelemetry metrics with `attributes`.
 
-    They are made by the meter ``estero`` of the provider of metrics that is set. A running stream is asked as
-    often as metrics are exported. A recognizer is for one thread, so its numbers are those of the last
+    The metrics belong to the meter ``estero`` of the current meter provider. A running stream is asked
+    whenever metrics are exported. A recognizer belongs to one thread, so its numbers are those of the last
     `Observer.update`, which that thread calls. Raises `MissingPackage` without opentelemetry-api.
     """
     require("telemetry", "observe()")

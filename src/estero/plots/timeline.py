@@ -96,10 +96,10 @@ def plot_answer(
     """A timeline: one bar per complex event from start to end, and its marked events in the label's colour.
 
     Complex events that do not overlap share a lane; each partition has lanes of its own. At most
-    `limit` are drawn, and the picture says how many are not. `axis` is "time" or "position"; by default
-    it is time where the time of every drawn event is known: it is among the selected attributes, or
-    the event is a first or a last one. An event with several labels is drawn under the one that marks
-    the fewest events. ValueError for another axis, and for time where it is not known.
+    `limit` are drawn, and the picture says how many are not. `axis` is "time" or "position", by default
+    time if the time of every drawn event is known, because it is among the selected attributes or the event
+    is a first or a last one. An event with several labels is drawn under the one that marks the fewest
+    events. Raises ValueError for another axis, and for time where it is not known.
     """
     from matplotlib.figure import Figure
 

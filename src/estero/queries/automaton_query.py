@@ -50,17 +50,16 @@ def automaton(  # noqa: PLR0913  (one argument per clause)
     streams: str | Sequence[str] = (),
     distinct: Distinct | None = None,
 ) -> Query:
-    """The query of an automaton that is given by its transitions.
+    """The query of an automaton given by its transitions.
 
     Each of `transitions` is ``(state, event, labels, state)``. States are any hashable values. The event
     is ``"SELL"``, ``"SELL[price > 10]"``, such texts with AND, OR and NOT, or ``"*"`` for any event
-    (``"*[price > 10]"`` with a condition). The labels mark the event in the answer; with none, it is read
+    (``"*[price > 10]"`` with a condition). The labels mark the event in the answer; without labels it is read
     and not reported. `initial` and `final` are one state or a collection of states.
 
-    A run begins at any event in an initial state, reads one event after the other, each by one transition,
-    and has found a complex event whenever it enters a final state. What it may pass over it says itself,
-    by a loop: ``("q1", "*", (), "q1")``. With `anchored` a run begins at the first event of the stream, of
-    its partition, only.
+    A run begins at any event in an initial state, reads every following event by one transition, and gives a
+    complex event whenever it enters a final state. Events are skipped by a loop only:
+    ``("q1", "*", (), "q1")``. With `anchored` a run begins only at the first event of its partition.
 
     **Transitions that compare.** ``(state, event, labels, state, comparison)`` asks in addition that the
     event agrees with the one by which the run entered the state: ``"before.k = k AND before.m != m"``, by
@@ -68,16 +67,16 @@ def automaton(  # noqa: PLR0913  (one argument per clause)
     in these states and began independently, each joined by ``=`` under the name of its state:
     ``(["q1", "q2"], "R", "r", "q3", "q1.k = k AND q2.k = k")``; one from ``[]`` begins a run, as one from an
     initial state does. In such an automaton every transition marks its event, and all events between are
-    passed over. A complex event that several runs find is found once. Of runs that gather, two must not mark
-    the same events alike, and one must not mark an event twice: such an automaton is refused, with a stream
-    that shows it. They are checked on short streams only.
+    skipped. A complex event of several runs is given once. An automaton that gathers is refused if two of its
+    runs can mark the same events alike, or one run can mark an event twice, with a stream that shows it; this
+    is checked on short streams only.
 
-    A distance in the place of a comparison, ``"[<= 5 MINUTES]"``, is that from the event which the run has
-    marked before, in automata whose transitions neither compare nor gather.
+    A distance in place of a comparison, ``"[<= 5 MINUTES]"``, is counted from the event that the run marked
+    last; it is for automata whose transitions neither compare nor gather.
 
-    `types` are the types of events that there are; they are needed where an event is marked that ``*`` or NOT
-    reads, and without them the query prints as its transitions where either stands anywhere else than in a
-    loop without labels. The other clauses are texts as in CEQL: ``select="MAX a, b[price]"``,
+    `types` are all types of events; they are needed where ``*`` or NOT reads an event that is marked, and
+    without them a query prints as its transitions if either stands anywhere but in a loop without labels. The
+    other clauses are texts as in CEQL: ``select="MAX a, b[price]"``,
     ``partition_by=["name", ("ticker", "symbol")]``, ``within="10 SECONDS"``, ``consume_by="ANY"``,
     ``limit="3 PER 1 HOUR"``; ``filter="a.price < b.price"`` is asked of complex events, and `streams` are the
     names after FROM.

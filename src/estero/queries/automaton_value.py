@@ -36,10 +36,10 @@ _MOST_LETTERS: Final = 100_000
 class Automaton:
     """The automaton of a query: a CEA, a chain-CEA or a PCEA.
 
-    `machine` is the automaton itself. `filters` are the conditions that are asked of complex events beside
-    it, as texts. `transitions` and `clauses` together say all of it: the answers of
-    ``estero.automaton(value.transitions, **value.clauses)`` are the same. Two of them are equal if they have
-    the same states, transitions, filters and clauses, whatever they show.
+    `machine` is the automaton itself, and `filters` are the texts of the conditions that complex events are
+    checked against afterwards. `transitions` and `clauses` together describe all of it:
+    ``estero.automaton(value.transitions, **value.clauses)`` has the same answers. Two automata are equal if
+    they have the same states, transitions, filters and clauses, whatever they show.
     """
 
     machine: CEA | Chain | PCEA
@@ -129,7 +129,7 @@ class Automaton:
     def transitions(self) -> tuple[Given, ...]:
         """The transitions as `estero.automaton` takes them, to be given with `clauses`.
 
-        Raises ValueError, with the reason, if even both do not describe the automaton in full.
+        Raises ValueError, with the reason, if the two cannot describe the automaton in full.
         """
         self._refuse_unsaid()
         return self._given

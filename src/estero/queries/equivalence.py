@@ -21,7 +21,7 @@ from estero.theory.inclusion import PAIR_CAP
 
 @dataclass(frozen=True)
 class Counterexample(Witness):
-    """A stream on which one query finds a complex event that the other does not; one of the shortest.
+    """A shortest stream with a complex event of one query that the other lacks.
 
     `events` are dicts of attributes, with the type as `type`, in stream order. The complex event reaches
     from position `start` to `end` and marks `positions` (by label, ascending). `found_by` and `missed_by`
@@ -56,15 +56,15 @@ class Counterexample(Witness):
 def equivalent(one: Query | Built | str, other: Query | Built | str, *, limit: int = PAIR_CAP) -> bool:
     """Whether the two queries have the same complex events on every stream.
 
-    The same means: start, end, and all labels with their positions. What SELECT shows of them does not
-    matter. Numbers are taken to be of any size, with or without a fraction. The queries may have conditions
-    on one event, and the same PARTITION BY, WITHIN, CONSUME BY and LIMIT. `difference` shows a stream that
-    tells two queries apart.
+    Complex events are the same if they have the same start, end and positions under all labels, whatever
+    SELECT shows. Numbers may be of any size, with or without a fraction. The queries may have conditions on
+    single events, and must have the same PARTITION BY, WITHIN, CONSUME BY and LIMIT. `difference` gives a
+    stream that tells two queries apart.
 
     Raises ValueError where it cannot be decided, with the reason: a query compares events with each other,
     the clauses differ, or a condition computes with attributes and no stream was found that tells the
-    queries apart. Raises `LimitExceeded` where the automata get too large: where more than `limit` pairs of
-    sets of their states would be compared, which takes some ten seconds.
+    queries apart. Raises `LimitExceeded` where more than `limit` pairs of sets of states of the automata
+    would have to be compared, which takes some ten seconds.
 
     >>> equivalent("SELECT * WHERE A ; (B OR C)", "SELECT * WHERE (A ; B) OR (A ; C)")
     True
@@ -76,7 +76,7 @@ def equivalent(one: Query | Built | str, other: Query | Built | str, *, limit: i
 def difference(
     one: Query | Built | str, other: Query | Built | str, *, limit: int = PAIR_CAP
 ) -> Counterexample | None:
-    """A shortest stream on which only one of the two queries has some complex event; None if there is none.
+    """A shortest stream with a complex event of only one of the two queries, None if there is none.
 
     Queries, `limit` and errors are those of `equivalent`.
 
@@ -114,7 +114,7 @@ def includes(larger: Query | Built | str, smaller: Query | Built | str, *, limit
 def missing(
     larger: Query | Built | str, smaller: Query | Built | str, *, limit: int = PAIR_CAP
 ) -> Counterexample | None:
-    """A shortest stream on which `larger` lacks a complex event of `smaller`; None if there is none.
+    """A shortest stream with a complex event of `smaller` that `larger` lacks, None if there is none.
 
     Queries, `limit` and errors are those of `includes`.
 

@@ -12,16 +12,16 @@ from estero.queries.query import Query
 
 @checked
 def from_match_recognize(text: str, /) -> Query:
-    """The query in CEQL whose answer has each match of a statement with MATCH_RECOGNIZE, among others.
+    """The query in CEQL whose answer contains all matches of a statement with MATCH_RECOGNIZE.
 
     PATTERN becomes a sequence of neighbouring rows (``:``) of a partition, DEFINE its filters, PARTITION BY
     and WITHIN the same clauses. The rows of a variable are those with its label. A match is the complex event
-    of its start that PATTERN prefers; the answer also has those that it does not prefer, and those that AFTER
-    MATCH SKIP passes over. MEASURES and the statement around the clause are not read. The events are those of
-    the table; `run` is told the columns of ORDER BY as `time` and `order`. Rows whose keys are NULL are a
-    partition in SQL, and in none here.
+    that PATTERN prefers among those with its start; the answer also has the others, and those that AFTER
+    MATCH SKIP passes over. MEASURES and the statement around the clause are not read. The events are the rows
+    of the table, and `run` takes the columns of ORDER BY as `time` and `order`. Rows whose keys are NULL form
+    a partition in SQL, and belong to none here.
 
-    Raises `QueryError` for all that has no counterpart: PREV at the first row of the match, NEXT, CLASSIFIER,
+    Raises `QueryError` for whatever has no counterpart: PREV at the first row of the match, NEXT, CLASSIFIER,
     aggregates of the match so far, a pattern that may be empty, ``$``, ORDER BY with DESC, keys that are
     expressions.
 

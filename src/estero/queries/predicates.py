@@ -23,22 +23,22 @@ def predicate(*, name: str | None = None, parallel: bool = False) -> Callable[[F
 def predicate(
     function: Function | None = None, /, *, name: str | None = None, parallel: bool = False
 ) -> object:
-    """Makes a function a predicate that queries can call: ``FILTER spread(a.price, b.price, 5)``.
+    """Registers a function as a predicate that queries can call: ``FILTER spread(a.price, b.price, 5)``.
 
-    It is called once for each complex event that the rest of the query lets pass, with one argument for each
-    in the query: for ``X`` a ``pyarrow.Table`` of the events marked X with their attributes and ``position``,
-    for ``X.a`` a ``pyarrow.Array`` of their values, both in stream order, and for a constant its value. It
-    says True, False, or None for unknown; a filter keeps what is True. What it raises is the cause of a
-    `DataError` that names the complex event.
+    It is called once for each complex event that passes the rest of the query, with the arguments of the
+    call in the query: for ``X`` a ``pyarrow.Table`` of the events marked X with their attributes and
+    ``position``, for ``X.a`` a ``pyarrow.Array`` of their values, both in stream order, and for a constant
+    its value. It returns True, False, or None for unknown, and a filter keeps what is True. An error that it
+    raises becomes the cause of a `DataError` that names the complex event.
 
-    In a query it is called by its own name, or by `name`. Registering a name again replaces the function,
-    also for queries that were made before. On Spark the function is sent to the workers with the plan,
-    and called there, in all tasks that share the work. Given ``X``, the table has positions, for which one
-    task has to number all events: ``X.a`` spares that.
+    In a query it has its own name, or `name`. Registering a name again replaces the function, also for
+    earlier queries. On Spark the function is sent to the workers with the plan and called in all tasks that
+    share the work. Tables, for ``X``, have positions, for which one task has to number all events; ``X.a``
+    avoids that.
 
     A query that calls a function is recognized by one thread, which calls it for one complex event after the
-    other. With `parallel` the function may be called by several threads at once, and the query runs on as
-    many cores as any other: say so where it changes nothing that its calls share.
+    other. `parallel` allows calls from several threads at once, so that the query uses all cores: for
+    functions that do not change shared data.
 
     Raises ValueError for a name that a query cannot say or that is built in, and TypeError for a function
     that cannot be called with positional arguments alone.

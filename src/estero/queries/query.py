@@ -47,19 +47,19 @@ Distinct = Literal["marks"]
 
 @checked
 class Query:
-    """A query. It has no events of its own; `run`, `explain` and `check` are given them.
+    """A query. It holds no events: `run`, `explain` and `check` take them.
 
-    ``Query(text)`` is the query of a text in CEQL, of a conjunctive one, or of what the builder has made. It
-    raises `QueryError`, with the place in the text, for all mistakes that do not depend on the events.
-    `statement` is the content of the query.
+    ``Query(text)`` reads CEQL, a conjunctive query, or what the builder has made. It raises `QueryError`,
+    with the place in the text, for all mistakes that do not depend on the events. `statement` is the content
+    of the query.
 
     The arguments that say how events are laid out mean the same everywhere: `type` is the column with
     the event type (without it there is one type, named after FROM, or ``Event``), `time` the time column,
     `order` columns that break ties of time, `time_unit` the length of a tick of an integer time column
-    ("ns", "us", "ms", "s", "min", "h", "d"). `estero.scan` names them once, with the events, and is taken
-    wherever events are; then these arguments are left out. A type of the query of which there are no events
-    is no error, but an `EsteroWarning`; `types`, a list of the types there may be, beside those that occur,
-    makes it a `QueryError`. `csv_options` are passed to the reader of CSV files.
+    ("ns", "us", "ms", "s", "min", "h", "d"). `estero.scan` names them once, together with the events, and
+    can be given wherever events are; these arguments are then left out. A type of the query without any
+    events issues an `EsteroWarning`; with `types`, a list of the types that may occur beside those that do,
+    it is a `QueryError`. `csv_options` are passed to the reader of CSV files.
     """
 
     def __init__(self, query: str | Built | Statement) -> None:
@@ -112,14 +112,14 @@ class Query:
         return self.statement.parameters
 
     def bind(self, values: Mapping[str, object] | None = None, /, **named: object) -> Query:
-        """The query with values for some of its parameters; it runs once all of them have one.
+        """The query with some of its parameters replaced by values; it runs once all of them are.
 
         ``query("SELECT * WHERE a FILTER a[v > $least] WITHIN $length").bind(least=5, length="5 minutes")``.
         A value takes the place of a constant, never of a piece of text: a number, a string, a truth value,
         a time or a duration of Python, NumPy or pandas. A parameter behind IN takes a list: any sequence or
         set, an array of Arrow or NumPy, a column of pandas or Polars, of any length; its NULLs are left out.
-        In the place of a window it is a duration, such as "5 minutes" or a timedelta. A time without a zone
-        is UTC. Names that are no words of Python are given in a dict, `values`.
+        For a window the value is a duration, such as "5 minutes" or a timedelta. A time without a zone is
+        UTC. Names that are not Python identifiers are given in a dict, `values`.
 
         Raises `QueryError`, with the place of the parameter, for a value that cannot stand there, and for a
         name that the query does not have.
@@ -130,24 +130,24 @@ class Query:
         return Query(self.statement.bound({**(values or {}), **named}))
 
     def with_distinct(self, distinct: Distinct) -> Query:
-        """The query whose complex events differ by their marks alone: ``"marks"``.
+        """The query with complex events told apart by their end and marks alone: ``"marks"``.
 
-        Two of them with the same end and the same marks are one, wherever their runs began. It starts at the
-        first event that it marks, and if it marks none, at its end. That happens last but for LIMIT: the
-        window and filters go by where runs began. Only a pattern that may begin with an event that it does
-        not keep, or an automaton that begins with one that it does not mark, finds such complex events.
+        Two complex events with the same end and marks become one, wherever their runs began. It starts at the
+        first event that it marks, or at its end if it marks none. Only LIMIT comes after this: windows and
+        filters still go by where runs began. It matters for patterns that may begin with an event that they
+        do not keep, and for automata that begin with one that they do not mark.
 
-        Raises ValueError for anything but "marks", and planning `QueryError` for LONGEST and SHORTEST, which
-        choose for each start.
+        Raises ValueError for anything but "marks". Planning raises `QueryError` for LONGEST and SHORTEST,
+        which choose for each start.
         """
         if distinct != "marks":
             raise ValueError(f'distinct is "marks", or None for all complex events, not {distinct!r}')
         return Query(replace(self.statement, distinct=True))
 
     def notes(self) -> list[str]:
-        """Lines on parts of this query that are easily misread, as `explain` and ``estero check`` have them.
+        """Notes on parts of this query that are easily misread; `explain` and ``estero check`` show them.
 
-        They are no mistakes: LIMIT is for each end, for instance, and events of other keys count in a window.
+        They are not errors: for instance, LIMIT counts for each end, and a window counts events of all keys.
         """
         said = list(notes(self.tree))
         if may_list_many(self.tree):
@@ -172,22 +172,23 @@ class Query:
         threads: int | None = None,
         size: int | None = None,
     ) -> Answer:
-        """The complex events of this query, lazily, evaluated in this process.
+        """The complex events of this query, evaluated lazily in this process.
 
-        `events` is a path, directory or glob (Parquet, CSV, JSON lines, Arrow), a list of these, of whatever
-        formats, anything with the Arrow C stream interface, a pandas frame, an iterator of record batches, or
-        a mapping of type name to any of these; or an `estero.scan` of these, which names the columns. Of a
-        DataFrame of Spark the answer is a DataFrame, that of `estero.spark.recognize`, by the same arguments.
-        `until` is for queries that end with ``NOT(…) FOR d``, and for partial matches: the time up to which
-        events are known, that of the last one unless it is given, or "end" where nothing comes any more.
-        With `distinct` only the marks of complex events tell them apart (`with_distinct`).
-        With `partials` there is a row for each partial match, too (`Answer.partials`), all held in memory:
-        the columns ``steps``, ``expired_time`` (where the window is one of time) and ``complete`` tell.
-        While the answer is read, `progress` is called now and then with how many events are read, and how
-        many there are (None where that is not known before). Where the query can be divided (`explain` says
-        so) and events are many, `threads` of this process recognize them: as many as ``ESTERO_THREADS`` says,
-        or as there are cores for it, unless they are given. The answer is the same, in the same order.
-        The first `size` complex events are the answer, if it is given; of partial matches there is none.
+        - `events`: a path, directory or glob (Parquet, CSV, JSON lines, Arrow), or a list of these in any
+          formats; anything with the Arrow C stream interface; a pandas frame; an iterator of record batches;
+          a mapping of type name to any of these; or an `estero.scan`, which names the columns. For a Spark
+          DataFrame the answer is a DataFrame: that of `estero.spark.recognize` with the same arguments.
+        - `until`, for queries that end with ``NOT(…) FOR d`` and for partial matches: the time up to which
+          events are known, or "end" if none will follow; by default the time of the last event.
+        - `distinct`: complex events are told apart by their end and marks alone (`with_distinct`).
+        - `partials`: adds a row for each partial match (`Answer.partials`), all held in memory, and the
+          columns ``steps``, ``expired_time`` (where the window is one of time) and ``complete``.
+        - `progress`: called now and then, as the answer is read, with the number of events read and the
+          number of all events (None where it is not known).
+        - `threads`: how many threads recognize, where there are many events and the query can be divided
+          (`explain` says so); by default ``ESTERO_THREADS``, else the number of cores. The answer is the
+          same, in the same order.
+        - `size`: only the first `size` complex events; without partial matches.
 
         Raises `QueryError` if the query does not fit the events, and `DataError` if they cannot be read.
         """
@@ -315,21 +316,23 @@ class Query:
         memory_limit: int | str | None = None,
         memory_policy: MemoryPolicy = "error",
     ) -> StreamRecognizer:
-        """A recognizer of this query for events that are pushed, batch after batch, without an end.
+        """A recognizer of this query for an endless stream of events that are pushed batch by batch.
 
-        `schema` has the columns of events: a `pyarrow.Schema`, or anything that `run` takes, whose events do
-        not matter, or a mapping of type name to these where each type has its own table; or an `estero.scan`
-        of these, which names the columns. `lateness` is how long to wait for events that come out of order
-        ("5 seconds", or a number of ticks); none by default. With `distinct` only the marks of complex events
-        tell them apart (`with_distinct`). With `partials` answers have partial matches, too: see
-        `PartialsRecognizer`. Where the query has a window that can be cut (`explain` says so) and events are
-        pushed by the hundred thousand, `threads` of this process recognize a push, as in `run`; partial
-        matches are recognized by one. With a `memory_limit`, in bytes or as "500 MB", a push behind which the
-        state takes more raises `LimitExceeded` (`ContinuousRecognizer.limit_memory`); with the
-        `memory_policy` "shed" the oldest partitions are dropped instead (`ContinuousRecognizer.shed`).
+        - `schema`: the columns of the events, as a `pyarrow.Schema`, as anything that `run` takes (only its
+          columns matter), as a mapping of type name to these where each type has its own table, or as an
+          `estero.scan` of any of these, which names the columns.
+        - `lateness`: how long to wait for events that come out of order ("5 seconds", or a number of ticks);
+          by default there is no wait.
+        - `distinct`: complex events are told apart by their end and marks alone (`with_distinct`).
+        - `partials`: answers also hold partial matches (`PartialsRecognizer`).
+        - `threads`: how many threads recognize a large push, of 100,000 events or so, where the query has a
+          window that can be cut (`explain` says so); partial matches are recognized by one thread.
+        - `memory_limit`, in bytes or as "500 MB": a push that leaves a larger state raises `LimitExceeded`
+          (`ContinuousRecognizer.limit_memory`); with the `memory_policy` "shed" the oldest partitions are
+          dropped instead (`ContinuousRecognizer.shed`).
 
         Raises `QueryError` where the query does not fit the columns, and for partial matches of a query
-        without a window or of a pattern that is no sequence; ValueError for what is no lateness.
+        without a window or of a pattern that is not a sequence; ValueError for an invalid lateness.
         """
         scan = Scan.of(schema, type, time, order, time_unit, types, only_type=self.only_type)
         from estero.events.streams.stream_layout import layout_of
@@ -347,7 +350,7 @@ class Query:
         return recognizer
 
     def partials_recognizer_of(self, layout: StreamLayout, state: State | None = None) -> PartialsRecognizer:
-        """The recognizer with partial matches for events of a layout; it goes on from a `state`, if any."""
+        """The recognizer with partial matches for events of a layout, resumed from `state` if given."""
         from estero.recognize.partials_recognizer import PartialsRecognizer, plan_of_one_stream
         from estero.recognize.state_bytes import sound_content
 
@@ -364,7 +367,7 @@ class Query:
     def recognizer_of(
         self, layout: StreamLayout, state: State | None = None, threads: int = 1
     ) -> ContinuousRecognizer:
-        """The recognizer for events of a layout; it goes on from a `state`, if any."""
+        """The recognizer for events of a layout, resumed from `state` if there is one."""
         from estero.recognize.continuous import ContinuousRecognizer
         from estero.recognize.state_bytes import sound_content
 
@@ -386,9 +389,9 @@ class Query:
         types: Sequence[str] = (),
         csv_options: Mapping[str, object] | None = None,
     ) -> list[QueryError]:
-        """All errors of this query for these events, in order of place; none if it fits them.
+        """All errors of this query for these events, by their place in the text; empty if it fits.
 
-        A query that fits but can never match is warned of, with an `EsteroWarning`.
+        A query that fits but can never match issues an `EsteroWarning`.
         """
         scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
         if scan.is_of_spark:
@@ -407,9 +410,9 @@ class Query:
         types: Sequence[str] = (),
         csv_options: Mapping[str, object] | None = None,
     ) -> Explanation:
-        """The plan, its guarantee, where filters are checked, the automaton and, with events, the SQL.
+        """The plan and its guarantee, where filters are checked, the automaton and, with events, the SQL.
 
-        It prints well and renders in a notebook; `svg()` is the picture of the automaton, or of the join.
+        It can be printed and renders in a notebook; `svg()` draws the automaton, or the join.
         """
         from estero.queries.explanation import Explanation
 
@@ -436,7 +439,7 @@ class Query:
     def explore(self, events: object, **layout: Any) -> Explorer:
         """A widget for notebooks with this query in its editor, as `estero.explore` gives it.
 
-        `events` and `layout`, what says how they are laid out, are the arguments of `run`.
+        `events` and `layout` (the arguments that say how events are laid out) are those of `run`.
         """
         widget: Explorer = import_module("estero.studio.widget").explore(events, self, **layout)
         return widget

@@ -29,19 +29,18 @@ def sigma(
     placeholders: Mapping[str, Sequence[str]] | None = None,
     logsource: bool | None = None,
 ) -> Query:
-    """The query of a rule in Sigma: of a detection, or of a correlation with the rules that it refers to.
+    """The query of a rule in Sigma: a detection, or a correlation with the rules that it refers to.
 
-    A complex event of a detection is one event; of a correlation the events of one window. Fields are looked
-    for in the columns of the events when the query runs: by their names, with dots as columns or structs, and
-    in the structs of raw exports of Windows. `fields` are other names, ``{"Image": "process.executable"}``, a
-    file with such names, or a ready mapping: "ecs", "winlogbeat", "sysmon"; several in a list. `placeholders`
-    are the values of ``%name%``, by name. `pipeline`, of pySigma or the path of one in YAML, changes the rule
-    before.
+    A complex event of a detection is one event, and one of a correlation is the events of one window. Fields
+    are looked up in the columns of the events when the query runs: by their names, where dots may lead into
+    structs, and in the structs of raw exports of Windows. `fields` maps them to other names: a dict such as
+    ``{"Image": "process.executable"}``, a file with one, a ready mapping ("ecs", "winlogbeat", "sysmon"), or
+    a list of these. `placeholders` are the values of ``%name%``, by name. `pipeline`, one of pySigma's or the
+    path of one in YAML, is applied to the rule first.
 
-    The events of its log source are told by channel and event id, or by the fields that their published
-    shapes have. Where nothing says that of a log source, all events are asked, with an `EsteroWarning`; with
-    ``logsource=True`` it is an error, and with ``logsource=False``, or with a pipeline, the log source is not
-    looked at.
+    The events of a log source are recognized by channel and event id, or by the fields in their published
+    shape. For a log source of which neither is known all events are asked, with an `EsteroWarning`;
+    ``logsource=True`` makes this an error, and ``logsource=False``, or a pipeline, ignores the log source.
 
     Raises `QueryError`, with the place in the text, for what is wrong with the rule, `DataError` for names of
     fields that cannot be read, and `MissingPackage` without pySigma (``estero[sigma]``).

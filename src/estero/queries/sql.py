@@ -31,11 +31,11 @@ _PREVIEWED: Final = 10
 
 @checked
 def sql(text: str, /, *, connection: Connection | None = None, **tables: object) -> SqlResult:
-    """The lazy result of a statement, in which MATCH_RECOGNIZE may stand behind any table or subquery.
+    """The lazy result of a SQL statement with MATCH_RECOGNIZE after any table or subquery.
 
-    `tables` are the tables that it names, as events are given: frames, Arrow tables, paths; with `connection`
-    also those of a connection of DuckDB. Raises `QueryError` with all that is wrong in MATCH_RECOGNIZE; what
-    else is wrong is known when the result is asked for. Warns of alternatives that are never taken.
+    `tables` are the tables that it names, given as events are: frames, Arrow tables, paths; `connection` adds
+    those of a DuckDB connection. Raises `QueryError` with all mistakes in MATCH_RECOGNIZE; other mistakes
+    show when the result is asked for. Alternatives that are never taken issue an `EsteroWarning`.
 
     >>> import estero
     >>> import pyarrow as pa
@@ -60,7 +60,7 @@ def sql(text: str, /, *, connection: Connection | None = None, **tables: object)
 
 
 class SqlResult(Frames):
-    """What a statement gives, computed when it is first asked for."""
+    """The result of a statement, computed when it is first asked for."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class SqlResult(Frames):
         return self._table.schema
 
     def explain(self) -> str:
-        """How each MATCH_RECOGNIZE is evaluated, one line for each; no row of the tables is read."""
+        """The plan of each MATCH_RECOGNIZE, one line for each, made without reading any rows."""
         lines: list[str] = []
         with self._named_tables(), self._evaluated(lines, rows=False):
             pass

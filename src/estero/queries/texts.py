@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 @checked
 def query(text: str | Built) -> Query:
-    """The query of a text, in CEQL or conjunctive, or of what the builder has made.
+    """The query that a text says, in CEQL or as a conjunctive query, or that the builder has made.
 
-    A pattern of the builder is the query for all its complex events. `conjunctive` says what a conjunctive
-    text may say.
+    A bare pattern of the builder asks for all its complex events. `conjunctive` describes the conjunctive
+    language.
 
     Raises `QueryError`, with the place in the text, for all mistakes that do not depend on the events.
     """
@@ -39,7 +39,7 @@ def query(text: str | Built) -> Query:
 
 @checked
 def conjunctive(query: str | ConjunctiveTree) -> Query:
-    """The full hierarchical conjunctive query of a text, or of its tree.
+    """The full hierarchical conjunctive query that a text or its tree says.
 
     ``Q(x, y) <- T(x), S(x, y), R(k: x, l: y) AS r WITHIN 10 MINUTES``: events of the types T, S and R, in
     any order, that agree on the values of the variables. An argument of an atom is a variable, a constant,
@@ -48,12 +48,12 @@ def conjunctive(query: str | ConjunctiveTree) -> Query:
     table, the last attributes may be left out; ``T()`` is any event of type T. The head lists all variables.
     The clauses are those of CEQL: FROM, WITHIN and LIMIT, in this order.
 
-    Each atom is a label of the answer: its AS name, else its type, or its number, from 0, where another atom
-    has that type. One event may serve several atoms. An answer ends at its last event, and WITHIN is from the
-    first to the last. NULL equals nothing.
+    Each atom is a label of the answer, named by AS, else by its type, or by its number, from 0, where another
+    atom has that type. One event may serve several atoms. An answer ends at its last event, and WITHIN
+    reaches from the first to the last. NULL equals nothing.
 
-    Raises `QueryError`, with the place in the text, for everything that is wrong whatever the events are;
-    that a query is not hierarchical is shown by two variables and the atoms that have them.
+    Raises `QueryError`, with the place in the text, for all mistakes that do not depend on the events; for a
+    query that is not hierarchical it shows two variables and their atoms.
 
     >>> print(conjunctive("q(x,y) <- T(x), S(x,y), R(x,y) within 5 events"))
     q(x, y) <- T(x), S(x, y), R(x, y) WITHIN 5 EVENTS
@@ -65,22 +65,22 @@ def conjunctive(query: str | ConjunctiveTree) -> Query:
 
 @checked
 def eql(text: str, *, max_samples_per_key: int = 1) -> Query:
-    """The query of a text in EQL, Elastic's Event Query Language, with the meaning that it has there.
+    """The query of a text in EQL, Elastic's Event Query Language, with Elastic's meaning.
 
     ``process where process.name : "cmd.exe"`` asks for single events, ``sequence by user.name with maxspan=5m
     [a where …] [b where …]`` and ``sample by host.name […] […]`` for several. Fields with dots are columns
-    of that name, or fields of structs; a comparison with a list asks whether any element satisfies it. The
+    of that name, or fields of structs; a comparison with a list holds if any element satisfies it. The
     category is ``event.category``, or the column that is named as the `type` of the events. The labels of
-    answers are the numbers of the stages, from 1; `ComplexEvent.all_positions` are the positions by stage.
-    ``| head n`` and ``| tail n`` take a part of the answer, which only `Query.run` in this process has.
+    answers are the numbers of the stages, from 1; `ComplexEvent.all_positions` gives the positions by stage.
+    ``| head n`` and ``| tail n`` take a part of the answer, which is possible in `Query.run` only.
 
-    A key has at most `max_samples_per_key` samples, no more than 1,000: those that are completed first, and
-    of those that one event completes the ones with the earliest events, the first condition's before the
-    second's. An event may be in several of them.
+    A sample query gives at most `max_samples_per_key` samples for each key, from 1 to 1,000: those completed
+    first; among those that one event completes, the ones with the earliest events, compared condition by
+    condition. An event may be in several samples.
 
-    Raises `QueryError`, with the place in the text, for what is wrong whatever the events are, and for more
-    samples of what is none; planning raises it for fields that no event has, and for values that cannot be
-    compared. Source: docs/eql.md.
+    Raises `QueryError`, with the place in the text, for all mistakes that do not depend on the events, and
+    for `max_samples_per_key` where the text is not a sample; planning raises it for fields that no event has
+    and for values that cannot be compared. Source: docs/eql.md.
 
     >>> print(eql('process where process.name:"cmd.exe" and not user.name in ("root","admin")|head 5'))
     process where process.name : "cmd.exe" and user.name not in ("root", "admin") | head 5
@@ -147,16 +147,18 @@ def restore(
     threads: int | None = None,
     metadata: str | Sequence[str] = (),
 ) -> StreamRecognizer | RuleSetRecognizer:
-    """The recognizer of a query or a set of rules that goes on from a snapshot as if it had never stopped.
+    """The recognizer of a query or a set of rules, resumed from a snapshot as if it had never stopped.
 
-    How events are laid out and how late they may be is in the snapshot. A snapshot that was written with a
-    `key` is read with it, and no other is; that of a recognizer with `partials`, or with `distinct`, is
-    restored with the same. How many `threads` recognize large pushes is said anew. Raises `DataError` for
-    bytes that are no snapshot, are damaged, or are of another query, version or key.
+    The layout and the lateness of events are part of the snapshot. A snapshot that was written with a `key`
+    is read with the same key, and one of a recognizer with `partials` or `distinct` with the same arguments;
+    `threads` may be another number.
 
-    A set has the rules that the recognizer had, each with its query, in any order; else a `DataError` names
-    the rules. What is to change is changed behind that, in the recognizer. For a set there are no `partials`,
-    `distinct` and `threads`, and `metadata`, as for `RuleSet.recognizer`, is for sets alone: ValueError.
+    A set must have the rules that the recognizer had, each with its query, in any order; change them in the
+    recognizer afterwards. `partials`, `distinct` and `threads` are for queries only, and `metadata`, as in
+    `RuleSet.recognizer`, for sets only.
+
+    Raises `DataError` for bytes that are not a snapshot, are damaged, or belong to another query, version or
+    key, and for a set with other rules, which it names; ValueError for arguments of the other kind.
     """
     if isinstance(query, RuleSet):
         if partials or distinct is not None or threads is not None:
@@ -201,12 +203,11 @@ def check(
     types: Sequence[str] = (),
     csv_options: Mapping[str, object] | None = None,
 ) -> list[QueryError]:
-    """All errors of a text, in order of place; with `events`, also those of a query that does not fit them.
+    """All errors of a text, by their place in it; with `events`, also of a query that does not fit them.
 
-    The text is a query in CEQL or, with a head and ``<-``, a conjunctive one. Parts of a query in CEQL that
-    cannot be read have an error of their own, and the rest is checked without them. Types without events are
-    warned of, as by `Query.run`, and so is a query that can never match. Raises `DataError` where the events
-    cannot be read.
+    The text is a query in CEQL or, with a head and ``<-``, a conjunctive one. A clause of CEQL that cannot be
+    read has an error of its own, and the rest is checked without it. Types without events, and queries that
+    can never match, issue an `EsteroWarning`. Raises `DataError` where the events cannot be read.
     """
     scan = Scan.of(events, type, time, order, time_unit, types, csv_options)
 

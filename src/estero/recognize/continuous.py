@@ -29,13 +29,13 @@ KIND = "a recognizer"
 class ContinuousRecognizer(StreamRecognizer):
     """Recognizes a query over events that are pushed batch by batch (`Query.recognizer` makes one).
 
-    Events are numbered over all batches in stream order; late ones have no number. With a lateness, events
-    are held back until the greatest time seen is so much later; without one, a batch is sorted and let go.
-    Without a time column, batches follow one another and nothing is late.
+    Events are numbered over all batches in stream order, without the late ones. With a lateness, an event is
+    held back until the greatest time seen is that much later; without one, a batch is sorted and recognized
+    at once. Without a time column, batches follow one another and nothing is late.
 
     An answer can be asked any number of questions until the next `push` or `flush`. A batch that is refused
-    changes nothing. If something goes wrong behind that, such as a predicate of the user's that fails, the
-    recognizer says so from then on: go on from the last snapshot.
+    changes nothing. After any other failure, such as an error in a predicate of the user's, the recognizer
+    raises an error whenever it is used: resume from the last snapshot.
     """
 
     _kind = KIND

@@ -40,48 +40,47 @@ class EventRecognizer(ABC, Generic[Given]):
 
     @property
     def late(self) -> int:
-        """The number of events that came too late, of all that were pushed."""
+        """The number of all events so far that came too late."""
         return self._intake.late
 
     @property
     def held_back(self) -> int:
-        """The number of events that wait for earlier ones that may still come."""
+        """The number of events held back, because earlier ones may still come."""
         return self._intake.held_back
 
     @property
     def watermark(self) -> int | None:
-        """The time before which no event is expected any more, in ticks; None where none is known."""
+        """The time before which no more events are expected, in ticks; None where there is none yet."""
         return self._intake.watermark
 
     @property
     def position(self) -> int:
-        """The position that the next event gets."""
+        """The position of the next event."""
         return self._intake.position
 
     def limit_memory(self, limit: int | str, policy: MemoryPolicy = "error") -> None:
-        """Has pushes raise `LimitExceeded` from now on where the state behind them takes more.
+        """Limits the state: from now on a push that leaves a larger one raises `LimitExceeded`.
 
-        `limit` is in bytes, or a text such as "500 MB". The events of such a push are recognized, and the
-        answer is in the error. The state, of a set that of all rules, is measured as a snapshot has it, again
-        and again as events come, so that this takes a part of the time only. With the policy "shed" the next
-        push first sheds, as `shed` does, and the error comes only where there is nothing to shed. Raises
-        ValueError for what is no size or policy.
+        `limit` is in bytes, or a text such as "500 MB". The events of that push are recognized, and the error
+        holds their answer. The size is that of a snapshot, of all rules for a set, and is measured from time
+        to time as events come. With the policy "shed" the next push first drops partitions, as `shed` does,
+        and the error is raised only if there are none. Raises ValueError for an invalid size or policy.
         """
         self._guard = MemoryGuard(bytes_of(limit), policy)
 
     @property
     def over_limit(self) -> bool:
-        """Whether the state takes more than it may, so that the next push sheds some of it."""
+        """Whether the state is above its limit, so that the next push sheds some of it."""
         return self._guard is not None and self._guard.over
 
     def shed(self, limit: int | str) -> int:
-        """Drops what is open in the oldest partitions until the state takes no more than that; how many.
+        """Drops the oldest partitions until the state is within `limit`, and returns how many.
 
-        These are the partitions in which nothing has begun for longest, a quarter of them at a time; in a set
-        a partition is one of one rule. They begin anew with their next events; all others have the answers
-        that they would have anyway. `limit` is as for `limit_memory`. Queries without PARTITION BY, and those
-        that choose by start, join by keys, or give partial matches have nothing to shed. Answers from before
-        cannot be asked any more.
+        The oldest are those in which nothing has begun for the longest time; a quarter goes at a time, and in
+        a set of rules a partition belongs to one rule. A dropped partition begins anew with its next event,
+        and all others keep their answers. `limit` is as in `limit_memory`. There is nothing to drop for
+        queries without PARTITION BY, and for those that choose by start, join by keys, or give partial
+        matches. Earlier answers can no longer be read.
         """
         size = bytes_of(limit)
         with self._going_on():
@@ -91,13 +90,13 @@ class EventRecognizer(ABC, Generic[Given]):
                 return self._shed_to(size)
 
     def late_events(self) -> pa.Table:
-        """The events of the last push that came too late, as they were pushed."""
+        """The late events of the last push, as they were pushed."""
         return self._intake.late_events()
 
     def on_match(self, tell: Callable[[Given], T]) -> Callable[[Given], T]:
-        """Has `tell` called, from now on, with each answer that is not empty, before it is returned.
+        """Registers a function to be called with every answer that is not empty, before it is returned.
 
-        Several are called in the order in which they came. Returns `tell`, so it can decorate a function.
+        Functions are called in the order of their registration. Returns `tell`, so it can be a decorator.
         """
         self._listeners.append(tell)
         return tell

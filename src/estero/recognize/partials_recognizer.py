@@ -42,10 +42,10 @@ def plan_of_one_stream(tree: QueryTree, layout: Layout) -> PartialsPlan:
 class PartialsRecognizer(StreamRecognizer):
     """Recognizes a query, and how far its sequence came, over events that are pushed batch by batch.
 
-    (`Query.recognizer` makes one where it is asked for `partials`.) Beside the columns of answers there are
-    ``steps`` (int64, from 1), ``expired_time`` where the window is one of time (NULL of a complex event), and
-    ``complete`` (boolean). A partial match is given once it is known that its window has passed and its start
-    was not completed. Otherwise it is as a `ContinuousRecognizer`; the state is that of the window.
+    (`Query.recognizer` makes one if it is asked for `partials`.) Answers have the further columns ``steps``
+    (int64, from 1), ``expired_time`` where the window is one of time (NULL for a complex event), and
+    ``complete`` (boolean). A partial match is given once its window has passed without completing its start.
+    In everything else it is like a `ContinuousRecognizer`; its state is that of the window.
 
     Events are classified once, for the query and all its levels (`PartialsRecognition`); rows of an answer
     are in order of end and start.

@@ -11,13 +11,13 @@ from typing import Any
 class RecognizerProgress:
     """The progress of a recognizer: the events read, and the runs that are open.
 
-    `position` is the number of events that were let go, `held_back` how many wait for earlier ones, `late`
-    how many came too late, and `waiting` how many wait for the deadline of a ``NOT(…) FOR d``. `steps` says
-    for each number of steps how many runs have done so many: a run is all partial matches of one partition
-    that are in one state of the automaton, however many they are. (Of a pattern that is no sequence all are
-    at step 1.) `oldest_start` is the position of the first event that an open partial match has marked, and
-    `oldest_time` its time; `expires` is when its window has passed: a time, or a position where the window
-    counts events. They are None where nothing is open, there is no time, or no window.
+    `position` is the number of events recognized, `held_back` of those that wait for earlier ones, `late` of
+    those that came too late, and `waiting` of complex events that wait for the deadline of a
+    ``NOT(…) FOR d``. `steps` maps a number of steps to the number of runs that completed it: a run is all
+    partial matches of one partition in one state of the automaton. (In a pattern that is not a sequence all
+    are at step 1.) `oldest_start` and `oldest_time` are the position and time of the first event that an open
+    partial match has marked, and `expires` is the end of its window: a time, or a position where the window
+    counts events. They are None where nothing is open or there is no time or window.
     """
 
     position: int
@@ -35,7 +35,7 @@ class RecognizerProgress:
         return sum(self.steps.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """The same by name."""
+        """The same numbers by name."""
         return {name: getattr(self, name) for name in self.__slots__} | {"steps": dict(self.steps)}
 
     def __str__(self) -> str:

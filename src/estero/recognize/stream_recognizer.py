@@ -57,26 +57,29 @@ class StreamRecognizer(EventRecognizer[Answer]):
 
     @property
     def why_slow(self) -> str | None:
-        """Why single events go the way of batches, through DuckDB; None where they do not."""
+        """The reason why single events are classified by DuckDB, as batches are; None if they are not."""
         return self._intake.why_slow
 
     def progress(self) -> RecognizerProgress:
-        """What was read, and which partial matches are open; it takes as long as a snapshot."""
+        """The number of events read and the open partial matches; it takes as long as a snapshot."""
         with self._by_one_thread(), self._turn.lock:
             return self._progress()
 
     def metrics(self) -> dict[str, Any]:
-        """Numbers for a monitor, by name; it takes as long as a snapshot.
+        """Counters for monitoring, by name; it takes as long as a snapshot.
 
-        ``events`` came, of which ``held_back`` wait for earlier ones and ``late`` came too late; ``waiting``
-        wait for the deadline of a ``NOT(…) FOR d``. Since this recognizer was made or restored, ``relevant``
-        events were recognized, and at so many events ``answers`` ended (at each, ``count()`` of the answer
-        says how many; conditions on whole complex events are not looked at here; with partial matches these
-        are rows). To go on, ``open_events`` are kept, with ``nodes`` of compact sets, for ``partitions`` in
-        which something is open; they take ``state_bytes`` in memory, with what is held back. The automaton
-        has ``states`` that were worked out so far, and unneeded memory was given back ``compactions`` times.
-        So many partitions were shed, ``shed_partitions``, with ``shed_events`` that only they needed.
-        ``seconds`` has the time that went to classify events, and to recognize them.
+        - ``events``: all events pushed; ``late``: those that came too late; ``held_back``: those that wait
+          for earlier ones; ``waiting``: complex events that wait for the deadline of a ``NOT(…) FOR d``.
+        - Since this recognizer was made or restored: ``relevant`` events, and ``answers``, the number of
+          events at which complex events ended (before conditions on whole complex events; with partial
+          matches the number of rows).
+        - ``open_events``, ``nodes`` of compact sets and ``partitions``: what is kept for answers to come;
+          ``state_bytes``: its size in memory, including events that are held back.
+        - ``states``: states of the automaton worked out so far; ``compactions``: how often unneeded memory
+          was given back.
+        - ``shed_partitions`` and ``shed_events``: partitions dropped to save memory, and events that only
+          they needed.
+        - ``seconds``: the time spent to classify and to recognize events.
         """
         with self._by_one_thread(), self._turn.lock:
             self._expire()
@@ -84,40 +87,40 @@ class StreamRecognizer(EventRecognizer[Answer]):
             return self._meter.shown(counts, self._extent())
 
     def push(self, events: object) -> Answer:
-        """What these events decide: complex events that end with them, or with what was held back until now.
+        """Takes events and returns the answer that they decide, with events held back until now.
 
         `events` is one event, as a dict (a missing key is NULL) or as a tuple with a value for each column;
-        or a list of these, a record batch, a table of pyarrow, pandas or Polars, a list of batches; where
-        each type has its own table, a mapping of type name to these. Raises `DataError` where an event does
-        not have the columns and types that were declared, or no time; nothing is changed then.
+        a list of events; a record batch, or a list of these; a table of pyarrow, pandas or Polars; or, where
+        each type has its own table, a mapping of type name to any of these. Raises `DataError`, and changes
+        nothing, for events without a time or with other columns and types than declared.
         """
         with self._by_one_thread():
             return self._within_limit(self._notify(self._pushed(events)))
 
     def flush(self) -> Answer:
-        """Lets all events go that are held back, and gives what they decide.
+        """Recognizes all events that are held back and returns their answer.
 
-        No earlier events are expected any more: those that come are late.
+        Earlier events that come afterwards are late.
         """
         with self._by_one_thread():
             return self._notify(self._flushed())
 
     def advance(self, time: Until) -> Answer:
-        """What is decided as no event before `time` comes any more, on a stream that is idle, too.
+        """Moves the watermark up to `time`, also of an idle stream, and returns what that decides.
 
-        `time` is in the type of the time column, or its text. The watermark moves up to it: events that were
-        held back so long are let go, windows and deadlines before it have passed, and events before it are
-        late from now on. Nothing happens where the watermark is as late already. Raises `DataError` for what
-        is no time, and where events have none.
+        `time` has the type of the time column, or is its text. Events that were held back until then are
+        recognized, windows and deadlines before it have passed, and earlier events are late from now on. A
+        `time` that is not later than the watermark changes nothing. Raises `DataError` for a value that is
+        not a time, and where events have no time.
         """
         with self._by_one_thread():
             return self._notify(self._advanced(time))
 
     def close(self, *, until: Until | None = None) -> Answer:
-        """As `flush`; nothing can be pushed afterwards, so that all is decided that was not.
+        """Ends the stream: recognizes all events that are held back and returns the last answers.
 
-        What waits for a deadline of ``NOT(…) FOR d`` is decided if that is before the last event, or before
-        `until`: a time, or "end" where nothing comes any more; so are windows of partial matches. Raises
+        Nothing can be pushed afterwards. Deadlines of ``NOT(…) FOR d`` and windows of partial matches are
+        decided up to the last event, or up to `until`: a time, or "end" if no events will follow. Raises
         `DataError` for a time before the last event.
         """
         with self._by_one_thread():
@@ -126,9 +129,9 @@ class StreamRecognizer(EventRecognizer[Answer]):
             return answer
 
     async def over(self, events: AsyncIterable[object]) -> AsyncIterator[Answer]:
-        """The answers that are not empty, of pushing all that comes, and of a flush where that ends.
+        """Pushes all batches, flushes at the end, and yields the answers that are not empty.
 
-        Each is good until the next one is asked for.
+        Each answer is valid until the next one is asked for.
         """
         async for event in events:
             answer = self.push(event)
@@ -139,10 +142,10 @@ class StreamRecognizer(EventRecognizer[Answer]):
             yield answer
 
     def snapshot(self, *, key: bytes | None = None) -> bytes:
-        """All that is needed to go on in another process (`estero.restore`), and nothing that is over.
+        """The state as bytes, from which `estero.restore` resumes, in this or in another process.
 
-        With a `key` (at least 16 bytes), only somebody who has it can write or change such a state, and
-        `restore` asks for it. Raises ValueError for a key that is too short.
+        A `key` of at least 16 bytes signs it: `restore` needs the same key, and nobody without it can write
+        or change such a state. Raises ValueError for a key that is too short.
         """
         with self._by_one_thread():
             check_key(key)

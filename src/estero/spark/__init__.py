@@ -116,90 +116,85 @@ def recognize(  # noqa: PLR0913 (what users may have to say)
     keep: Keep | None = None,
     answer_ids: bool = False,
 ) -> DataFrame:
-    """The complex events of `query` in `df`, one row each: a batch or a streaming DataFrame, as `df` is.
+    """The complex events of `query` in `df`, one in each row; streaming if `df` is a streaming DataFrame.
 
-    `query` is a query or its text, in CEQL or conjunctive, a set of rules, or a path of a directory of rules
-    or a table of them (`estero.rule_table`).
-    `type` is the column with the event type (without it there is one type, named after FROM, or ``Event``),
-    `time` the time column, `order` columns that break ties of time, `time_unit` the length of a tick of an
-    integer time column ("ns", "us", "ms", "s", "min", "h", "d"). An `estero.scan` of a DataFrame, as `df`,
-    takes the place of these four.
+    `query` is a query or its text, in CEQL or conjunctive; a set of rules; or a path to a directory of rules,
+    or a table of rules (`estero.rule_table`). `type` is the column with the event type (without it there is
+    one type, named after FROM, or ``Event``), `time` the time column, `order` columns that break ties of
+    time, `time_unit` the length of a tick of an integer time column ("ns", "us", "ms", "s", "min", "h", "d").
+    An `estero.scan` of a DataFrame, given as `df`, replaces these four.
 
-    The columns: ``start_time`` and ``end_time`` where there is a time, the partition columns, then for
-    each selected label an array of structs of its events' attributes. With ``positions=True`` also
-    ``start`` and ``end``, in front, and in each struct the ``position``: places in the whole stream, for
-    which all events are moved and sorted, so they are left out unless asked for. Rows come in no order.
+    **Columns.** ``start_time`` and ``end_time`` where there is a time, the partition columns, then for each
+    selected label an array of structs with the attributes of its events. ``positions=True`` adds ``start``
+    and ``end`` in front and a ``position`` to each struct; these are positions in the whole stream, for which
+    all events have to be moved and sorted. Rows have no order. A query that ends with ``NOT(…) FOR d`` has a
+    further column ``decided_time``.
 
     ``rows="events"`` gives one row for each marked event and label, as `Answer.rows` does: ``match``,
-    ``label``, with positions ``position``, the partition columns, and the attributes of all labels. ``match``
-    is a signed 64-bit number, the same in every run, on every cluster: Spark's ``xxhash64`` of the partition
-    columns, start, end and marks. Without positions times and shown attributes stand
-    for them, so complex events that look the same share a number: ask for positions, or show what differs.
+    ``label``, ``position`` if positions are asked for, the partition columns, and the attributes of all
+    labels. ``match`` is a signed 64-bit number that is the same in every run on every cluster: Spark's
+    ``xxhash64`` of the partition columns, start, end and marks. Without positions it is computed from times
+    and shown attributes, so that complex events which look the same share a number.
 
-    A query with PARTITION BY runs in parallel, `partitions` tasks sharing its keys (default: as many as
-    Spark's shuffles have). One with a window and a time, but without keys, is cut into `partitions` ranges
-    of time, each with the window before it, so that every answer is found by the task where it ends (default:
-    as many as run at once, fewer where events are few). Without keys and window, `partitions` tasks recognize
-    all relevant events and share the enumeration, evenly to one complex event (default: one task, or as many
-    as run at once, up to 8, where the numbers of events promise a million complex events, and 50 for each
-    event). Others (with CONSUME BY ANY, or where events are compared with each other without keys and window)
-    run in one task. `share` says how many tasks share the enumeration of any query. Spark itself classifies
-    the events, and only relevant ones reach Python.
+    **Parallelism.** Spark itself classifies the events, and only relevant ones reach Python.
 
-    Where `df` is a table of Parquet files, their footers say where ranges begin, and queries with keys and a
-    window in time are cut in the same way. Otherwise jobs look at the events, and only keys with more than
-    1.5 even shares of them are cut. ``split_keys=False`` leaves all keys whole. On a stream keys always stay
-    whole, and one task finds what ends in a bucket: `split_keys` and `share` are for batches.
+    - A query with PARTITION BY runs in `partitions` tasks that share its keys (default: the number of
+      Spark's shuffle partitions).
+    - A query with a window in time and without keys is cut into `partitions` ranges of time, each with the
+      window before it; every complex event is given by the task in whose range it ends (default: the number
+      of tasks that run at once, fewer for few events).
+    - A query with neither is recognized by `partitions` tasks, each over all relevant events, which share the
+      enumeration evenly (default: one task or, where a million complex events and 50 for each event are
+      expected, as many as run at once, up to 8).
+    - Others (with CONSUME BY ANY, or that compare events without keys and a window) run in one task.
 
-    On a stream, events wait until the watermark has passed them: that of the time column, if it has one, else
-    one that is made `lateness` behind the greatest time ("5 seconds", a timedelta, ticks; none by default).
-    Late events are left out and counted: progress reports have ``late`` in ``observedMetrics["estero"]``.
-    With `late_events` the columns are ``match``, a struct of those above, and ``late``, a struct of those of
-    `df`, one of which is NULL in each row; with ``rows="events"``, ``match`` is a row of a marked event.
-    `partitions` buckets share the keys (default: 16); a checkpoint keeps its number. Positions, and windows
-    of a number of events, put all keys into one bucket.
+    `share` sets how many tasks share the enumeration of any query. In a table of Parquet files footers say
+    where ranges begin, and queries with keys and a window in time are cut in the same way; otherwise jobs
+    look at the events, and only keys with more than 1.5 even shares of them are cut. ``split_keys=False``
+    keeps all keys whole. On a stream keys are always whole, and `split_keys` and `share` do not apply.
 
-    A query that ends with ``NOT(…) FOR d`` has one more column, ``decided_time``. In a batch events are
-    known up to the last one, for which a job looks, or up to `until`: a time, or "end" where nothing comes
-    any more. What is not decided then is not in the answer. On a stream the watermark decides.
+    **Streams.** Events wait until the watermark has passed them: that of the time column if it has one, else
+    one at `lateness` behind the greatest time ("5 seconds", a timedelta, ticks; none by default). Late events
+    are left out and counted, as ``late`` in ``observedMetrics["estero"]`` of progress reports. With
+    `late_events` the columns are ``match``, a struct of those above (with ``rows="events"`` of a marked
+    event), and ``late``, a struct of those of `df`; one of the two is NULL in each row. `partitions` buckets
+    share the keys (default: 16); a checkpoint keeps their number. Positions, and windows of a number of
+    events, put all keys into one bucket. `answer_ids` adds a last column ``answer_id``: a text that no other
+    row of the stream has, and that stays the same when a micro-batch is repeated, by which readers of sinks
+    such as Kafka can drop duplicates.
 
-    With ``distinct="marks"`` complex events that differ only in where they start are one
-    (`Query.with_distinct`).
+    **Deadlines.** In a batch events are known up to the last one, which a job looks for, or up to `until`: a
+    time, or "end" if no events will follow. Complex events that are undecided then are not in the answer. On
+    a stream the watermark decides.
 
-    With ``partials=True`` there is also a row for each start that came some of the way and whose window has
-    passed: how far it came, as `Answer.partials` does. The columns ``steps``, ``expired_time`` (where the
-    window is one of time) and ``complete`` tell. The keys that the query writes are shared among tasks or
-    buckets, and so are values that its equalities give to all events of every step; else there is one ordered
-    task (`explain` says why).
+    **Variants.** ``distinct="marks"`` tells complex events apart by their end and marks alone
+    (`Query.with_distinct`). ``partials=True`` adds a row for each start that completed some steps and whose
+    window has passed, as `Answer.partials` does, and the columns ``steps``, ``expired_time`` (where the
+    window is one of time) and ``complete``; tasks or buckets share keys that the query writes, or values that
+    its equalities give to all events of every step, and otherwise there is one ordered task (`explain` says
+    why). With ORDER BY … LIMIT the best complex events of a batch come in their order; a stream has none.
 
-    Of a set of rules (`estero.rules`) the columns are those of `RuleAnswers`: ``rule``, ``start``, ``end``,
-    ``start_time`` and ``end_time`` where there is a time, ``keys``, a map of texts, and ``positions``, a map
-    of arrays. With ``positions=False`` a map ``events`` shows, in place of positions, the times of events and
-    the columns of `order`, and tasks or buckets share the keys. `metadata` are words that files say of their
-    rules, columns behind ``rule``, as for `RuleSet.run`. In a batch it is one job: rules that partition by
-    the same keys, and those whose windows are cut in the same way, share the moving of events, and the others
-    are a union of such passes. Of the arguments beside the columns, `partitions` and `until` are for sets; no
-    enumeration is shared. On a stream `lateness` is for sets, and for positions one task numbers all events.
-    A path is a directory of rules; on a stream its files may change, or the rows of a table: the driver looks
-    in front of each micro-batch, rules that have not changed keep what is open, new ones see events from then
-    on, and wrong ones are refused in the log. With `keep` ("2 hours", "1000 events"; `RuleSet.recognizer`)
-    events are kept in the state, and new rules begin with a replay of them. There ``version`` is a further
-    column, a digest of the rules that count.
+    **Rules.** For a set of rules (`estero.rules`) the columns are those of `RuleAnswers`: ``rule``,
+    ``start``, ``end``, ``start_time`` and ``end_time`` where there is a time, ``keys``, a map of texts, and
+    ``positions``, a map of arrays. ``positions=False`` replaces positions by a map ``events`` with the times
+    of events and the columns of `order`, so that tasks or buckets share the keys. `metadata` names entries of
+    the rules' metadata to show as columns after ``rule``, as in `RuleSet.run`. A batch is one job: rules with
+    the same partition keys, or whose windows are cut in the same way, share the moving of events. Beside
+    the columns, `partitions` and `until` apply, on a stream also `lateness`; enumeration is not shared.
 
-    With `answer_ids` rows of a stream have a last column ``answer_id``: a text that is the same when a
-    micro-batch is done again, and that no other row of the stream has. By it a reader leaves out what a sink
-    such as Kafka has twice.
+    On a stream the files of a directory of rules, or the rows of a table, may change. The driver looks at
+    them before each micro-batch: unchanged rules keep their state, new ones see events from then on or, with
+    `keep` ("2 hours", "1000 events"; see `RuleSet.recognizer`), a replay of the events kept in the state, and
+    wrong ones are refused in the log. A further column ``version`` has a digest of the rules in force.
 
-    With ORDER BY … LIMIT the best complex events of a batch come in their order; a stream has none.
+    **From history to live.** With `state`, a new directory, a batch gives the answer that a stream would have
+    given for its events and writes there what is open at its end. A stream with the same `state`, query,
+    columns, `positions` and `partitions` begins from there, with the events after those of the batch.
 
-    With `state`, a directory, the answer to a batch is what a stream would have given for it, and what is
-    open at its end is written there: a new directory. A stream with the same `state`, query, columns,
-    `positions` and `partitions` begins from there, with the events that come after those of the batch.
-
-    The result is lazy, except that deciding what to cut or to share reads the events once where no footers
-    tell, and for positions their times twice. Spark keeps what it has read while this DataFrame is held.
-    Errors in single events, such as a relevant event without a time, are raised by what reads them
-    first: `recognize`, or an action.
+    The result is lazy, except that deciding what to cut or to share reads the events once where there are no
+    footers, and positions read their times twice. Spark keeps what it has read while this DataFrame exists.
+    Errors in single events, such as a relevant event without a time, are raised by whatever reads them first:
+    `recognize` or an action.
 
     The stream order is that of `time`, then `order`, then arrival: of the partitions of `df` and of the
     rows in them. Spark orders the partitions of several files by size, so give `order` where it matters.
@@ -306,12 +301,12 @@ def count(  # noqa: PLR0913 (as `recognize`)
     until: Until | None = None,
     distinct: Distinct | None = None,
 ) -> int:
-    """How many complex events `query` has in the batch DataFrame `df`: exact, of any size.
+    """The exact number of complex events of `query` in the batch DataFrame `df`, of any size.
 
     The arguments and errors are those of `recognize`, and tasks share the work in the same way. Complex
-    events are counted on the compact set, not enumerated, so 2^1000 of them take no longer than their
-    events; only filters that are checked one complex event at a time (`Query.explain` names them) need
-    each of them. ``recognize(…).count()`` enumerates.
+    events are counted on the compact set, without enumerating them, so that 2^1000 of them take no longer
+    than their events; only filters that are checked for one complex event at a time (`Query.explain` names
+    them) enumerate, as ``recognize(…).count()`` does.
     """
     from estero.errors import DataError
     from estero.spark.asked import Asked, check_number, query_of, scanned
@@ -341,10 +336,10 @@ def explain(
     positions: bool = False,
     partials: bool = False,
 ) -> Explanation:
-    """The plan of `recognize` for the same arguments: no job is started, and nothing is read.
+    """The plan of `recognize` for the same arguments, made without starting a job or reading events.
 
-    Its line ``on Spark`` says how tasks divide the work, of a batch or of a stream, as `df` is. Where one
-    task has to see all events in order, ``one ordered task`` is in it, and why.
+    Its line ``on Spark`` says how tasks divide the work. Where one task has to see all events in order, it
+    says ``one ordered task``, and why.
 
     The errors are those of `recognize`.
     """
@@ -372,9 +367,9 @@ def check(
     order: Sequence[str] = (),
     time_unit: str | None = None,
 ) -> list[QueryError]:
-    """All errors of `query` for the columns of `df`, in order of place; none if it fits them.
+    """All errors of `query` for the columns of `df`, by their place in the text; empty if it fits.
 
-    As `Query.check`, but no job is started, so nothing is known of types that do not occur. Raises
+    It is `Query.check` without starting a job, so that types without events are not noticed. Raises
     `QueryError` for a text with mistakes that do not depend on the events, and `DataError` for a column that
     is missing or of a wrong kind.
     """
@@ -401,11 +396,10 @@ def why_not(
     sample: int = 1_000_000,
     seconds: float | None = None,
 ) -> WhyNot:
-    """The reasons why `recognize` finds no more in a batch: how far the sequence comes, and what stops it.
+    """The reasons why `recognize` finds no more in a batch: how far events come, and what stops them.
 
-    The first `sample` events in the order of time are brought to the driver, and looked at there
-    (`Answer.why_not`, some `seconds` at most); to look at others, leave events out of `df`, or keep those of
-    some partitions.
+    The first `sample` events in the order of time are brought to the driver and looked at there
+    (`Answer.why_not`, for `seconds` at most); filter `df` to look at others.
 
     The errors are those of `recognize`; DataError for a stream.
     """

@@ -55,19 +55,19 @@ _OPTIONS = ("events", "query", "type", "time", "order", "time_unit", "positions"
 
 @checked
 def register(spark: SparkSession, *, name: str = "recognize") -> None:
-    """Gives Spark SQL in this session the table function ``recognize``, or one with another name.
+    """Registers the table function ``recognize``, or another name, for Spark SQL in this session.
 
     ``SELECT * FROM recognize(TABLE(trades) PARTITION BY name ORDER BY (ts), 'SELECT … WHERE …')``
 
-    Named arguments after the query say what the keyword arguments of `estero.spark.recognize` say:
+    Named arguments after the query are the keyword arguments of `estero.spark.recognize`:
     ``type => 'kind'``, ``time => 'ts'``, ``order => array('id')``, ``time_unit => 'ms'``,
     ``positions => true``, ``rows => 'events'``. A query that ends with ``NOT(…) FOR d`` needs
-    ``until => 'end'``, or a time: no task knows the last event of all. Without ``time`` it is the column of
-    the window, or the only column of timestamps; ``time => ''`` says that there is none. The columns are
-    those of `estero.spark.recognize`, without a key that only SQL partitions by; ``match`` is another hash,
-    made by DuckDB.
+    ``until => 'end'``, or a time, because no task knows the last of all events. Without ``time`` it is the
+    column of the window, or the only column of timestamps; ``time => ''`` says that there is none. The
+    columns are those of `estero.spark.recognize`, without keys that only SQL partitions by; ``match`` is
+    another hash, made by DuckDB.
 
-    A query that has PARTITION BY itself shares and orders the rows as it needs them: ``TABLE(trades)`` is
+    A query with its own PARTITION BY distributes and orders the rows as it needs them: ``TABLE(trades)`` is
     enough then, and many keys are fast.
     """
     from pyspark.util import PythonEvalType

@@ -33,15 +33,15 @@ def explore(
     types: Sequence[str] = (),
     csv_options: Mapping[str, object] | None = None,
 ) -> Explorer:
-    """A widget for notebooks: an editor for queries over these events, and what is known of their answers.
+    """A widget for notebooks: an editor for queries over these events, with their answers.
 
-    `events` and the arguments that say how they are laid out are those of `Query.run`; they are read into
-    the memory of a process that answers the questions, so that each can be stopped. The widget
-    begins with `query`, else with a small one over the first types of events. Its ``text`` is the text in the
-    editor. It works wherever anywidget does: Jupyter, VS Code, Colab, marimo, Databricks.
+    `events` and the arguments for their layout are those of `Query.run`. They are read into the memory of a
+    separate process that answers the questions, so that any question can be stopped. The widget begins with
+    `query`, else with a small query over the first types of events; ``text`` is the text in the editor. It
+    works wherever anywidget does: Jupyter, VS Code, Colab, marimo, Databricks.
 
     Raises `MissingPackage` without anywidget, `DataError` for events that cannot be read, ValueError for a
-    DataFrame of Spark.
+    Spark DataFrame.
     """
     require("studio", "the studio")
     scan = Scan.of(events, type, time, order, time_unit, types, csv_options)

@@ -34,22 +34,22 @@ def assert_matches(
     time: str | None = None,
     time_unit: str | None = None,
 ) -> None:
-    """Passes if `query` finds the `expected` complex events in `events`, on every engine.
+    """Asserts that `query` finds the `expected` complex events in `events`, on every engine.
 
     `query` is a query or its text, in CEQL or conjunctive. `events` are a text, as `estero.testing.events`
     reads it, or an Arrow table in stream order, or an `estero.scan` of either. `expected` are the complex
-    events in any order, each as a mapping of the labels that the query shows to the positions (from 0) of the
-    events that they mark, and of the names of its keys and of what SELECT computes to their values; or only
-    how many there are. Values that no expected complex event names are not compared, and marks are not where
-    only values are named. `type`, `time` and `time_unit` are those of `Query.run`; the columns of type and
+    events in any order, each as a mapping from labels to the positions (from 0) of the events that they mark,
+    and from names of keys and of values that SELECT computes to their values; or only the number of complex
+    events. Values that no expected complex event names are not compared, nor are marks where only values are
+    named. `type`, `time` and `time_unit` are those of `Query.run`; the columns of type and
     time are called ``type`` and ``time`` unless they are named here or by the scan.
 
     The query runs over all events at once, over one after the other, and stopped and resumed before each of
-    them; on each of the `engines` ("process", "spark"): all that are installed, unless they are named.
+    them, on each of the `engines` ("process", "spark"; by default all that are installed).
 
-    Raises AssertionError, which shows under the events what is missing and what is too much, and where
-    something is missing, why not more is found (`Answer.why_not`); `QueryError` and
-    `DataError` for a wrong query or wrong events, and ValueError for what cannot be expected.
+    Raises AssertionError, which shows missing and superfluous complex events under the events, and the
+    reasons for missing ones (`Answer.why_not`); `QueryError` and `DataError` for a wrong query or wrong
+    events, and ValueError for an invalid expectation.
     """
     __tracebackhide__ = True
     asked = Query(query) if isinstance(query, str) else query

@@ -28,15 +28,15 @@ def check_rules(
     *,
     engines: Sequence[str] | None = ("process",),
 ) -> int:
-    """Tries the examples of rules in files or directories, as `assert_matches` does; their number.
+    """Runs the examples of rules in files or directories, as `assert_matches` does, and returns their number.
 
-    ``name.test.yml`` stands beside ``name.ceql``, ``name.eql`` or ``name.yml``. It is a list of mappings:
-    `events` are a text as `estero.testing.events` reads it, or a list of mappings, and `expected` are complex
-    events by their labels and positions, or their number. `type`, `time` and `time_unit` may be there as for
-    `assert_matches`, and `rule`, the name of one, where a file has several. `engines` are as there, too.
+    The examples of ``name.ceql``, ``name.eql`` or ``name.yml`` are beside it in ``name.test.yml``, a list of
+    mappings: `events`, a text as `estero.testing.events` reads it or a list of mappings; `expected`, complex
+    events by their labels and positions, or their number; optionally `type`, `time` and `time_unit` as in
+    `assert_matches`, and `rule`, the name of a rule where the file has several. `engines` are as there.
 
-    Raises AssertionError with all that is not as expected, each with its file and number; `DataError` for a
-    file that cannot be read, and for a directory without examples; and as `estero.rules` does.
+    Raises AssertionError with all examples that fail, each with its file and number; `DataError` for a file
+    that cannot be read and for a directory without examples; and the errors of `estero.rules`.
     """
     require("testing", "an example of a rule")
     asked = rules(paths)

@@ -55,8 +55,8 @@ class _Event:
 def events(text: str, *, type: str = "type", time: str = "time") -> pa.Table:
     """A table of the events that `text` describes, in the order in which they are written.
 
-    In the short form an event is ``A(k=1, name='x')@5s``: its type, its attributes, its time. Behind the
-    ``@`` stands a duration since the beginning (``90s``, ``1m30s``), a time (``2026-03-02T12:00:05``) or a
+    In the short form an event is ``A(k=1, name='x')@5s``: its type, its attributes, its time. After the
+    ``@`` comes a duration since the beginning (``90s``, ``1m30s``), a time (``2026-03-02T12:00:05``) or a
     number of ticks (``17``). Values are numbers, strings (in single quotes, or one word without), ``true``,
     ``false`` and ``null``. An attribute that an event does not name is NULL.
 
@@ -64,8 +64,8 @@ def events(text: str, *, type: str = "type", time: str = "time") -> pa.Table:
     `type` and `time` are the type and the time; an empty cell is NULL.
 
     The columns are `type` (string), `time` if the events have one (timestamp[us] without a zone, beginning
-    with 1970-01-01, or int64), then the attributes in the order in which they come up (bool, int64, float64
-    or string).
+    with 1970-01-01, or int64), then the attributes in the order of their first use (bool, int64, float64 or
+    string).
 
     Raises `DataError`, with the number of the event, for what cannot be read, and for times that go back.
 

@@ -72,7 +72,7 @@ def tree_of(query: Built) -> q.QueryTree:
 @checked
 @dataclass(frozen=True, slots=True)
 class PatternBuilder:
-    """A pattern to which more is added from left to right; `tree` is what it is so far."""
+    """A pattern that is extended from left to right; `tree` is the pattern so far."""
 
     tree: p.Pattern
     is_group: bool = field(default=False, compare=False, repr=False)
@@ -125,8 +125,8 @@ class PatternBuilder:
     ) -> PatternBuilder:
         """This pattern and each of the others at the very next position: ``φ : ψ``.
 
-        Each of `without` stands for one event between two of them that it does not match: ``φ : NOT(χ) : ψ``.
-        `within`, `after` and `apart` are as in `then`, where there is no `without`; raises ValueError else.
+        Each of `without` is one event between two of them that does not match it: ``φ : NOT(χ) : ψ``.
+        `within`, `after` and `apart` are as in `then`; raises ValueError if they are combined with `without`.
 
         >>> print(event("SELL").followed_directly_by(event("BUY")).then(event("SELL")))
         SELL : BUY ; SELL
@@ -317,7 +317,7 @@ class AbsentEvent:
         attribute: str | None = None,
         **units: int,
     ) -> AbsenceBuilder:
-        """Sets for how long: ``hours=2, minutes=30``, ``"1 hour"``, or ``ticks=5, attribute="ts"``.
+        """Sets how long it must not happen: ``hours=2``, ``"1 hour"``, or ``ticks=5, attribute="ts"``.
 
         Durations are as in `QueryBuilder.within`. Raises ValueError for anything else.
         """

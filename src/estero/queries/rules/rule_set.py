@@ -50,13 +50,13 @@ Named: TypeAlias = "Mapping[str, Query | str]"
 class RuleSet:
     """Queries by name, over one stream (`estero.rules` makes one).
 
-    The answer of each rule is that of its query alone; what rules have in common is done once. Rules that
-    differ in the constants of their conditions only are recognized together, with the rule as a part of the
-    partition. `metadata` has for each rule from a file what its comment lines say, or its YAML. `refused` are
-    the rules in Sigma that cannot be run, by name, with the error that says why.
+    Each rule has exactly the answer that its query has alone; work that rules have in common is done once.
+    Rules that differ only in the constants of their conditions are recognized together, with the rule as a
+    part of the partition key. `metadata` holds what the file of a rule says about it, in comment lines or in
+    YAML. `refused` holds the rules that cannot be run, by name, with the error that says why.
 
-    `add`, `remove` and `replace` change the set for what is run later; a run, and what is read of it, keeps
-    the rules that it began with. Sets may be used from several threads.
+    `add`, `remove` and `replace` affect later runs only: a run keeps the rules that it began with. Sets may
+    be used from several threads.
     """
 
     def __init__(
@@ -88,30 +88,30 @@ class RuleSet:
 
     @property
     def metadata(self) -> dict[str, dict[str, str]]:
-        """What files say of their rules, by rule and word: comment lines at the top, ``-- title: …``.
+        """The metadata of each rule, by word: in CEQL, comment lines at the top, ``-- title: …``.
 
-        Of rules in Sigma and Elastic's it is title, id, level, status and tags, and of all ``file``; where
-        there are techniques of ATT&CK among the tags, ``techniques`` has them, as ``T1059.001``.
+        Rules in Sigma and Elastic's have title, id, level, status and tags, and every rule from a file has
+        ``file``. ``techniques`` are the ATT&CK techniques among the tags, as ``T1059.001``.
         """
         return {name: self._texts[name].said if name in self._texts else {} for name in self._rules}
 
     @property
     def refused(self) -> Mapping[str, QueryError]:
-        """The rules in Sigma that cannot be run, by name: their errors say why, and where."""
+        """The rules that cannot be run, by name, with errors that say why and where."""
         return self._refused
 
     def file_of(self, name: str) -> Path | None:
-        """The file that a rule is from, if it is from one; KeyError for a name that the set does not have."""
+        """The file of a rule, None for a rule without one; raises KeyError for an unknown name."""
         text = self._texts.get(self._known(name))
         return None if text is None else text.file
 
     def text_of(self, name: str) -> str:
-        """The text of a rule as its file has it, else that of its query; KeyError for an unknown name."""
+        """The text of a rule as its file has it, else of its query; raises KeyError for an unknown name."""
         text = self._texts.get(self._known(name))
         return str(self._rules[name]) if text is None else text.text
 
     def __getitem__(self, name: str) -> Query:
-        """The query of a rule; KeyError for a name that the set does not have."""
+        """The query of a rule; raises KeyError for an unknown name."""
         return self._rules[self._known(name)]
 
     def __contains__(self, name: object) -> bool:
@@ -129,9 +129,9 @@ class RuleSet:
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def add(self, name: str, query: Query | str) -> RuleSet:
-        """Adds a rule behind the others, and returns the set.
+        """Adds a rule after the others and returns the set.
 
-        Raises ValueError for a name that is taken, and `QueryError`, which names the rule, for its text.
+        Raises ValueError for a name that is taken, and `QueryError`, which names the rule, for a wrong text.
         """
         with self._lock:
             if name in self._rules:
@@ -140,16 +140,16 @@ class RuleSet:
         return self
 
     def remove(self, name: str) -> RuleSet:
-        """Removes a rule, and returns the set; KeyError for a name that it does not have."""
+        """Removes a rule and returns the set; raises KeyError for an unknown name."""
         with self._lock:
             self._known(name)
             self._rules = MappingProxyType({key: rule for key, rule in self._rules.items() if key != name})
         return self
 
     def replace(self, name: str, query: Query | str) -> RuleSet:
-        """Puts another query in the place of a rule, and returns the set.
+        """Replaces the query of a rule and returns the set.
 
-        Raises KeyError for a name that it does not have, and `QueryError`, which names the rule.
+        Raises KeyError for an unknown name, and `QueryError`, which names the rule, for a wrong text.
         """
         with self._lock:
             self._known(name)
@@ -158,9 +158,9 @@ class RuleSet:
         return self
 
     def bind(self, values: Mapping[str, object] | None = None, /, **named: object) -> RuleSet:
-        """The set with values for parameters, each given to the rules that have it.
+        """The set with parameters replaced by values, in every rule that has them.
 
-        Raises ValueError for a name that no rule has, and as `Query.bind`.
+        Raises ValueError for a parameter that no rule has, and the errors of `Query.bind`.
         """
         given = {**(values or {}), **named}
         known = {name for rule in self._rules.values() for name in rule.parameters}
@@ -190,17 +190,18 @@ class RuleSet:
         threads: int | None = None,
         metadata: str | Sequence[str] = (),
     ) -> RuleAnswers:
-        """The complex events of all rules, lazily, evaluated in this process.
+        """The complex events of all rules, evaluated lazily in this process.
 
-        The arguments are those of `Query.run`; where events are many, the rules are shared out to `threads`.
-        `metadata` are words that files say of their rules (`metadata` of the set has them), each a column of
-        the answer behind ``rule``: ``["title", "level"]`` makes ``rule_title`` and ``rule_level``. ValueError
-        for a word that is said of no rule.
+        The arguments are those of `Query.run`; `threads` share the rules where there are many events.
+        `metadata` names entries of the rules' metadata (`RuleSet.metadata`) to show as columns after
+        ``rule``: ``["title", "level"]`` adds ``rule_title`` and ``rule_level``.
 
-        Of a DataFrame of Spark the answer is a DataFrame with the columns of the common table, that of
-        `estero.spark.recognize`. Rules of Elastic's files that do not fit the events are left out, with an
-        `EsteroWarning`. Raises `QueryError`, which names the rule, for the first other one that does not, and
-        `DataError` if they cannot be read.
+        For a Spark DataFrame the answer is a DataFrame with the columns of the common table, as
+        `estero.spark.recognize` gives it. Rules from Elastic's files that do not fit the events are left out
+        with an `EsteroWarning`.
+
+        Raises `QueryError`, which names the rule, for the first other rule that does not fit, `DataError` for
+        events that cannot be read, and ValueError for metadata that no rule has.
         """
         from estero.events.sources import open_source
         from estero.recognize.rules.set_run import RuleSetRun
@@ -227,7 +228,7 @@ class RuleSet:
         return RuleAnswers(run, self.columns(metadata))
 
     def columns(self, words: str | Sequence[str], *, encoded: bool = True) -> RuleColumns:
-        """The columns for some words of the rules' `metadata`; ValueError for one that no rule has."""
+        """The columns for some metadata of the rules; raises ValueError for a word that no rule has."""
         from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns, words_of
 
         if not words:
@@ -275,16 +276,16 @@ class RuleSet:
         metadata: str | Sequence[str] = (),
         keep: Keep | None = None,
     ) -> RuleSetRecognizer:
-        """A recognizer of all rules for events that are pushed; its rules can be changed between two pushes.
+        """A recognizer of all rules for pushed events; its rules can be changed between two pushes.
 
-        The arguments are those of `Query.recognizer`, and `metadata` as for `run`; a rule that is added to
-        the recognizer has none. The set itself and the recognizer do not change one
-        another. Rules of Elastic's files that do not fit the columns are left out, with an `EsteroWarning`;
-        for the first other one `QueryError` is raised, which names the rule.
+        The arguments are those of `Query.recognizer`, with `metadata` as in `run`; rules that are added to
+        the recognizer later have no metadata. Changes to the recognizer leave the set as it is, and the other
+        way round. Rules from Elastic's files that do not fit the columns are left out with an
+        `EsteroWarning`; the first other one raises `QueryError`, which names the rule.
 
-        With `keep` events are kept so that rules which come later can begin with a replay of them:
-        "2 hours" or another duration, a number of ticks of the time column, "1000 events", or two of these in
-        a list. Then an event before the watermark is late for every rule.
+        `keep` says how many past events to keep, so that rules which are added later can start with a replay
+        of them: a duration such as "2 hours", a number of ticks of the time column, "1000 events", or a list
+        of two of these. An event before the watermark is then late for every rule.
         """
         from estero.events.streams.stream_layout import layout_of
 
@@ -297,7 +298,7 @@ class RuleSet:
     def recognizer_of(
         self, layout: StreamLayout, state: State | None = None, *, metadata: str | Sequence[str] = ()
     ) -> RuleSetRecognizer:
-        """The recognizer for events of a layout; it goes on from a `state`, if any."""
+        """The recognizer for events of a layout, resumed from `state` if there is one."""
         from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 
         def plan(name: str, query: object, source: Source) -> Plan:
@@ -325,9 +326,9 @@ class RuleSet:
         types: Sequence[str] = (),
         csv_options: Mapping[str, object] | None = None,
     ) -> dict[str, list[QueryError]]:
-        """All errors of the rules for these events, by name; rules that fit are not in it.
+        """All errors of the rules for these events, by rule; rules that fit have no entry.
 
-        Without events nothing is checked that was not as the set was made.
+        Without events there is nothing left to check: the texts were checked when the set was made.
         """
         if events is None:
             return {}
@@ -350,7 +351,7 @@ class RuleSet:
         types: Sequence[str] = (),
         csv_options: Mapping[str, object] | None = None,
     ) -> RulesExplanation:
-        """How often events are read, what rules share, and which recognition serves which rules."""
+        """The plan of the set: how often events are read, what rules share, and how each is recognized."""
         from estero.queries.candidates import UNKNOWN
         from estero.queries.rules.explanation import RulesExplanation
 
@@ -370,8 +371,8 @@ class RuleSet:
     def plans(self, layout: Layout) -> dict[str, Plan]:
         """The plans of the rules for events of a layout, by name.
 
-        Those of Elastic's files that do not fit are left out, with an `EsteroWarning`. Raises `QueryError`,
-        which names the rule, for the first other one that does not.
+        Rules from Elastic's files that do not fit are left out with an `EsteroWarning`. Raises `QueryError`,
+        which names the rule, for the first other one that does not fit.
         """
 
         def plan(name: str, rule: Query) -> Plan:
@@ -383,7 +384,7 @@ class RuleSet:
 
     @property
     def only_type(self) -> str:
-        """The type of all events where no column has it: what FROM says, the same in all rules."""
+        """The type of all events where no column holds it: what FROM says if all rules say the same."""
         asked = ((name, rule.statement.streams) for name, rule in self._rules.items())
         streams = {streams[0]: name for name, streams in asked if streams}
         return next(iter(streams)) if len(streams) == 1 else "Event"
@@ -402,18 +403,19 @@ class RuleSet:
 
 @checked
 def rules(rules: Named | Paths, *, sigma: Mapping[str, object] | None = None) -> RuleSet:
-    """A set of rules: a mapping of names to queries or their texts, or files with rules.
+    """A set of rules, made from a mapping of names to queries or texts, or from files.
 
-    Of a directory all of its files count, also those below it. The name of a file in CEQL is that of its
-    rule, and comment lines at its top, ``-- title: …``, are its `RuleSet.metadata`. Files ending in ``.yml``
-    or ``.yaml`` have rules in Sigma, by ``name``, else ``id``, else the stem of the file; `sigma` are
-    arguments of `estero.sigma` for them, ``{"fields": "ecs"}``. Those that cannot be run are in
-    `RuleSet.refused`, and an `EsteroWarning` counts them: what is wrong with them, or a log source of which
-    nothing says which events it has (``logsource=False`` asks all events).
+    `rules` may be a file, a list of files, or a directory, which is read with everything below it:
 
-    Files ending in ``.eql`` have one rule in EQL, those in ``.toml`` one of Elastic's, with the stem of the
-    file as its name. Those that cannot be run are in `RuleSet.refused`, too; those that do not fit the events
-    are left out by `RuleSet.run`, with an `EsteroWarning`.
+    - ``.ceql``: one rule in CEQL, named by the stem of the file. Comment lines at the top, ``-- title: …``,
+      are its `RuleSet.metadata`.
+    - ``.yml``, ``.yaml``: rules in Sigma, named by their ``name``, else ``id``, else the stem of the file.
+      `sigma` holds arguments of `estero.sigma` for them, such as ``{"fields": "ecs"}``.
+    - ``.eql``: one rule in EQL; ``.toml``: one of Elastic's rules. Both are named by the stem of the file.
+
+    A rule in Sigma or EQL that cannot be run, because it is wrong or because nothing says which events its
+    log source has (``logsource=False`` asks all events), goes to `RuleSet.refused`, and an `EsteroWarning`
+    counts those. Rules in EQL that do not fit the events are left out by `RuleSet.run` with a warning.
 
     Raises `QueryError` with all errors of all rules in CEQL, each with its name and file, `DataError` for
     files that cannot be read, and `MissingPackage` for rules in Sigma without pySigma.
@@ -442,7 +444,7 @@ def warn_of_notes(notes: Mapping[str, Sequence[str]]) -> None:
 
 
 def read_files(paths: Paths, sigma: Mapping[str, object] | None = None) -> tuple[RuleSet, list[QueryError]]:
-    """The set of those rules of files that are right, and the errors of the others in CEQL."""
+    """The rules of files that are right, as a set, and the errors of those in CEQL that are not."""
     files = files_of_rules(paths)
     cache = RuleCache.opened() if any(is_sigma(file) or is_eql(file) for file in files) else RuleCache(None)
     with without_collection():
@@ -470,7 +472,7 @@ def read_files(paths: Paths, sigma: Mapping[str, object] | None = None) -> tuple
 def read_rules(
     rules: Mapping[str, Query | str], texts: Mapping[str, RuleText]
 ) -> tuple[RuleSet, list[QueryError]]:
-    """The set of those rules that are right, and the errors of the others, which name their rules."""
+    """The rules that are right, as a set, and the errors of the others, which name their rules."""
     read: dict[str, Query] = {}
     errors: list[QueryError] = []
     with without_collection():
@@ -484,7 +486,7 @@ def read_rules(
 
 
 def read_rule(name: str, query: Query | str, file: RuleText | None = None) -> Query:
-    """The query of a rule; raises `QueryError`, which names it, and ValueError for an empty name."""
+    """The query of a rule; raises `QueryError`, which names the rule, and ValueError for an empty name."""
     if not name.strip():
         raise ValueError("the name of a rule is not empty")
     if isinstance(query, Query):
@@ -506,7 +508,7 @@ def planned(name: str, query: Query, source: Source, layout: EventLayout) -> Pla
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Inside it the errors of a rule name it."""
+    """Makes errors that are raised inside it name the rule."""
     try:
         yield
     except QueryError as error:
@@ -516,7 +518,7 @@ def _naming(name: str) -> Iterator[None]:
 
 
 def _known_until(until: Until, plans: Mapping[str, Plan], source: Source) -> int | None:
-    """The ticks of a time up to which events are known, for the rules that ask for it."""
+    """The time up to which events are known, in ticks, for rules with a deadline at their end."""
     from estero.recognize.source_run import time_type
     from estero.recognize.until import known_until
 

@@ -73,13 +73,13 @@ class RuleTable:
 
 @checked
 def rule_table(table: str | PathLike[str]) -> RuleTable:
-    """A table whose rows are rules, with the columns ``name`` and ``query``, in the place of a set of rules.
+    """A table with a rule in each row (columns ``name`` and ``query``), taken wherever a set of rules is.
 
-    `table` is a file of Parquet or a directory of such files, of this machine or at an address that Arrow
-    knows (``s3://…``), or the name of a table of Parquet files in the catalog of Spark (``rules``,
-    ``catalog.db.rules``): a text of words and dots that does not end in ``.parquet``; a ``Path`` is never a
-    name. A column ``language`` has ``ceql`` (also where it is NULL), ``eql`` or ``sigma``; what further
-    columns have, such as ``title`` or ``level``, is said of the rules.
+    `table` is a Parquet file or a directory of Parquet files, local or at an address that Arrow knows
+    (``s3://…``), or the name of a table of Parquet files in Spark's catalog (``rules``,
+    ``catalog.db.rules``). A text of words and dots that does not end in ``.parquet`` is a name, a ``Path``
+    never is. A column ``language`` may say ``ceql`` (the default, also for NULL), ``eql`` or ``sigma``;
+    further columns, such as ``title`` or ``level``, become metadata of the rules.
 
     On a stream (`estero.spark.recognize`, `estero.live`) the rows may change while it runs; `RuleTable.rules`
     has them as they are now.

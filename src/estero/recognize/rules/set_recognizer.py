@@ -38,12 +38,11 @@ PlanOf = Callable[[str, object, Source], Plan]
 class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
     """Recognizes a set of rules over events that are pushed batch by batch (`RuleSet.recognizer` makes one).
 
-    `add`, `remove` and `replace` change the set between two pushes: the other rules keep what is open of
-    them, a new one sees the events that are pushed from then on, and positions are those of the whole stream.
-    Where the recognizer keeps events (`keep`), it can begin with these: a replay.
-    Answers can be asked any number of questions until the next push or change. A batch that is refused
-    changes nothing. With a `state` it goes on from there. Raises ValueError for a set without rules, unless
-    the state has none.
+    `add`, `remove` and `replace` change the set between two pushes. The other rules keep their state, and a
+    new rule sees the events pushed from then on or, where the recognizer keeps events (`keep`), a replay of
+    these first. Positions are those of the whole stream. Answers can be asked any number of questions until
+    the next push or change. A batch that is refused changes nothing. Raises ValueError for a set without
+    rules, unless it resumes from a `state` without any.
     """
 
     _beside_pushing = "changing"
@@ -93,17 +92,16 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
 
     @property
     def keeps_events(self) -> bool:
-        """Whether events are kept, so that rules can begin with a replay."""
+        """Whether events are kept, so that new rules can begin with a replay."""
         return self._kept is not None
 
     def metrics(self) -> dict[str, Any]:
-        """Numbers for a monitor, by name; it takes as long as a snapshot.
+        """Counters for monitoring, by name; it takes as long as a snapshot.
 
-        They are those of `ContinuousRecognizer.metrics`, of all rules together, and ``rules``, how many there
-        are, with ``answers_by_rule``, those of each since this recognizer was made or restored, and
-        ``kept_events``, those that are kept for a replay, whose bytes ``state_bytes`` has, too. An event is
-        among ``relevant`` once for each set of partition keys, and what rules keep of it is counted for each
-        group of rules that differ in constants only.
+        They are those of `ContinuousRecognizer.metrics` for all rules together, and ``rules``, their number;
+        ``answers_by_rule``, since this recognizer was made or restored; and ``kept_events``, the events kept
+        for a replay, which ``state_bytes`` includes. ``relevant`` counts an event once for each set of
+        partition keys, and ``open_events`` once for each group of rules that differ only in constants.
         """
         with self._going_on(), self._turn.lock:
             for reading in self._readings:
@@ -118,15 +116,14 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
     # ------------------------------------------------------------------------------- its rules
 
     def add(self, name: str, query: object, *, replay: bool = False) -> None:
-        """Adds a rule, a query or its text, behind the others; it sees the events pushed from now on.
+        """Adds a rule, given as a query or a text, after the others; it sees the events pushed from now on.
 
-        With `replay` it sees the events first that are kept, and those that are held back: from now on it has
-        the answers that it would have if it had always been there. What ended before, or was decided before,
-        is not given.
+        With `replay` it first sees the events that are kept: its answers from now on are those that it would
+        have if it had always been there. Complex events that ended or were decided before are not given.
 
-        Raises ValueError for a name that is taken, and where no events are kept, and `QueryError`, which
-        names the rule, for a query that is wrong, does not fit the events or, with `replay`, reaches further
-        back than events are kept; nothing is changed then.
+        Raises, and changes nothing: ValueError for a name that is taken and for a replay where no events are
+        kept; `QueryError`, which names the rule, for a query that is wrong, does not fit the events or, with
+        `replay`, reaches further back than events are kept.
         """
         with self._by_one_thread():
             if name in self._names:
@@ -136,17 +133,17 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
             self._put(name, plan, replay=replay)
 
     def remove(self, name: str) -> None:
-        """Removes a rule and what is open of it; KeyError for a name that there is not."""
+        """Removes a rule and its state; raises KeyError for an unknown name."""
         with self._by_one_thread():
             self._check_known(name)
             self._turn.next()
             self._take_out(name)
 
     def replace(self, name: str, query: object, *, replay: bool = False) -> None:
-        """Puts another query in the place of a rule; it sees the events pushed from now on.
+        """Replaces the query of a rule; the new one sees the events pushed from now on.
 
-        With `replay` it sees first what is kept, as for `add`. Raises KeyError for a name that there is not,
-        and ValueError and `QueryError` as `add`; nothing is changed then.
+        With `replay` it first sees the events that are kept, as in `add`. Raises, and changes nothing:
+        KeyError for an unknown name, and the errors of `add`.
         """
         with self._by_one_thread():
             self._check_known(name)
@@ -160,7 +157,7 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
     # ---------------------------------------------------------------------------------- events
 
     def push(self, events: object) -> RuleAnswers:
-        """What these events decide, of all rules; see `ContinuousRecognizer.push`."""
+        """Takes events and returns the answers that they decide (`ContinuousRecognizer.push`)."""
         with self._going_on():
             self._meter.begin()
             incoming = {reading: reading.intake.looked_at(events) for reading in self._readings}
@@ -179,13 +176,13 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
             return answers
 
     def flush(self) -> RuleAnswers:
-        """Lets all events go that are held back, and gives what they decide."""
+        """Recognizes all events that are held back and returns their answers."""
         with self._going_on():
             self._meter.begin()
             return self._answers(lambda reading: reading.flush(self._meter), KeptEvents.flush)
 
     def advance(self, time: Until) -> RuleAnswers:
-        """What is decided as no event before `time` comes any more; see `ContinuousRecognizer.advance`."""
+        """Moves the watermark up to `time` and returns what that decides (`ContinuousRecognizer.advance`)."""
         with self._going_on():
             ticks = passed_time(time, self._time)
             self._meter.begin()
@@ -194,9 +191,9 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
             )
 
     def close(self, *, until: Until | None = None) -> RuleAnswers:
-        """As `flush`; nothing can be pushed afterwards, so that all is decided that was not.
+        """Ends the stream: recognizes all events that are held back and returns the last answers.
 
-        `until` is as for `ContinuousRecognizer.close`: a time, or "end" where nothing comes any more.
+        `until` is as in `ContinuousRecognizer.close`: a time, or "end" if no events will follow.
         """
         with self._going_on():
             known = None
@@ -210,11 +207,11 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
             return answers
 
     def snapshot(self, *, key: bytes | None = None) -> bytes:
-        """All that is needed to go on in another process (`estero.restore`), and nothing that is over.
+        """The state as bytes, from which `estero.restore` resumes, in this or in another process.
 
-        The queries of the rules are not in it: `restore` is given them, and refuses others. With a `key` (at
-        least 16 bytes), only somebody who has it can write or change such a state, and `restore` asks for it.
-        Raises ValueError for a key that is too short.
+        It does not hold the queries of the rules: `restore` takes them, and refuses others. A `key` of at
+        least 16 bytes signs it: `restore` needs the same key, and nobody without it can write or change such
+        a state. Raises ValueError for a key that is too short.
         """
         with self._going_on():
             check_key(key)

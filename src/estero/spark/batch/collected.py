@@ -39,9 +39,9 @@ def collect(
     events: Paths | None = None,
     csv_options: Mapping[str, object] | None = None,
 ) -> Collected:
-    """The complex events of `estero.spark.recognize` in this process: counted, limited, written, or read.
+    """The complex events of `estero.spark.recognize`, counted, limited, written or read in this process.
 
-    With the path that `events` were read from, an error about a malformed row names file and line.
+    Given the path that `events` were read from, errors about malformed rows name the file and the line.
     """
     check_frame(matches)
     return Collected(matches, recheck=None if events is None else lambda: check_rows(events, csv_options))

@@ -92,11 +92,12 @@ def stream_session(
     jars: Iterable[str] = (),
     config: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The session that is running, else one on `master` that has the connectors of a source and a sink.
+    """The running session, else a new one on `master` with the connectors of a source and a sink.
 
-    Spark fetches them by their coordinates, unless `packages` (other coordinates) or `jars` (files) say where
-    they come from. `config` adds settings of Spark, and wins. Raises `DataError` for a text that is no
-    address, and `EnvironmentProblem` where a connector cannot be fetched or Spark does not start.
+    Spark fetches connectors by their coordinates, unless `packages` (other coordinates) or `jars` (files)
+    say where they come from. `config` adds settings of Spark, and overrides others. Raises `DataError` for a
+    text that is no address, and `EnvironmentProblem` where a connector cannot be fetched or Spark does not
+    start.
     """
     addresses = (source_address(source), sink_address(sink))
     return session_with(addresses, master=master, packages=packages, jars=jars, config=config)

@@ -69,9 +69,9 @@ def _number(seen: Mapping[str, Any], metric: str, name: str) -> int:
 
 @checked
 def follow(query: StreamingQuery, *, seconds: int = 1) -> Iterator[Totals]:
-    """The totals of a running query, every few seconds, and a last time when it has ended.
+    """Yields the totals of a running query every few seconds, and once more when it has ended.
 
-    Each `Totals` prints as a line. While the query waits for events, its speed is 0. What makes it fail is
+    Each `Totals` prints as a line; its speed is 0 while the query waits for events. A failure of the query is
     raised as an error of Estero's.
     """
     if not 1 <= seconds <= _MOST_SECONDS:

@@ -48,15 +48,15 @@ def write_stream(
     """Starts writing a streaming DataFrame to an address, and returns the query, which runs until stopped.
 
     `sink` is as in `estero.spark.read_stream`, or ``postgresql://USER@HOST:PORT/DATABASE/TABLE``, or
-    ``console``. The directory `checkpoint` keeps what has been read and found: started with the same one, a
-    query goes on where it was. `trigger` is an interval ("10 seconds") or "available-now", which ends when
-    all that is there has been read; without it a batch begins when the last one has ended. Files, Delta and
-    PostgreSQL have each complex event once, even after failures; Kafka and the console may have those
-    of the last batch twice, with the same ``answer_id`` (`recognize`).
+    ``console``. The directory `checkpoint` keeps what has been read and recognized: started with the same
+    one, a query resumes where it was. `trigger` is an interval ("10 seconds") or "available-now", which ends
+    when everything available has been read; without it a batch begins when the last one has ended. Files,
+    Delta and PostgreSQL receive each complex event exactly once, even after failures; Kafka and the console
+    may receive those of the last batch twice, with the same ``answer_id`` (`recognize`).
 
-    Raises `DataError` for a text that is not an address or a trigger, for what is not a checkpoint, for a
-    directory that something else has written to and for a database that does not answer, and
-    `EnvironmentProblem` where a connector is missing.
+    Raises `DataError` for an invalid address or trigger, for a directory that is not a checkpoint or that
+    something else has written to, and for a database that does not answer, and `EnvironmentProblem` where a
+    connector is missing.
     """
     from pyspark.sql import functions as F  # noqa: N812
 

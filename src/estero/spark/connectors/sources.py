@@ -40,13 +40,13 @@ _OF_JSON = {
 
 @checked
 def read_stream(source: str, *, schema: str | PathLike[str] | StructType | None = None) -> DataFrame:
-    """The events at an address, those that are there and those that will come, as a streaming DataFrame.
+    """The events at an address, present and future, as a streaming DataFrame.
 
     `source` is ``parquet:DIR``, ``json:DIR`` or ``csv:DIR``, a directory or glob in which files appear;
-    ``kafka://HOST:PORT/TOPIC``, messages of JSON; or ``delta:DIR``. What follows a ``?``, such as
-    ``parquet:DIR?maxFilesPerTrigger=10``, are options of Spark's reader. `schema` is that of the events, in
-    Spark's words ("kind STRING, time TIMESTAMP"), a file with that, or a file with events; files that are
-    there already say it themselves. Uses the session that is running, else `stream_session`.
+    ``kafka://HOST:PORT/TOPIC``, messages of JSON; or ``delta:DIR``. Options of Spark's reader follow a ``?``,
+    as in ``parquet:DIR?maxFilesPerTrigger=10``. `schema` is that of the events: a schema in Spark's syntax
+    ("kind STRING, time TIMESTAMP"), a file with one, or a file with events; by default that of files that
+    exist already. Uses the running session, else `stream_session`.
 
     Raises `DataError` for a text that is not an address or a schema, and `EnvironmentProblem` where a
     connector is missing. A value that does not fit the schema fails the query that meets it; with the option

@@ -55,14 +55,13 @@ def read_events(
 ) -> DataFrame:
     """The events in a file, glob or directory (Parquet, CSV, JSON lines, Arrow) as a DataFrame.
 
-    A path may also be in a store that this Spark reads (``s3a://bucket/events.parquet``, ``hdfs://…``), with
-    the suffix of its format or one in front (``csv:s3a://…``), or a Delta table (``delta:DIR``); Spark alone
-    reads these, and options of its reader follow a ``?``. A list of paths, in any formats, is read as
-    one. Uses the session that is running, else starts one on `master`. Names and types of columns in files
-    are those that `Query.run` sees in them, with the columns that directories name (``year=2024``).
-    `csv_options` mean the same, too: those of DuckDB that say how a CSV file is written: delim, header,
-    names, types, timestampformat, nullstr, quote, escape. Arrow files are read by this process and sent to
-    Spark.
+    A path may also lead to a store that this Spark reads (``s3a://bucket/events.parquet``, ``hdfs://…``),
+    with the suffix of its format or the format in front (``csv:s3a://…``), or to a Delta table
+    (``delta:DIR``); Spark alone reads these, and options of its reader follow a ``?``. A list of paths, in
+    any formats, is read as one table. Uses the running session, else starts one on `master`. Columns have
+    the names and types that `Query.run` sees, with those that directories name (``year=2024``).
+    `csv_options` are the same as there: DuckDB's delim, header, names, types, timestampformat, nullstr,
+    quote, escape. Arrow files are read by this process and sent to Spark.
 
     Raises `DataError` where the files cannot be read, and `EnvironmentProblem` where Spark cannot start; a
     malformed row is found by the job that meets it.

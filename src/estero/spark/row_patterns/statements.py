@@ -32,14 +32,15 @@ _NAME_OF_FRAME: Final = re.compile(r"`_pyspark_[0-9a-f]{32}`\.?")
 
 @checked
 def sql(spark: SparkSession, text: str, /, **tables: object) -> DataFrame:
-    """The DataFrame of a statement of Spark SQL, in which MATCH_RECOGNIZE may stand behind any relation.
+    """The DataFrame of a statement in Spark SQL with MATCH_RECOGNIZE after any relation.
 
     `tables` are relations that the statement names beside the views and tables of the session: DataFrames, or
-    whatever events come as (`estero.sql`). The result is lazy, but where tasks share ranges of time
-    (`explain_sql`) jobs look for these. Its actions, such as ``collect``, ``show`` and ``toArrow``, raise
-    Estero's errors for rows that have no answer; those of frames made of it raise Spark's, which quote them.
+    anything that `estero.sql` takes. The result is lazy, except for the jobs that look for ranges of time
+    where tasks share these (`explain_sql`). Its actions, such as ``collect``, ``show`` and ``toArrow``, raise
+    Estero's errors for rows without an answer; actions of other frames made from it raise Spark's errors,
+    which quote Estero's.
 
-    Raises `QueryError` with all that is wrong in MATCH_RECOGNIZE, and for what Spark refuses around it, and
+    Raises `QueryError` with all mistakes in MATCH_RECOGNIZE and with what Spark refuses around it, and
     `DataError` for columns of types that cannot be read.
     """
     statement, placed = _read("sql", spark, text, tables)
@@ -48,10 +49,10 @@ def sql(spark: SparkSession, text: str, /, **tables: object) -> DataFrame:
 
 @checked
 def explain_sql(spark: SparkSession, text: str, /, **tables: object) -> str:
-    """How each MATCH_RECOGNIZE of a statement is evaluated, one line for each; no job is started.
+    """The plan of each MATCH_RECOGNIZE of a statement, one line for each, made without starting a job.
 
-    A line says how matches are found, and how tasks on Spark divide the rows. Where one of them has to see
-    all rows in order, ``one ordered task`` is in it, and why. The arguments and errors are those of `sql`.
+    A line says how matches are found and how tasks on Spark divide the rows. Where one task has to see all
+    rows in order, it says ``one ordered task``, and why. The arguments and errors are those of `sql`.
     """
     statement, placed = _read("explain_sql", spark, text, tables)
     return statement.explained(placed)

@@ -53,12 +53,12 @@ def local_session(
     config: Mapping[str, str] | None = None,
     quiet: bool = True,
 ) -> SparkSession:
-    """The session of this process, started if there is none: UTC, no web page, few shuffle partitions.
+    """The running session of this process, else a new one: UTC, no web page, few shuffle partitions.
 
-    A session that runs already is returned as it is. Python workers run with the interpreter of this
-    process and see the packages that it sees. With `quiet`, what Spark and its Java write to the
-    terminal goes to a log file instead, removed at exit; where Spark does not start, its last lines
-    are in the error. `config` adds settings of Spark, and wins over the ones made here.
+    A running session is returned as it is. Python workers use the interpreter of this process and see the
+    packages that it sees. With `quiet`, the output of Spark and its Java goes to a log file, which is removed
+    at exit, instead of the terminal; if Spark does not start, the error shows its last lines. `config` adds
+    settings of Spark and overrides those made here.
 
     Raises `EnvironmentProblem` without Java 17 or newer, and where Spark does not start.
     """
