@@ -286,8 +286,8 @@ def test_a_participation_prints_its_first_rows_and_becomes_a_frame() -> None:
 
 
 MISTAKES: dict[str, str] = {
-    "median(a.v)": "median(a.v) is no aggregate: write count, sum, min, max or avg of an attribute, such as "
-    "sum(x.amount), of duration, or count(*)",
+    "median(a.v)": "median(a.v) is not an aggregate: write count, sum, min, max or avg of an attribute, such "
+    "as sum(x.amount), of duration, or count(*)",
     "sum(*)": "sum(*): of * there is only count(*)",
     "sum(start_time)": "sum(start_time): times are not added up: write min(start_time) or max(start_time)",
     "sum(a)": "sum(a): events have no value: name an attribute, or write count(a)",
@@ -297,7 +297,7 @@ MISTAKES: dict[str, str] = {
     "max(avg(a.v))": "max(avg(a.v)): an average in a complex event is asked by SELECT, not here",
     "max(sum(duration))": "max(sum(duration)): duration is not a value of the events of a label, such as "
     "x.amount",
-    "sum(a.v": "sum(a.v is no aggregate: write count, sum, min, max or avg of an attribute, such as "
+    "sum(a.v": "sum(a.v is not an aggregate: write count, sum, min, max or avg of an attribute, such as "
     "sum(x.amount), of duration, or count(*)",
 }
 

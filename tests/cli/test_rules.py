@@ -88,7 +88,7 @@ def test_a_run_of_rules_none_of_which_can_be_run_fails(tmp_path: Path, night: Pa
     (tmp_path / "broken.yml").write_text("title: [")
     result = estero("run", str(tmp_path), *events(night))
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "broken.yml: this is no YAML" in result.stderr
+    assert "broken.yml: this is not YAML" in result.stderr
 
 
 def test_a_check_warns_of_what_no_event_has(tmp_path: Path, night: Path) -> None:

@@ -49,7 +49,7 @@ MISTAKES = {
     "any where 1 < a < 3": ("< is not expected here", "joined by and"),
     "any where a[0] == 1": ("[ is not expected here", "any of its elements"),
     'any where a not like "x"': ("like is not expected here", "before the whole comparison"),
-    'any where a == "\\d"': ("\\d is no escape", '"""three quotes"""'),
+    'any where a == "\\d"': ("\\d is not an escape", '"""three quotes"""'),
     "any where a like 3": ("like takes strings", "=="),
     "any where a == 99999999999999999999": ("this integer does not fit in 64 bits", ""),
     "any where lenght(a) == 1": ("unknown function lenght", "length"),
@@ -161,5 +161,5 @@ def _texts(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> Iterator[s
 
 @pytest.mark.parametrize("block", ["10.0.0.0/33", "10.0.0", "x", "", "::1/129"])
 def test_what_is_no_block_is_refused(block: str) -> None:
-    with pytest.raises(QueryError, match="no block of addresses"):
+    with pytest.raises(QueryError, match="not a block of addresses"):
         block_regex(block, Span(0, 0))

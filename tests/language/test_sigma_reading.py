@@ -73,7 +73,7 @@ WRONG = {
     "a placeholder": ("  s:\n    a|expand: '%who%'\n  condition: s\n", 5, "%who% has no values"),
     "a number that is text": ("  s:\n    a|lt: x\n  condition: s\n", 5, "the modifier lt does not take 'x'"),
     "a mapping in a mapping": ("  s:\n    a:\n      b: c\n  condition: s\n", 5, "compared with a mapping"),
-    "a number as a key": ("  s:\n    7: x\n  condition: s\n", 4, "the key 7 is no text"),
+    "a number as a key": ("  s:\n    7: x\n  condition: s\n", 4, "the key 7 is not a text"),
     "a condition that is a number": ("  s:\n    a: x\n  condition: 7\n", 6, "a condition is a text"),
     "an older count": ("  s:\n    a: x\n  condition: s | count() > 5\n", 6, "pipe"),
     "too deep": ("  s:\n    a: x\n  condition: " + "not " * 4000 + "s\n", 6, "nested too deeply"),
@@ -85,7 +85,7 @@ WRONG = {
     "null with a modifier": ("  s: {a|contains: null}\n  condition: s\n", 4, "contains does not take null"),
     "an hour": ("  s: {a|hour: 24}\n  condition: s\n", 4, "no hour is 24"),
     "an infinite number": ("  s: {a: .inf}\n  condition: s\n", 4, "Invalid number"),
-    "tabs": ("\ts: {a: x}\n  condition: s\n", 4, "this is no YAML"),
+    "tabs": ("\ts: {a: x}\n  condition: s\n", 4, "this is not YAML"),
     "nothing but null": ("  s:\n    - null\n  condition: s\n", 3, "asked of a field"),
 }
 
@@ -102,9 +102,9 @@ def test_what_is_wrong_is_said_with_its_line(detection: str, line: int, said: st
     [
         ("", "there is no Sigma rule in this text"),
         ("- a\n- b\n", "a Sigma rule is a mapping, not a list"),
-        ("title: a\n  b: [", "this is no YAML: mapping values are not allowed in this context"),
-        ("title: \0", "this is no YAML"),
-        ("title: 2026-13-40", "this is no YAML of a rule"),
+        ("title: a\n  b: [", "this is not YAML: mapping values are not allowed in this context"),
+        ("title: \0", "this is not YAML"),
+        ("title: 2026-13-40", "this is not the YAML of a rule"),
         ("title: !!timestamp noon", "a value is not what its tag says"),
         (
             "a: &a [x, x]\nb: &b [*a, *a]\n"
@@ -117,7 +117,7 @@ def test_what_is_wrong_is_said_with_its_line(detection: str, line: int, said: st
         ("---\n".join(["a: 1\n"] * 1001), "at most 1000 rules"),
         ("---\n# nothing\n---\n", "there is no Sigma rule in this text"),
         ("a: &a {a: *a}\n", "too many values, or too many inside of one another"),
-        ("a: " + "[" * 5000, "this is no YAML"),
+        ("a: " + "[" * 5000, "this is not YAML"),
         (f"{HEAD}id: 7\ndetection: {{s: {{a: x}}, condition: s}}", "an id is a text"),
     ],
 )

@@ -167,7 +167,7 @@ def test_a_pipeline_changes_the_rule_and_says_what_its_log_source_is(tmp_path: P
     )
     assert starts(estero.sigma(text, pipeline=file), events) == [0]
     file.write_text("transformations: 7")
-    with pytest.raises(DataError, match="this is no pipeline of pySigma"):
+    with pytest.raises(DataError, match="this is not a pipeline of pySigma"):
         estero.sigma(text, pipeline=file)
     with pytest.raises(DataError, match="there is no file"):
         estero.sigma(text, pipeline=tmp_path / "none.yml")

@@ -87,7 +87,7 @@ def test_rules_that_cannot_be_run_are_listed_with_the_reason(rules: Path) -> Non
         "broken": (
             str(rules / "broken.yml"),
             2,
-            "this is no YAML: mapping values are not allowed in this context",
+            "this is not YAML: mapping values are not allowed in this context",
         ),
         "modifier": (str(rules / "modifier.yml"), 5, "Unknown modifier 'sounds'"),
         "toast": (

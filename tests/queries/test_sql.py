@@ -388,8 +388,8 @@ def test_without_order_a_warning_says_what_the_order_is() -> None:
     ("measure", "define", "message"),
     [
         ("a.nothing", "TRUE", "there is no column 'nothing' in the input"),
-        ("z.level", "TRUE", "'z' is no variable of PATTERN, no subset and no column"),
-        ("CLASSIFIER(z)", "TRUE", "'z' is no variable of PATTERN and no subset"),
+        ("z.level", "TRUE", "'z' is not a variable of PATTERN, a subset or a column"),
+        ("CLASSIFIER(z)", "TRUE", "'z' is not a variable of PATTERN or a subset"),
         ("sum(a.level + b.level)", "TRUE", "SUM reads the rows of one pattern variable"),
         ("sum(a.level + level)", "TRUE", "it cannot also read the whole match"),
         ("PREV(PREV(level))", "TRUE", "Nested row pattern navigation"),

@@ -90,7 +90,7 @@ def _call(text: str) -> tuple[str, str]:
     if call is None or call[1].lower() not in AGGREGATES:
         known = f"{', '.join(AGGREGATES[:-1])} or {AGGREGATES[-1]}"
         raise ValueError(
-            f"{text} is no aggregate: write {known} of an attribute, such as sum(x.amount), of duration, "
+            f"{text} is not an aggregate: write {known} of an attribute, such as sum(x.amount), of duration, "
             "or count(*)"
         )
     return call[1].lower(), call[2]

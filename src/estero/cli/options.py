@@ -265,14 +265,14 @@ metadata: Decorator = option(
     "--metadata",
     metavar="WORD",
     multiple=True,
-    help="Of a directory of rules: title, level, tags or what else its files say, as a column rule_WORD; "
-    "can be repeated.",
+    help="For a directory of rules: an entry of their metadata, such as title, level or tags, to be shown "
+    "as a column rule_WORD; can be repeated.",
 )
 until: Decorator = option(
     "--until",
     metavar="TIME",
-    help="Up to when events are known, for queries that end with NOT(…) FOR; end: no more events come. "
-    "Default: up to the last event.",
+    help="For queries that end with NOT(…) FOR: the time up to which all events are known, or end, if no "
+    "more will follow. Default: the time of the last event.",
 )
 explain_option: Decorator = option(
     "--explain", is_flag=True, help="First print how the query is evaluated, on standard error."
@@ -288,8 +288,8 @@ picture: Decorator = option(
 partials: Decorator = option(
     "--partials",
     is_flag=True,
-    help="Also how far each start came that was not completed in its window: columns steps, expired_time "
-    "and complete.",
+    help="Also show partial matches: how many steps each start completed in its window, as columns steps, "
+    "expired_time and complete.",
 )
 why_not: Decorator = option(
     "--why-not",

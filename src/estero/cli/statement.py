@@ -38,7 +38,7 @@ def statement(
     explain: bool,
     debug: bool,
 ) -> None:
-    """Evaluate a statement of SQL, in which MATCH_RECOGNIZE may stand behind any table."""
+    """Evaluate a SQL statement with MATCH_RECOGNIZE after any of its tables."""
     import estero
     from estero.answers.output_file import output_file
     from estero.cli.terminal import say, working

@@ -85,8 +85,8 @@ _STREAM_OPTIONS = (
         "--checkpoint",
         metavar="DIR",
         type=existing_or_not,
-        help="Keeps what was read and found, so that a stream resumes where it stopped. "
-        "Only the console needs none.",
+        help="Keeps the progress of the stream, which resumes from there after a stop. Required for every "
+        "sink but the console.",
     ),
     _about_places(
         "--schema",
@@ -109,7 +109,7 @@ _STREAM_OPTIONS = (
         "--lateness",
         metavar="DURATION",
         help="How late events may come, such as '5 seconds' (ticks, for integers without a unit); later ones "
-        "are dropped and counted. Default: not at all.",
+        "are dropped and counted. Default: 0.",
     ),
     rows,
     about_events(
@@ -180,7 +180,7 @@ def stream(
     predicates: Sequence[str],
     debug: bool,
 ) -> None:
-    """Find the complex events of a query in events that keep coming, until stopped (Ctrl-C)."""
+    """Find the complex events of a query in an endless stream of events, until stopped (Ctrl-C)."""
     load_predicates(predicates)
     layout = {"type": type, "time": time, "time_unit": time_unit, "order": list(order)}
     of_local = {

@@ -24,18 +24,20 @@ LOCAL_OPTIONS = (
     _about_local(
         "--dead-letters",
         metavar="ADDRESS",
-        help="Where events go that cannot be read, with the reason; a sink as in --to. Default: they are "
-        "logged and counted.",
+        help="A sink, as in --to, for events that cannot be read, with the reason. Default: they are logged "
+        "and counted.",
     ),
     _about_local(
         "--backfill",
         metavar="PATH",
         type=existing_or_not,
-        help="Files with the past, which is read before the stream; of the stream, events count that are "
-        "behind it by time and --order.",
+        help="Files with past events, which are read first. From the stream, only later events, by time and "
+        "--order, are taken.",
         shell_complete=file_names,
     ),
-    _about_local("--version-column", is_flag=True, help="Answers have the digest of the rules as `version`."),
+    _about_local(
+        "--version-column", is_flag=True, help="Add a column `version` with the digest of the rules."
+    ),
     _about_local(
         "--checkpoint-interval",
         metavar="DURATION",
@@ -44,15 +46,15 @@ LOCAL_OPTIONS = (
     _about_local(
         "--idle-after",
         metavar="DURATION",
-        help="Once no event has come for so long, such as '5 seconds', the stream's time follows the "
-        "clock, so long behind it. Default: only events move it.",
+        help="After this time without events, such as '5 seconds', the time of the stream follows the clock "
+        "at the same distance. Default: only events advance it.",
     ),
     _about_local(
         "--keep",
         metavar="LENGTH",
         multiple=True,
-        help="How much of the stream is kept, such as '2 hours' or '1000 events', so that a rule that comes "
-        "later begins with a replay of it. Default: it begins with the next event.",
+        help="Past events to keep, such as '2 hours' or '1000 events', for new and changed rules to replay. "
+        "Default: such rules begin with the next event.",
     ),
     _about_local(
         "--memory-limit",

@@ -44,7 +44,7 @@ _OPTIONS = (
         type=click.FloatRange(min=0.1),
         default=60.0,
         show_default=True,
-        help="A question takes so long at most.",
+        help="The longest time that a question may take.",
     ),
     option(
         "--memory",
@@ -52,7 +52,7 @@ _OPTIONS = (
         type=click.FloatRange(min=0.1),
         default=4.0,
         show_default=True,
-        help="A question takes so many gigabytes at most, beside the events (on Linux).",
+        help="The most memory that a question may take, in addition to the events (on Linux).",
     ),
 )
 
@@ -66,7 +66,7 @@ def studio(
     memory: float,
     debug: bool,
 ) -> None:
-    """Write queries over events in the browser, and see their answers; without events, over a demo's."""
+    """Write queries over events in the browser and see their answers; by default over the demo's events."""
     from estero.errors import require
 
     require("studio", "estero studio")

@@ -187,7 +187,7 @@ def _row_text(row: pa.Table) -> bytes:
 
 
 def letters_table(letters: Iterable[DeadLetter], source: str) -> pa.RecordBatch:
-    """Some dead letters as rows: source, place, reason, and the text; as base64 if it is no text."""
+    """Some dead letters as rows: source, place, reason, and the text; as base64 if it is not a text."""
     rows = []
     for letter in letters:
         text: str | None

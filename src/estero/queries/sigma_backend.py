@@ -75,7 +75,7 @@ class EsteroBackend(TextQueryBackend):
             raise refused("what a window must not have more of needs the name of the time: use estero.sigma")
         if any(len(set(names)) > 1 for names in correlation.keys):
             raise refused(
-                "an alias that is another field in each rule is no text of a query: use estero.sigma"
+                "an alias that is another field in each rule is not a text of a query: use estero.sigma"
             )
         lowering = _lowering()
         tree = windows_tree(

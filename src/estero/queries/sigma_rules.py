@@ -250,4 +250,4 @@ def _pipeline(given: object) -> ProcessingPipeline | None:
     try:
         return ProcessingPipeline.from_yaml(file.read_text("utf-8-sig"))
     except (*FAILURES, UnicodeDecodeError) as error:
-        raise DataError(f"this is no pipeline of pySigma: {error}", file=str(file)) from error
+        raise DataError(f"this is not a pipeline of pySigma: {error}", file=str(file)) from error

@@ -114,7 +114,7 @@ class Session:
             warnings.simplefilter("always", EsteroWarning)
             try:
                 if ask is None:
-                    raise ValueError(f"{kind} is no message: there are {some(KINDS, most=99, word='and')}")
+                    raise ValueError(f"{kind} is not a message: there are {some(KINDS, most=99, word='and')}")
                 reply = ask(self, message)
                 buffers = reply.pop("buffers", [])
             except _WRONG as error:

@@ -21,7 +21,7 @@ _MOST_MARKS: Final = 2_000
 def shown(value: object) -> Any:
     """A value as JSON has it: numbers that it can hold, texts without control characters, lists, objects.
 
-    Times are ISO texts; large integers and what is no number are texts, too.
+    Times are ISO texts; large integers and what is not a number are texts, too.
 
     >>> shown(2**60), shown(float("nan")), shown({"a": (1, None)})
     ('1152921504606846976', 'nan', {'a': [1, None]})

@@ -36,7 +36,7 @@ def block_regex(block: str, span: Span) -> str:
         return _regex(block)
     except ValueError as error:
         raise QueryError(
-            f"{block!r} is no block of addresses",
+            f"{block!r} is not a block of addresses",
             span=span,
             found=block,
             expected="an address and the number of its leading bits: 10.0.0.0/8",

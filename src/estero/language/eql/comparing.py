@@ -278,7 +278,7 @@ def _instant(said: str | int, span: Span) -> datetime:
         return timestamp_value(said)
     except (ValueError, OverflowError) as error:
         raise QueryError(
-            f"{said!r} is no instant",
+            f"{said!r} is not an instant",
             span=span,
             found=str(said),
             expected="a time such as 2024-01-31T12:00:00Z, or milliseconds since 1970",

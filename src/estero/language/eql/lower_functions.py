@@ -251,7 +251,7 @@ def _number_of(text: str, base: int | None, span: Span) -> Typed:
             number = int(text, base)
     except ValueError as error:
         raise QueryError(
-            f"{text!r} is no number" + (f" to the base {base}" if base else ""),
+            f"{text!r} is not a number" + (f" to the base {base}" if base else ""),
             span=span,
             found=text,
             expected="the text of a number",

@@ -41,7 +41,7 @@ def string_value(token: Token) -> str:
         if sign not in _ESCAPED:
             start = cast(int, token.start_pos) + 1 + escape.start()
             raise QueryError(
-                f"{escape[0]} is no escape",
+                f"{escape[0]} is not an escape",
                 span=Span(start, start + len(escape[0])),
                 found=escape[0],
                 expected=r"\\ for a backslash, \" \n \r \t \b \f or \u{6d}",

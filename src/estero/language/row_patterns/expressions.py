@@ -205,7 +205,7 @@ class Reader:
             if not known and names[0].casefold() != self._names.relation.casefold():
                 variables = [str(variable) for variable in self._names.clause.variables.values()]
                 return self._wrong(
-                    f"{names[0]!r} is no variable of PATTERN, no subset and no column",
+                    f"{names[0]!r} is not a variable of PATTERN, a subset or a column",
                     node,
                     f"the variables are {', '.join(variables)}" if variables else "",
                 )
@@ -287,7 +287,7 @@ class Reader:
             )
         rows = self._names.rows(arguments[0].name)
         if rows is None:
-            raise self._wrong(f"{arguments[0].name!r} is no variable of PATTERN and no subset", arguments[0])
+            raise self._wrong(f"{arguments[0].name!r} is not a variable of PATTERN or a subset", arguments[0])
         return rows
 
     def _navigated(self, call: exp.Expr, function: str, *, final: bool) -> tuple[exp.Expr, Address]:
@@ -484,7 +484,7 @@ class Reader:
             raise self._wrong("count(A.*) counts the rows of one variable", star)
         rows = self._names.rows(star.parts[0].name)
         if rows is None and star.parts[0].name.casefold() != self._names.relation.casefold():
-            raise self._wrong(f"{star.parts[0].name!r} is no variable of PATTERN and no subset", star)
+            raise self._wrong(f"{star.parts[0].name!r} is not a variable of PATTERN or a subset", star)
         return rows
 
     def _check_inside(self, node: exp.Expr, call: exp.Expr, name: str) -> None:

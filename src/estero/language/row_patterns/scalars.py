@@ -36,7 +36,7 @@ class ParsedScalar:
             raise self.error(_reason(error), scalar.span) from None
         selected = select.args.get("expressions") if isinstance(select, exp.Select) else None
         if not selected or len(selected) > 1:
-            raise self.error("this is no expression", scalar.span)
+            raise self.error("this is not an expression", scalar.span)
         (tree,) = selected
         if isinstance(tree, exp.Paren) and isinstance(tree.this, exp.Alias | exp.Tuple):
             raise self.error("one expression is expected, without a name", scalar.span)

@@ -50,7 +50,7 @@ def correlation_of(document: Document, rules: Sequence[s.Detection]) -> s.Correl
         read = SigmaCorrelationRule.from_dict(content)
         conditions = [SigmaCorrelationCondition.from_dict(one) for one in further]
     except FAILURES as error:
-        message = str(error) if isinstance(error, SigmaError) else f"this is no valid correlation: {error}"
+        message = str(error) if isinstance(error, SigmaError) else f"this is not a valid correlation: {error}"
         raise document.error(message, "correlation", *_place(message)) from error
     _with_fractions((read.condition, *conditions), document.content["correlation"].get("condition"))
     return correlation_of_rule(read, references_of(document), rules, document.error, conditions)

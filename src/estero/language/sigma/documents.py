@@ -103,10 +103,14 @@ def documents_of(text: str) -> list[Document]:
         raise _no_yaml(error, text) from error
     except AttributeError as error:  # what PyYAML makes of !!timestamp noon
         raise QueryError(
-            "this is no YAML of a rule: a value is not what its tag says", text=text, span=_beginning(text)
+            "this is not the YAML of a rule: a value is not what its tag says",
+            text=text,
+            span=_beginning(text),
         ) from error
     except (ValueError, OverflowError, RecursionError, TypeError, KeyError) as error:  # a date of month 13
-        raise QueryError(f"this is no YAML of a rule: {error}", text=text, span=_beginning(text)) from error
+        raise QueryError(
+            f"this is not the YAML of a rule: {error}", text=text, span=_beginning(text)
+        ) from error
     if len(contents) > _MOST_DOCUMENTS:
         raise QueryError(
             f"a text has at most {_MOST_DOCUMENTS} rules", hint="put the rules into files of their own"
@@ -136,7 +140,7 @@ def _checked(content: object, text: str, number: int) -> Document:
             )
         if not isinstance(key, str):
             raise Document(content, text, number).error(
-                f"the key {key!r} is no text", *path, expected="a name", hint=f"put it in quotes: '{key}'"
+                f"the key {key!r} is not a text", *path, expected="a name", hint=f"put it in quotes: '{key}'"
             )
     return Document(content, text, number)
 
@@ -157,11 +161,11 @@ def _no_yaml(error: yaml.YAMLError, text: str) -> QueryError:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
     if mark is None:
-        return QueryError(f"this is no YAML: {problem}", text=text, span=_beginning(text))
+        return QueryError(f"this is not YAML: {problem}", text=text, span=_beginning(text))
     lines = text.splitlines(keepends=True)
     start = min(sum(map(len, lines[: mark.line])) + mark.column, len(text))
     return QueryError(
-        f"this is no YAML: {problem}",
+        f"this is not YAML: {problem}",
         text=text,
         span=Span(start, start),
         found=text[start : start + 1],

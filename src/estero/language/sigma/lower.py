@@ -164,7 +164,7 @@ def denied(condition: Lowered) -> Lowered:
         case e.Or(parts):
             return joined(map(denied, parts), e.And, absorbing=False)
         case _:
-            raise TypeError(f"{condition} is no condition of a rule")
+            raise TypeError(f"{condition} is not a condition of a rule")
 
 
 def _common(condition: e.Node) -> tuple[e.Node, ...] | None:

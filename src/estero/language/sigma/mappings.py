@@ -45,7 +45,7 @@ def _ready(name: str) -> Mapped:
 def mapped_of(given: Given | Sequence[object] | None) -> Mapped:
     """What is given of fields, as one; the first that names a field counts.
 
-    Raises `DataError` for a name or a file that there is not, and for what is no mapping of fields.
+    Raises `DataError` for a name or a file that there is not, and for what is not a mapping of fields.
     """
     if given is None:
         return Mapped()
@@ -72,9 +72,9 @@ def _mapped(given: Given) -> Mapped:
     try:
         content = yaml.safe_load(file.read_text("utf-8-sig"))  # JSON is YAML
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise DataError(f"this is no YAML of fields: {str(error).splitlines()[0]}", file=name) from error
+        raise DataError(f"this is not YAML of fields: {str(error).splitlines()[0]}", file=name) from error
     if not isinstance(content, Mapping):
-        raise DataError("this is no mapping of fields", file=name, hint="Image: process.executable")
+        raise DataError("this is not a mapping of fields", file=name, hint="Image: process.executable")
     return _read(content, name)
 
 

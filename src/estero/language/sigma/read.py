@@ -208,7 +208,7 @@ def _told(error: Exception, document: Document) -> QueryError:
         value = "null" if value.startswith("<sigma.types.SigmaNull") else repr(value)
         message = f"the modifier {_MODIFIERS.get(name, name)} does not take {value}"
     elif not isinstance(error, SigmaError):
-        message = f"this is no valid rule: {message}"
+        message = f"this is not a valid rule: {message}"
     return document.error(message, *(path or _by_class(error)))
 
 

@@ -14,7 +14,7 @@ from estero.local.rows import json_lines
 from estero.local.sinks.sink import Sink
 
 TRIES: Final = 8
-"""How often a row is sent before the stream fails: for about a minute."""
+"""The attempts to send a row before the stream fails, with pauses of at most 25 seconds in all."""
 PAUSE: float = 0.2
 """Seconds before the second try, about; each pause is twice as long as the one before."""
 _LONGEST: Final = 15.0

@@ -127,7 +127,8 @@ class PastThenStream(Source):
                 bound = pa.scalar(value, column.type)
             except (pa.ArrowException, TypeError, ValueError) as error:
                 raise DataError(
-                    f"the column {name} has another type in the past: {value!r} is no {column.type}",
+                    f"the column {name} has another type in the past: {value!r} is not of the type "
+                    f"{column.type}",
                     file=self._path,
                 ) from error
             greater = pc.fill_null(pc.greater(column, bound), fill_value=False)

@@ -83,7 +83,7 @@ def rules_in_files(files: Iterable[Path]) -> dict[str, RuleText]:
 
 
 def text_of_file(file: Path) -> str:
-    """The text of one file; raises `DataError` for what is no text, and OSError where it cannot be read."""
+    """The text of one file; raises `DataError` if it is not a text, and OSError if it cannot be read."""
     if file.stat().st_size > _MOST:
         raise DataError(f"{file} is larger than a megabyte, which no rule is")
     try:

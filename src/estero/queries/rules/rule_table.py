@@ -191,7 +191,7 @@ def _stamps(table: RuleTable) -> Stamps:
         raise DataError("there is no table of rules: no file of Parquet", file=table.place)
     stamps = tuple(sorted((one.path, one.mtime_ns or 0, one.size) for one in listed))
     if sum(size for *_, size in stamps) > _MOST:
-        raise DataError(f"more than {_MOST:,} bytes are no table of rules", file=table.place)
+        raise DataError(f"more than {_MOST:,} bytes are not a table of rules", file=table.place)
     return stamps
 
 
@@ -202,7 +202,7 @@ def _rows(table: RuleTable, stamps: Stamps) -> Iterator[dict[str, str | None]]:
         try:
             read = pyarrow.parquet.read_table(path, filesystem=system, partitioning=None)
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise DataError(f"this is no file of Parquet: {error}", file=path) from error
+            raise DataError(f"this is not a Parquet file: {error}", file=path) from error
         for column in (NAME, QUERY):
             if column not in read.column_names:
                 raise DataError(
