@@ -23,9 +23,9 @@ from estero.recognize.excerpts import Excerpt
 from estero.recognize.metrics import number_of_ends
 from estero.recognize.recognition import Recognition
 from estero.recognize.rules.asked_bits import AskedBits
-from estero.recognize.rules.asked_columns import Rows
-from estero.recognize.rules.begun_rules import AskedRules, BegunRules, RuleConditions
-from estero.recognize.rules.dispatch import HeldRows
+from estero.recognize.rules.conditions.asked_conditions import Rows
+from estero.recognize.rules.conditions.begun_rules import AskedRules, BegunRules, RuleConditions
+from estero.recognize.rules.conditions.dispatch import HeldRows
 from estero.recognize.rules.groups import RULE, RuleGroup
 
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
