@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import estero
 from estero.plan.plan import Plan
-from estero.recognize.continuous import ContinuousRecognizer
+from estero.recognize.recognizers.continuous import ContinuousRecognizer
 from estero.recognize.rules.conditions import dispatch
 from estero.recognize.rules.groups import groups_of
 from estero.recognize.rules.set_recognizer import RuleSetRecognizer

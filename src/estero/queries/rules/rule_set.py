@@ -26,7 +26,7 @@ from estero.queries.rules.rule_files import (
 )
 from estero.queries.rules.sigma_files import sigma_in_files
 from estero.queries.statement import raise_first
-from estero.recognize.memory_limit import MemoryPolicy  # for `checked`
+from estero.recognize.recognizers.memory_limit import MemoryPolicy  # for `checked`
 from estero.system.collection import without_collection
 from estero.system.cores import threads_to_use
 

@@ -20,8 +20,8 @@ from estero.plan.plan import Classification, Plan
 from estero.plan.together import reading_of as together_with
 from estero.plan.together import together
 from estero.recognize.ended_sets import EndedSets
-from estero.recognize.intake import Intake
 from estero.recognize.metrics import Extent, Meter
+from estero.recognize.recognizers.intake import Intake
 from estero.recognize.rules.conditions.dispatch import Dispatcher, is_worth_it
 from estero.recognize.rules.conditions.plain_conditions import (
     condition_columns,
