@@ -188,7 +188,7 @@ class RuleReading:
         """Has rules go on in the groups of their shapes that give the same by now."""
         for handover in [one for one in self._handovers if one.is_due(self.intake)]:
             self._handovers.remove(handover)
-            (target,) = [group for group in self.groups if handover.name in group.untold_names]
+            (target,) = [group for group in self.groups if handover.name in group.rules.untold_names]
             for group in self.groups:
                 if handover.name in group.plans:
                     group.leave_out(handover.name)
@@ -198,7 +198,7 @@ class RuleReading:
     def _drop_empty(self) -> None:
         """Drops groups that tell of no rule; rules that were to go on there stay where they are."""
         self.groups = [group for group in self.groups if group.plans]
-        untold = {name for group in self.groups for name in group.untold_names}
+        untold = {name for group in self.groups for name in group.rules.untold_names}
         self._handovers = [one for one in self._handovers if one.name in untold]
 
     def _dispatched(self, plans: Mapping[str, Plan]) -> dict[str, Plan]:
@@ -362,7 +362,7 @@ class RuleReading:
             self._group(rules, since, state, dispatched=group.dispatched, untold=group.untold)
         for name, latest, position in kept.waiting:
             window = self.plans[name].window
-            if window is None or sum(name in group.untold_names for group in self.groups) != 1:
+            if window is None or sum(name in group.rules.untold_names for group in self.groups) != 1:
                 raise ValueError("a rule waits for what never comes")
             self._handovers.append(Handover(name, window, latest, position))
 
@@ -459,10 +459,10 @@ def _nothing_of(source: Source) -> Classification:
 
 
 def _kept(group: GroupRecognition) -> KeptGroup:
-    since = group.since
+    since = group.rules.since
     places = [(name, since[place]) if place in since else None for place, name in enumerate(group.names)]
     state = np.frombuffer(group.recognition.snapshot(), np.uint8)
-    return KeptGroup(tuple(places), state, group.is_dispatched, tuple(sorted(group.untold)))
+    return KeptGroup(tuple(places), state, group.is_dispatched, tuple(sorted(group.rules.untold)))
 
 
 def _group_of(
