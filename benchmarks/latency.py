@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 import estero
 from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout
-from estero.recognize.continuous import ContinuousRecognizer
 from estero.recognize.recognition import Recognition
+from estero.recognize.recognizers.continuous import ContinuousRecognizer
 
 KEYS = 10_000
 BATCH = 10_000

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from estero.queries.sigma import sigma
     from estero.queries.sql import SqlResult, sql
     from estero.queries.texts import check, conjunctive, eql, query, restore
-    from estero.recognize.continuous import ContinuousRecognizer
+    from estero.recognize.recognizers.continuous import ContinuousRecognizer
     from estero.studio.widget import explore
 
 __version__ = "0.1.0"
@@ -116,7 +116,7 @@ __all__ = [
 _HOMES = {
     "Answer": "estero.answers.answer",
     "ComplexEvent": "estero.answers.complex_event",
-    "ContinuousRecognizer": "estero.recognize.continuous",
+    "ContinuousRecognizer": "estero.recognize.recognizers.continuous",
     "LiveStream": "estero.local.stream",
     "Query": "estero.queries.query",
     "RuleAnswers": "estero.answers.rule_answers",

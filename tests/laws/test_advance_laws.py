@@ -18,7 +18,7 @@ from estero.language.tree.pattern import ending
 from estero.language.tree.query import QueryTree
 from estero.plan.rules import plan_of
 from estero.recognize.in_process import InProcessRun
-from estero.recognize.stream_recognizer import StreamRecognizer
+from estero.recognize.recognizers.stream_recognizer import StreamRecognizer
 from estero.recognize.until import has_timed_levels
 from estero.reference.queries import Event
 from estero.testing import events as short_events

@@ -21,7 +21,7 @@ from estero.plan.division import division_in_words, division_of_partials
 from estero.plan.levels import PartialsPlan, partials_plan
 from estero.plan.shared_by_levels import with_shared_key
 from estero.plan.together import together
-from estero.recognize.partials_recognition import PartialsRecognition
+from estero.recognize.partial_matches.partials_recognition import PartialsRecognition
 from estero.reference.queries import Event
 from laws.test_partials_laws import check, wanted
 from laws.test_plans_agree import layout_of, source_of

@@ -18,7 +18,7 @@ from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import EventLayout
 from estero.plan.automaton import AutomatonPlan
 from estero.plan.rules import plan_of
-from estero.recognize.continuous import ContinuousRecognizer
+from estero.recognize.recognizers.continuous import ContinuousRecognizer
 from estero.reference.queries import Event, evaluate_query, is_answer
 from laws.evaluators import by_end, in_process, planned
 from laws.test_plans_agree import layout_of

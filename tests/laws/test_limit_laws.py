@@ -17,7 +17,7 @@ from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.query import Consume, QueryTree
 from estero.language.tree.schema import EventLayout
 from estero.plan.rules import plan_of
-from estero.recognize.continuous import ContinuousRecognizer
+from estero.recognize.recognizers.continuous import ContinuousRecognizer
 from estero.recognize.state_bytes import read
 from estero.reference.queries import Event, evaluate_query, given_at, is_answer
 from laws.evaluators import by_end, planned

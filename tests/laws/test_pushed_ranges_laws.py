@@ -16,7 +16,7 @@ from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.schema import EventLayout
 from estero.plan.rules import plan_of
-from estero.recognize.continuous import ContinuousRecognizer
+from estero.recognize.recognizers.continuous import ContinuousRecognizer
 from estero.recognize.state_bytes import read
 from estero.recognize.threads import ranges
 from estero.recognize.threads.pushed import PushedRanges

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import estero
 from estero.plan.look_back import look_back_of
 from estero.plan.plan import Plan, Window
-from estero.recognize.rules import dispatch, growing_dispatch, kept_events
+from estero.recognize.rules import kept_events
+from estero.recognize.rules.conditions import dispatch
 from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 from estero.reference.queries import Event
 from laws.test_rule_set_laws import MOST, fewest_dispatched, restored, rule_sets
@@ -47,7 +48,7 @@ def test_a_rule_with_a_replay_answers_as_if_it_had_always_been_there(
     data: st.DataObject,
 ) -> None:
     rules |= {f"absent {number}": query for number, query in enumerate(absent)}
-    with patch.object(dispatch, "FEWEST", fewest), patch.object(growing_dispatch, "SPARE", 0):
+    with patch.multiple(dispatch, FEWEST=fewest, SPARE=0):
         check_replays(rules, to_table(data.draw(nearly_in_order(events))), LAYOUT, lateness, data)
 
 
@@ -72,7 +73,7 @@ def test_so_do_rules_that_are_handed_over_to_others_of_their_shape(
     events: list[Event], lateness: int, fewest: int, data: st.DataObject
 ) -> None:
     rules = {f"{text[:10]} {n}": estero.query(text.format(n)) for text in SHAPES for n in (-2, -1, 0)}
-    with patch.object(dispatch, "FEWEST", fewest), patch.object(growing_dispatch, "SPARE", 0):
+    with patch.multiple(dispatch, FEWEST=fewest, SPARE=0):
         check_replays(rules, to_table(data.draw(nearly_in_order(events))), LAYOUT, lateness, data)
 
 

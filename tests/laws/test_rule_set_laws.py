@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import estero
 from estero.plan.plan import Plan
-from estero.recognize.continuous import ContinuousRecognizer
-from estero.recognize.rules import dispatch, growing_dispatch
+from estero.recognize.recognizers.continuous import ContinuousRecognizer
+from estero.recognize.rules.conditions import dispatch
 from estero.recognize.rules.groups import groups_of
 from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 from estero.reference.queries import Event
@@ -135,7 +135,7 @@ fewest_dispatched = st.sampled_from([1, 3, dispatch.FEWEST])
 def test_rules_that_come_and_go_have_the_answers_of_their_time(
     rules: dict[str, estero.Query], events: list[Event], sizes: list[int], fewest: int, data: st.DataObject
 ) -> None:
-    with patch.object(dispatch, "FEWEST", fewest), patch.object(growing_dispatch, "SPARE", 0):
+    with patch.multiple(dispatch, FEWEST=fewest, SPARE=0):
         check_come_and_go(rules, events, sizes, data)
 
 
@@ -199,7 +199,7 @@ def test_rules_go_on_from_a_snapshot_as_if_they_had_never_stopped(
     fewest: int,
     data: st.DataObject,
 ) -> None:
-    with patch.object(dispatch, "FEWEST", fewest), patch.object(growing_dispatch, "SPARE", 0):
+    with patch.multiple(dispatch, FEWEST=fewest, SPARE=0):
         check_restored(rules, events, sizes, lateness, data)
 
 

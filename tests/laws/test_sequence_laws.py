@@ -14,7 +14,7 @@ import estero
 from estero.answers.complex_event import ComplexEvent
 from estero.engine.runs.sequences.stage_runs import StageRuns
 from estero.plan.stages import KeyField
-from estero.recognize.rules import dispatch
+from estero.recognize.rules.conditions import dispatch
 from estero.recognize.threads import ranges
 from estero.reference.event_sequences import Places, Sample, may_be_given, sample_keys
 from laws.test_kernel_laws import interpreted

@@ -13,7 +13,7 @@ from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.schema import EventLayout
 from estero.plan.rules import plan_of
-from estero.recognize.continuous import ContinuousRecognizer
+from estero.recognize.recognizers.continuous import ContinuousRecognizer
 from estero.recognize.state_bytes import read
 from estero.reference.queries import Event
 from laws.evaluators import by_end

@@ -18,7 +18,7 @@ from estero.language.tree.distances import DurationWindow, EventWindow, Window
 from estero.language.tree.query import QueryTree, Strategy
 from estero.language.tree.schema import EventLayout
 from estero.plan.rules import plan_of
-from estero.recognize.continuous import ContinuousRecognizer
+from estero.recognize.recognizers.continuous import ContinuousRecognizer
 from estero.recognize.state_bytes import read
 from estero.reference.queries import Event, evaluate_query, is_answer
 from estero.testing import events as short_events

@@ -26,7 +26,7 @@ from estero.recognize.in_process import InProcessRun
 from estero.reference.queries import Event
 from estero.spark import explain, recognize
 from laws.evaluators import planned
-from recognize.test_levels import sequences
+from recognize.partial_matches.test_levels import sequences
 from spark.simulated import Simulation
 from spark.test_turns import BUCKETS, SIZES, after_all, cut, out_of_order, some
 from strategies.partials import queries_with_levels

@@ -21,7 +21,7 @@ from estero.events.sources import Source, open_source
 from estero.language.tree.schema import EventLayout
 from estero.plan.division import Division
 from estero.plan.plan import Plan
-from estero.recognize.rules import dispatch
+from estero.recognize.rules.conditions import dispatch
 from estero.recognize.rules.passes import EventColumns, Pass, dispatched_passes
 from estero.spark.batch.rules import shown_of_rules
 from estero.spark.streams.bucket import FORMAT, Duty, Held, Turn

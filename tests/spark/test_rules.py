@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import estero
-from estero.recognize.rules import dispatch
+from estero.recognize.rules.conditions import dispatch
 from estero.spark import recognize
 from estero.spark.batch import rules as on_spark
 from estero.spark.batch.rules import passes_of

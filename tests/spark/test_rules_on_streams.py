@@ -17,7 +17,7 @@ from estero.errors import DataError
 from estero.events.scan import Scan
 from estero.events.streams.stream_layout import layout_of
 from estero.queries.rules.rule_texts import version_of
-from estero.recognize.rules import dispatch
+from estero.recognize.rules.conditions import dispatch
 from estero.spark import recognize
 from estero.spark.batch import rules as in_batches
 from estero.spark.streams.bucket import FORMAT, refuse_other

@@ -12,6 +12,7 @@ import click
 import estero
 from estero.cli.options import Format, Stream, format_of
 from estero.errors import QueryError, legible
+from estero.queries.rules.rule_files import language_of
 
 if TYPE_CHECKING:
     from estero import RuleAnswers, RuleSet
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def is_rules(path: Path) -> bool:
     """Whether the argument of a command is a directory of rules or a file in Sigma, and not one query."""
-    return path.is_dir() or path.suffix in (".yml", ".yaml")
+    return path.is_dir() or language_of(path) == "sigma"
 
 
 FOR_ONE_QUERY = "is for one query, not for a directory of rules"

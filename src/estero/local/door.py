@@ -20,7 +20,7 @@ from estero.queries.query import Query
 from estero.queries.rules.rule_origin import RuleOrigin
 from estero.queries.rules.rule_set import RuleSet
 from estero.queries.rules.rule_table import RuleTable, origin_of
-from estero.recognize.memory_limit import MemoryPolicy, bytes_of
+from estero.recognize.recognizers.memory_limit import MemoryPolicy, bytes_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

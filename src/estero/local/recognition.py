@@ -18,9 +18,9 @@ from estero.queries.rules.rule_origin import RuleOrigin, put_rule
 from estero.queries.rules.rule_set import RuleSet
 from estero.queries.rules.rule_texts import texts_of, version_of
 from estero.queries.texts import restore
-from estero.recognize.memory_limit import MemoryPolicy
+from estero.recognize.recognizers.memory_limit import MemoryPolicy
+from estero.recognize.recognizers.stream_recognizer import StreamRecognizer
 from estero.recognize.rules.set_recognizer import RuleSetRecognizer
-from estero.recognize.stream_recognizer import StreamRecognizer
 
 
 @dataclass(frozen=True, slots=True)

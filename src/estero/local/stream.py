@@ -28,7 +28,7 @@ from estero.local.sinks.sink import Sink
 from estero.local.sources.source import Source
 from estero.local.stopping import Stopping
 from estero.queries.rules.rule_origin import RuleOrigin
-from estero.recognize.memory_limit import MemoryPolicy
+from estero.recognize.recognizers.memory_limit import MemoryPolicy
 
 _log: Final = logging.getLogger("estero.live")
 _WAIT: Final = 0.1

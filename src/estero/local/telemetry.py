@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from estero.arguments import checked
 from estero.errors import require
 from estero.local.stream import LiveStream
+from estero.recognize.recognizers.stream_recognizer import StreamRecognizer
 from estero.recognize.rules.set_recognizer import RuleSetRecognizer
-from estero.recognize.stream_recognizer import StreamRecognizer
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Observation

@@ -24,7 +24,7 @@ from estero.queries.candidates import UNKNOWN, many_candidates, may_list_many
 from estero.queries.pattern_statement import pattern_statement
 from estero.queries.ranked import not_shown, unranked, wanted
 from estero.queries.statement import Statement, raise_first
-from estero.recognize.memory_limit import MemoryPolicy  # for `checked`
+from estero.recognize.recognizers.memory_limit import MemoryPolicy  # for `checked`
 from estero.system.cores import threads_to_use
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from estero.events.streams.stream_layout import Lateness, StreamLayout
     from estero.queries.automaton_value import Automaton
     from estero.queries.explanation import Explanation
-    from estero.recognize.continuous import ContinuousRecognizer
-    from estero.recognize.partials_recognizer import PartialsRecognizer
+    from estero.recognize.recognizers.continuous import ContinuousRecognizer
+    from estero.recognize.recognizers.partials_recognizer import PartialsRecognizer
+    from estero.recognize.recognizers.stream_recognizer import StreamRecognizer
     from estero.recognize.state_bytes import State
-    from estero.recognize.stream_recognizer import StreamRecognizer
     from estero.recognize.until import Until
     from estero.studio.notebook import Explorer
 
@@ -233,7 +233,7 @@ class Query:
         self.statement.refuse_pipes()
         if size is not None:
             raise ValueError("size is for complex events alone: with partials, limit what comes out")
-        from estero.recognize.with_partials import WithPartialsRun
+        from estero.recognize.partial_matches.with_partials import WithPartialsRun
 
         return Answer(WithPartialsRun(run, run.partials()))
 
@@ -351,7 +351,7 @@ class Query:
 
     def partials_recognizer_of(self, layout: StreamLayout, state: State | None = None) -> PartialsRecognizer:
         """The recognizer with partial matches for events of a layout, resumed from `state` if given."""
-        from estero.recognize.partials_recognizer import PartialsRecognizer, plan_of_one_stream
+        from estero.recognize.recognizers.partials_recognizer import PartialsRecognizer, plan_of_one_stream
         from estero.recognize.state_bytes import sound_content
 
         with nullcontext() if state is None else sound_content():
@@ -368,7 +368,7 @@ class Query:
         self, layout: StreamLayout, state: State | None = None, threads: int = 1
     ) -> ContinuousRecognizer:
         """The recognizer for events of a layout, resumed from `state` if there is one."""
-        from estero.recognize.continuous import ContinuousRecognizer
+        from estero.recognize.recognizers.continuous import ContinuousRecognizer
         from estero.recognize.state_bytes import sound_content
 
         with nullcontext() if state is None else sound_content():

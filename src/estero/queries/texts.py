@@ -19,10 +19,10 @@ from estero.system.cores import threads_to_use
 
 if TYPE_CHECKING:
     from estero.language.tree.conjunctive import ConjunctiveTree
-    from estero.recognize.continuous import ContinuousRecognizer
-    from estero.recognize.partials_recognizer import PartialsRecognizer
+    from estero.recognize.recognizers.continuous import ContinuousRecognizer
+    from estero.recognize.recognizers.partials_recognizer import PartialsRecognizer
+    from estero.recognize.recognizers.stream_recognizer import StreamRecognizer
     from estero.recognize.rules.set_recognizer import RuleSetRecognizer
-    from estero.recognize.stream_recognizer import StreamRecognizer
 
 
 @checked
@@ -166,8 +166,8 @@ def restore(
         return _restored_rules(query, state, key, metadata)
     if metadata:
         raise ValueError("metadata is for a set of rules: leave it out for one query")
-    from estero.recognize import continuous, partials_recognizer
-    from estero.recognize.intake import layout_in
+    from estero.recognize.recognizers import continuous, partials_recognizer
+    from estero.recognize.recognizers.intake import layout_in
     from estero.recognize.state_bytes import read
 
     asked = Query(query) if isinstance(query, str) else query

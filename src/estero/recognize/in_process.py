@@ -13,7 +13,7 @@ from estero.recognize.source_run import SourceRun
 
 if TYPE_CHECKING:
     from estero.answers.why_not import WhyNot
-    from estero.recognize.partials import PartialsRun
+    from estero.recognize.partial_matches.partials_run import PartialsRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class InProcessRun(SourceRun):
     def funnel(self, *, by_partition: bool, by: Sequence[str] = (), chosen: bool = False) -> pa.Table:
         """The table of a `Funnel`."""
         from estero.plan.levels import levels_plan  # loads the rules of planning
-        from estero.recognize.funnels import funnel_table
+        from estero.recognize.partial_matches.funnels import funnel_table
 
         self.plan.refuse_levels()
         levels = levels_plan(self.plan.tree, self._layout(), chosen=chosen)
@@ -39,7 +39,7 @@ class InProcessRun(SourceRun):
     def partials(self, *, chosen: bool = False) -> PartialsRun:
         """The run of the partial matches whose windows have passed."""
         from estero.plan.levels import partials_plan  # loads the rules of planning
-        from estero.recognize.partials import PartialsRun
+        from estero.recognize.partial_matches.partials_run import PartialsRun
 
         self.plan.refuse_levels()
         plan = partials_plan(self.plan.tree, self._layout(), chosen=chosen)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from estero.plan.levels import PartialsPlan
     from estero.recognize.ended_sets import EndedSets
-    from estero.recognize.partials_recognition import PartialsRecognition
+    from estero.recognize.partial_matches.partials_recognition import PartialsRecognition
     from estero.recognize.recognition import Recognition
     from estero.recognize.set_reader import SetReader
 
@@ -214,7 +214,7 @@ class Work:
         return self._partials_recognition(self.partials, state=state)
 
     def _partials_recognition(self, plan: PartialsPlan, *, state: bytes | None = None) -> PartialsRecognition:
-        from estero.recognize.partials_recognition import PartialsRecognition
+        from estero.recognize.partial_matches.partials_recognition import PartialsRecognition
 
         return PartialsRecognition(
             plan,

@@ -37,8 +37,8 @@ CAPACITY = 256
 """Rows of a new pool."""
 
 _SMALLEST_ARENA = 1 << 16
-_FURTHER = 4
-"""So many times the smallest arena is the largest that grows although less than half of it is kept.
+_ROOMY_ARENA = 1 << 18
+"""A smaller arena grows where one batch fills it twice, whatever is kept of it.
 
 What is read between two compactions is a table of answers: with dense streams, of each of whose events two or
 three nodes are made, the calls for tables and compactions took more than the answers. CPU ns an event of
@@ -235,10 +235,10 @@ class CeaRuns(NumberedEvents):
         self._replace("partitions", partitions)
 
     def _compact(self, need_nodes: int) -> None:
-        """Keeps what the window still reaches; grows the arena only if that is more than half of it.
+        """Keeps what the window still reaches, and grows the arena where that is more than half of it.
 
-        Up to `_FURTHER` times the smallest one it grows sooner, where it was full twice in one batch: of many
-        rules few have so many events.
+        It also grows, up to `_ROOMY_ARENA`, where one batch fills it twice: of many rules few have so many
+        events.
         """
         self.compactions += 1
         at = int(self._cursor.at)
@@ -248,7 +248,7 @@ class CeaRuns(NumberedEvents):
         self._renumber(arrays, "arena", moved)
         self.counter.forget()
         kept, capacity = self.arena.size[0] + need_nodes, self.arena.kind.size
-        if 2 * kept > capacity or (self._compacted and capacity < _FURTHER * _SMALLEST_ARENA):
+        if 2 * kept > capacity or (self._compacted and capacity < _ROOMY_ARENA):
             self._grow_arena(need_nodes)
         self._compacted = True
         if self._keep(arrays):

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from estero.errors import DataError, EsteroError
-from estero.queries.rules.rule_files import is_eql, is_of_rules, is_sigma
+from estero.queries.rules.rule_files import is_of_rules, language_of
 from estero.queries.rules.rule_origin import RuleOrigin
 from estero.queries.rules.rule_set import read_files
-from estero.queries.rules.rule_texts import CEQL, EQL, SIGMA
+from estero.queries.rules.rule_texts import LANGUAGES
 from estero.queries.statement import raise_first
 
 
@@ -54,7 +54,7 @@ class RuleFiles(RuleOrigin):
             for name, error in read.refused.items():
                 self.refuse(name, error)
             for name in read:
-                texts[name] = _kind_of(path) + read.text_of(name)
+                texts[name] = LANGUAGES[language_of(path)] + read.text_of(name)
                 self.know(name, texts[name], read[name])
             self.metadata = {**self.metadata, **read.metadata}
         except (EsteroError, OSError, ValueError) as error:
@@ -73,10 +73,6 @@ def directory_of(path: Path) -> Path:
     if not path.is_dir():
         raise DataError("there is no directory with rules", file=str(path))
     return path
-
-
-def _kind_of(path: Path) -> str:
-    return EQL if is_eql(path) else SIGMA if is_sigma(path) else CEQL
 
 
 def _stamp(path: Path) -> tuple[int, int]:

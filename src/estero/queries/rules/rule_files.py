@@ -16,8 +16,8 @@ from estero.language.tree.names import listed
 if TYPE_CHECKING:
     from estero.queries.query import Query
 
-SUFFIXES: Final = (".ceql", ".yml", ".yaml", ".eql", ".toml")
-"""The endings of files with rules: CEQL, Sigma, and Elastic's."""
+LANGUAGES: Final = {".ceql": "ceql", ".yml": "sigma", ".yaml": "sigma", ".eql": "eql", ".toml": "eql"}
+"""The endings of files with rules, and the languages of these."""
 EXAMPLES: Final = ".test.yml"
 """The ending of a file with examples of the rules in the file beside it (`estero.testing.check_rules`)."""
 _SAID: Final = re.compile(r"--\s*([A-Za-z_][\w-]*)\s*:\s*(.*?)\s*$")
@@ -58,7 +58,7 @@ class FilesRead:
 def files_of_rules(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[Path]:
     """The files with rules among some files and directories, in order of their paths, each once.
 
-    Of a directory all files whose endings are in `SUFFIXES` count, also those below it. Raises `DataError`
+    Of a directory all files whose endings are in `LANGUAGES` count, also those below it. Raises `DataError`
     for a directory without rules, and for a path where nothing is.
     """
     given = [paths] if isinstance(paths, str | PathLike) else list(paths)
@@ -94,24 +94,19 @@ def text_of_file(file: Path) -> str:
 
 def is_of_rules(file: Path) -> bool:
     """Whether this is a file, and its name says that it has rules."""
-    return file.suffix in SUFFIXES and not file.name.endswith(EXAMPLES) and file.is_file()
+    return file.suffix in LANGUAGES and not file.name.endswith(EXAMPLES) and file.is_file()
 
 
-def is_sigma(file: Path) -> bool:
-    """Whether the name of a file says that it has rules in Sigma."""
-    return file.suffix in (".yml", ".yaml")
-
-
-def is_eql(file: Path) -> bool:
-    """Whether the name of a file says that it has a rule of Elastic."""
-    return file.suffix in (".eql", ".toml")
+def language_of(file: Path) -> str:
+    """The language of the rules in a file, as its ending says; any other ending is of CEQL."""
+    return LANGUAGES.get(file.suffix, "ceql")
 
 
 def _files(path: Path) -> Iterator[Path]:
     if path.is_dir():
         files = [file for file in path.rglob("*") if is_of_rules(file)]
         if not files:
-            raise DataError(f"there are no rules in {path}: their files end in {listed(SUFFIXES)}")
+            raise DataError(f"there are no rules in {path}: their files end in {listed(LANGUAGES)}")
         yield from files
     elif path.is_file():
         yield path

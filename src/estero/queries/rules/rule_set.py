@@ -17,16 +17,16 @@ from estero.language.tree.names import some, suggestion
 from estero.queries.query import Query, on_spark, opened
 from estero.queries.rules.rule_cache import RuleCache
 from estero.queries.rules.rule_files import (
+    LANGUAGES,
     FilesRead,
     RuleText,
     files_of_rules,
-    is_eql,
-    is_sigma,
+    language_of,
     rules_in_files,
 )
 from estero.queries.rules.sigma_files import sigma_in_files
 from estero.queries.statement import raise_first
-from estero.recognize.memory_limit import MemoryPolicy  # for `checked`
+from estero.recognize.recognizers.memory_limit import MemoryPolicy  # for `checked`
 from estero.system.collection import without_collection
 from estero.system.cores import threads_to_use
 
@@ -251,7 +251,7 @@ class RuleSet:
                     notes[name] = said
             except QueryError as error:
                 text = self._texts.get(name)
-                if text is None or text.file is None or not is_eql(text.file):
+                if text is None or text.file is None or language_of(text.file) != "eql":
                     raise
                 unfit.append(f"{name}: {error.message}")
         if unfit:
@@ -445,17 +445,19 @@ def warn_of_notes(notes: Mapping[str, Sequence[str]]) -> None:
 
 def read_files(paths: Paths, sigma: Mapping[str, object] | None = None) -> tuple[RuleSet, list[QueryError]]:
     """The rules of files that are right, as a set, and the errors of those in CEQL that are not."""
-    files = files_of_rules(paths)
-    cache = RuleCache.opened() if any(is_sigma(file) or is_eql(file) for file in files) else RuleCache(None)
+    files: dict[str, list[Path]] = {language: [] for language in LANGUAGES.values()}
+    for file in files_of_rules(paths):
+        files[language_of(file)].append(file)
+    cache = RuleCache.opened() if files["sigma"] or files["eql"] else RuleCache(None)
     with without_collection():
-        of_sigma = sigma_in_files([file for file in files if is_sigma(file)], sigma, cache)
+        of_sigma = sigma_in_files(files["sigma"], sigma, cache)
         of_elastic = FilesRead()
-        if any(map(is_eql, files)):
+        if files["eql"]:
             from estero.queries.rules.eql_files import eql_in_files  # and all of EQL
 
-            of_elastic = eql_in_files((file for file in files if is_eql(file)), cache)
+            of_elastic = eql_in_files(files["eql"], cache)
         cache.save()
-    texts = rules_in_files(file for file in files if not is_sigma(file) and not is_eql(file))
+    texts = rules_in_files(files["ceql"])
     read, errors = read_rules({name: rule.text for name, rule in texts.items()}, texts)
     together = dict(texts)
     for others in (of_sigma.texts, of_elastic.texts):

@@ -23,9 +23,10 @@ from estero.recognize.excerpts import Excerpt
 from estero.recognize.metrics import number_of_ends
 from estero.recognize.recognition import Recognition
 from estero.recognize.rules.asked_bits import AskedBits
-from estero.recognize.rules.asked_columns import Rows
-from estero.recognize.rules.begun_rules import AskedRules, BegunRules, RuleConditions
-from estero.recognize.rules.dispatch import HeldRows
+from estero.recognize.rules.conditions.asked_conditions import Rows
+from estero.recognize.rules.conditions.begun_rules import AskedRules, BegunRules, RuleConditions
+from estero.recognize.rules.conditions.dispatch import HeldRows
+from estero.recognize.rules.group_rules import GroupRules
 from estero.recognize.rules.groups import RULE, RuleGroup
 
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -44,10 +45,9 @@ class GroupRecognition:
 
     `time` is the type in which times are shown, None for no time. Where conditions are `dispatched`, by
     their places there, of which there may be more later, `everything` says only the types of events.
-    Rules see events `since` their eras, by their places in the group; a place without one is left out,
-    whatever rule is there. Rules at `untold` places are recognized, and another group tells what they give.
-    With `state`, from `Recognition.snapshot`, it goes on from there; raises
-    ValueError where events in it are of no rule.
+    `since` and `untold` are those of `GroupRules`; without them all rules are there from the beginning. With
+    `state`, from `Recognition.snapshot`, it goes on from there; raises ValueError where events in it are of
+    no rule.
     """
 
     def __init__(  # noqa: PLR0913 (what a state has of a group)
@@ -63,14 +63,8 @@ class GroupRecognition:
         untold: Collection[int] = (),
         state: bytes | None = None,
     ) -> None:
-        self.group: RuleGroup = group
-        self._since: dict[int, int] = (
-            dict.fromkeys(range(len(group.names)), 0) if since is None else dict(since)
-        )
-        self._left_out: set[int] = set(range(len(group.names))) - self._since.keys()
-        self.untold: set[int] = set(untold)
-        """The places of rules of which another group tells what they give."""
-        self._plans: dict[str, Plan] | None = None
+        since = dict.fromkeys(range(len(group.names)), 0) if since is None else since
+        self.rules: GroupRules = GroupRules(group, since, frozenset(untold))
         self._keyed = group.plans[0].keyed
         self._dispatched = dispatched
         self._begun = BegunRules(group.plan, resumed=state is not None)
@@ -94,23 +88,19 @@ class GroupRecognition:
     # --------------------------------------------------------------------------------- its rules
 
     @property
+    def group(self) -> RuleGroup:
+        """Its rules by their places, also those that are left out."""
+        return self.rules.group
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of the rules, by their places in the group; some may be left out."""
         return self.group.names
 
     @property
     def plans(self) -> dict[str, Plan]:
-        """The plans of the rules that are not left out, and of which it tells, by name."""
-        if self._plans is None:
-            names, plans = self.group.names, self.group.plans
-            told = self._since.keys() - self.untold
-            self._plans = {names[place]: plans[place] for place in self._since if place in told}
-        return self._plans
-
-    @property
-    def untold_names(self) -> list[str]:
-        """The names of the rules of which another group tells what they give."""
-        return [self.names[place] for place in self.untold]
+        """See `GroupRules.plans`."""
+        return self.rules.plans
 
     def is_like(self, other: GroupRecognition) -> bool:
         """Whether rules of another group could be rules of this one."""
@@ -125,9 +115,9 @@ class GroupRecognition:
 
     def reads(self, everything: Classification, events: pa.Schema) -> None:
         """Events are classified for `everything` from now on."""
-        plans = {place: self.group.plans[place] for place in self._since}
+        plans = {place: self.group.plans[place] for place in self.rules.since}
         if self.group.shape is None and not self.is_dispatched:
-            ((place, since),) = self._since.items()
+            ((place, since),) = self.rules.since.items()
             self._excerpt = Excerpt(plans[place].classification, everything, events, since=since)
             return
         (first, *_) = plans.values()
@@ -138,13 +128,8 @@ class GroupRecognition:
             )
             return
         places = {predicate: place for place, predicate in enumerate(everything.predicates)}
-        self._asked = AskedBits(plans, places, self._since)
+        self._asked = AskedBits(plans, places, self.rules.since)
         self._words = numbered(BITS, events.names)
-
-    @property
-    def since(self) -> dict[int, int]:
-        """The eras since which the rules that are not left out see events, by their places, ascending."""
-        return dict(self._since)
 
     def add(self, name: str, plan: Plan, since: int, *, told: bool = True) -> None:
         """Adds a rule of the same shape, which sees the events since an era; `reads` is called next.
@@ -152,37 +137,24 @@ class GroupRecognition:
         It gets the place of one that was left out, if nothing is left of that. Unless it is `told`, what it
         gives is kept to itself until `tell`.
         """
-        group, place = self.group, self._free_place()
-        names, plans = list(group.names), list(group.plans)
-        names[place : place + 1], plans[place : place + 1] = [name], [plan]
-        self._left_out.discard(place)
-        if not told:
-            self.untold.add(place)
-        self._since = dict(sorted({**self._since, place: since}.items()))
-        self.group = RuleGroup(tuple(names), tuple(plans), group.shape)
-        self._plans = None
+        self.rules = self.rules.added(self._free_place(), name, plan, since, told=told)
 
     def _free_place(self) -> int:
         """The first place without a rule of which no event is kept; else the one behind the last."""
-        store, names = self.recognition.store, self.group.names
-        if self._left_out and self.recognition.remembers_events_alone:
+        store, left_out = self.recognition.store, self.rules.left_out
+        if left_out and self.recognition.remembers_events_alone:
             used = numbers_of(store.take(np.arange(store.first, store.next), [RULE]), RULE)
-            free = self._left_out.difference(np.unique(used).tolist())
-            return min(free, default=len(names))
-        return len(names)
+            return min(left_out.difference(np.unique(used).tolist()), default=len(self.names))
+        return len(self.names)
 
     def tell(self, name: str) -> None:
         """Gives what a rule gives from now on."""
-        self.untold -= {place for place in self.untold if self.names[place] == name}
-        self._plans = None
+        self.rules = self.rules.telling(name)
 
     def leave_out(self, name: str) -> None:
         """Leaves a rule out from now on."""
-        self._plans = None
-        for place in [place for place in self._since if self.names[place] == name]:
-            self._left_out.add(place)
-            self.untold.discard(place)
-            del self._since[place]
+        for place in self.rules.places_of(name):
+            self.rules = self.rules.without(place)
             self._asked_rules = self._asked_rules.without(place)
 
     # ------------------------------------------------------------------------------- recognition
@@ -199,12 +171,13 @@ class GroupRecognition:
             yield from self.recognition.recognize(self._of(classified))
 
     def _push_dispatched(self, classified: pa.RecordBatch, held: HeldRows) -> Iterator[EndedSets]:
-        eras = numbers_of(classified, HELD_ERA) if any(self._since.values()) else None
+        since = self.rules.since
+        eras = numbers_of(classified, HELD_ERA) if any(since.values()) else None
         begun = self._begun.among(classified, len(self.names))
         segments = [
             (own, rule, bit)
             for rows, rule, bit in self._asked_rules.mattering(held, begun)
-            if (own := _since(rows, eras, self._since[rule])).size
+            if (own := _since(rows, eras, since[rule])).size
         ]
         if segments:
             parts, of_rules, bits = zip(*segments, strict=True)
@@ -231,7 +204,7 @@ class GroupRecognition:
 
     def _without_silent(self, table: pa.RecordBatch, rules: NDArray[np.int64]) -> Iterator[RuleTable]:
         """The rows of a table but for those of silent rules."""
-        silent = self._silent
+        silent = self.rules.silent
         kept = np.flatnonzero(~np.isin(rules, list(silent))) if silent else rules
         if kept.size == rules.size:
             yield RuleTable(self.names, rules, table)
@@ -247,7 +220,7 @@ class GroupRecognition:
         rules = self.recognition.store.numbers(np.asarray(ends, np.int64), RULE)
         total = np.zeros(len(self.names), object)  # exact, however many
         np.add.at(total, rules, np.array(numbers, object))
-        total[list(self._silent)] = 0
+        total[list(self.rules.silent)] = 0
         names, kept = self.names, np.flatnonzero(total)
         return RuleCounts([names[rule] for rule in kept.tolist()], total[kept].tolist())
 
@@ -256,16 +229,11 @@ class GroupRecognition:
         if self.group.shape is None:
             return RuleCounts([self.names[0]], [number_of_ends([ended])])
         events, _ = by_end(ended.roots)
-        rules, silent = self.recognition.store.numbers(events, RULE), self._silent
+        rules, silent = self.recognition.store.numbers(events, RULE), self.rules.silent
         if rules.size == 1 and not silent:
             return RuleCounts([self.names[rules.item()]], [1])
         kept, numbers = np.unique(rules[~np.isin(rules, list(silent))], return_counts=True)
         return RuleCounts([self.names[rule] for rule in kept.tolist()], numbers.tolist())
-
-    @property
-    def _silent(self) -> set[int]:
-        """The places of rules of which nothing is told."""
-        return self._left_out | self.untold
 
     def _of(self, classified: pa.RecordBatch) -> pa.RecordBatch:
         """The events of each rule: an event is there once for every rule that wants it, in order of rules."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from estero.plan.plan import Window
-from estero.recognize.intake import Intake
+from estero.recognize.recognizers.intake import Intake
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.durations import Duration
 from estero.plan.look_back import look_back_of
 from estero.plan.plan import Plan, Window
-from estero.recognize.intake import Intake, one_batch, order_columns, order_types
+from estero.recognize.recognizers.intake import Intake, one_batch, order_columns, order_types
 from estero.recognize.state_bytes import batch_as_array, batch_of_array
 
 _LOOSE: Final = 256

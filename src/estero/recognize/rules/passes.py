@@ -14,10 +14,9 @@ from estero.classify.columns import ColumnType
 from estero.classify.vectors.conditions import Condition
 from estero.plan.plan import Classification, Plan
 from estero.plan.together import reading_of, together
-from estero.recognize.rules.dispatch import (
-    Dispatcher,
+from estero.recognize.rules.conditions.dispatch import Dispatcher, is_worth_it
+from estero.recognize.rules.conditions.plain_conditions import (
     condition_columns,
-    is_worth_it,
     plain_conditions,
     type_names,
 )
@@ -47,12 +46,11 @@ class Pass:
     groups: tuple[RuleGroup, ...]
     conditions: Mapping[EventPredicate, Condition] = field(default_factory=dict)
 
-    def dispatcher(self) -> Dispatcher | None:
-        """What dispatches events; None where conditions are classified."""
-        if not self.conditions:
-            return None
-        names = type_names(self.classification.predicates)
-        return Dispatcher(self.conditions, {name: 1 << place for place, name in enumerate(names)})
+    def dispatcher(self) -> Dispatcher:
+        """What dispatches events; it says nothing of them where conditions are classified."""
+        dispatcher = Dispatcher(type_names(self.classification.predicates))
+        dispatcher.add(self.conditions)
+        return dispatcher
 
     def places(self) -> dict[EventPredicate, int] | None:
         """The places of dispatched conditions."""

@@ -12,7 +12,7 @@ from estero.answers.held_run import HeldRun
 from estero.answers.rule_answers import RulesRun
 from estero.answers.rule_rows import RuleTable, rows_of, rule_schema
 from estero.answers.run import Run
-from estero.recognize.increment import Turn
+from estero.recognize.recognizers.increment import Turn
 from estero.recognize.rules.group_recognition import GroupRecognition
 from estero.recognize.rules.rule_reading import GroupSets
 

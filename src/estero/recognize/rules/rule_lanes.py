@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 import pyarrow as pa
 
 from estero.recognize.ended_sets import EndedSets
-from estero.recognize.rules.dispatch import HeldRows
+from estero.recognize.rules.conditions.dispatch import HeldRows
 from estero.recognize.rules.group_recognition import GroupRecognition
 from estero.recognize.rules.groups import RuleGroup
 from estero.recognize.threads.lanes import dealt_to_lanes, one_after_the_other

@@ -11,7 +11,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.automata.cea import EventPredicate
-from estero.classify.column_names import bits_name
 from estero.classify.remembered import Remembered
 from estero.events.sources import Source
 from estero.events.streams.batch_classifier import Incoming
@@ -20,20 +19,17 @@ from estero.language.tree.paths import is_path
 from estero.plan.plan import Classification, Plan
 from estero.plan.together import reading_of as together_with
 from estero.plan.together import together
-from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
-from estero.recognize.intake import Intake
 from estero.recognize.metrics import Extent, Meter
-from estero.recognize.rules.dispatch import (
-    HeldRows,
+from estero.recognize.recognizers.intake import Intake
+from estero.recognize.rules.conditions.dispatch import Dispatcher, is_worth_it
+from estero.recognize.rules.conditions.plain_conditions import (
     condition_columns,
-    is_worth_it,
     plain_conditions,
     type_names,
 )
 from estero.recognize.rules.group_recognition import GroupRecognition
 from estero.recognize.rules.groups import RuleGroup, groups_of, is_dispatchable, shape_of
-from estero.recognize.rules.growing_dispatch import GrowingDispatch
 from estero.recognize.rules.handover import Handover
 from estero.recognize.rules.kept_events import KeptEvents
 from estero.recognize.rules.passes import checked_in
@@ -97,7 +93,7 @@ class RuleReading:
         self._strict = bool(layout.keep) or (plan is not None and _decides_by_time(plan))
         self._nothing = _nothing_of(source) if plan is None else _without_conditions(plan.classification)
         self._asked = self._nothing
-        self._dispatch = GrowingDispatch()
+        self._dispatch = Dispatcher()
         self.groups: list[GroupRecognition] = []
         self._homes = Remembered[dict[str, GroupRecognition]](1)
         self._to_replay: dict[str, Plan] = {}
@@ -165,7 +161,7 @@ class RuleReading:
         groups = self._put(plans, kept)
         for first, events in kept.parts():
             relevant = self.intake.again(events, first)
-            held = self._held_rows(relevant)
+            held = self._dispatch.held(relevant)
             for group in groups:
                 list(group.push(relevant, held))  # recognition is to be read to its end
                 group.recognition.let_go()
@@ -192,7 +188,7 @@ class RuleReading:
         """Has rules go on in the groups of their shapes that give the same by now."""
         for handover in [one for one in self._handovers if one.is_due(self.intake)]:
             self._handovers.remove(handover)
-            (target,) = [group for group in self.groups if handover.name in group.untold_names]
+            (target,) = [group for group in self.groups if handover.name in group.rules.untold_names]
             for group in self.groups:
                 if handover.name in group.plans:
                     group.leave_out(handover.name)
@@ -202,7 +198,7 @@ class RuleReading:
     def _drop_empty(self) -> None:
         """Drops groups that tell of no rule; rules that were to go on there stay where they are."""
         self.groups = [group for group in self.groups if group.plans]
-        untold = {name for group in self.groups for name in group.untold_names}
+        untold = {name for group in self.groups for name in group.rules.untold_names}
         self._handovers = [one for one in self._handovers if one.name in untold]
 
     def _dispatched(self, plans: Mapping[str, Plan]) -> dict[str, Plan]:
@@ -349,7 +345,7 @@ class RuleReading:
         return reading
 
     def _take_up(self, kept: KeptReading, groups: Sequence[tuple[RuleGroup, dict[int, int]]]) -> None:
-        self._dispatch = GrowingDispatch(kept.types)
+        self._dispatch = Dispatcher(kept.types)
         plans = [
             (name, rules.plans[place], group.dispatched)
             for (rules, since), group in zip(groups, kept.groups, strict=True)
@@ -366,7 +362,7 @@ class RuleReading:
             self._group(rules, since, state, dispatched=group.dispatched, untold=group.untold)
         for name, latest, position in kept.waiting:
             window = self.plans[name].window
-            if window is None or sum(name in group.untold_names for group in self.groups) != 1:
+            if window is None or sum(name in group.rules.untold_names for group in self.groups) != 1:
                 raise ValueError("a rule waits for what never comes")
             self._handovers.append(Handover(name, window, latest, position))
 
@@ -428,17 +424,11 @@ class RuleReading:
         self, relevant: pa.RecordBatch, decided: Callable[[GroupRecognition], Iterator[EndedSets]]
     ) -> GroupSets:
         """What events decide group by group, and what is decided behind them."""
-        held = self._held_rows(relevant)
+        held = self._dispatch.held(relevant)
         sets: GroupSets = []
         for group in self.groups:
             sets += [(group, ended) for ended in (*group.push(relevant, held), *decided(group))]
         return sets
-
-    def _held_rows(self, relevant: pa.RecordBatch) -> HeldRows | None:
-        """The rows for which each of the dispatched conditions holds; None where there are none."""
-        if not self._dispatch.places or not relevant.num_rows:
-            return None
-        return self._dispatch.held(relevant, numbers_of(relevant, bits_name(0)))
 
 
 def _decides_by_time(plan: Plan) -> bool:
@@ -469,10 +459,10 @@ def _nothing_of(source: Source) -> Classification:
 
 
 def _kept(group: GroupRecognition) -> KeptGroup:
-    since = group.since
+    since = group.rules.since
     places = [(name, since[place]) if place in since else None for place, name in enumerate(group.names)]
     state = np.frombuffer(group.recognition.snapshot(), np.uint8)
-    return KeptGroup(tuple(places), state, group.is_dispatched, tuple(sorted(group.untold)))
+    return KeptGroup(tuple(places), state, group.is_dispatched, tuple(sorted(group.rules.untold)))
 
 
 def _group_of(

@@ -18,9 +18,9 @@ from estero.errors import legible
 from estero.events.sources import Source
 from estero.events.streams.stream_layout import StreamLayout
 from estero.plan.plan import Plan
-from estero.recognize.event_recognizer import EventRecognizer
-from estero.recognize.intake import Intake
 from estero.recognize.metrics import Extent
+from estero.recognize.recognizers.event_recognizer import EventRecognizer
+from estero.recognize.recognizers.intake import Intake
 from estero.recognize.rules.group_recognition import GroupRecognition
 from estero.recognize.rules.kept_events import KeptEvents
 from estero.recognize.rules.pushed_rules import PushedRules

@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from estero.answers.rule_answers import RulesRun
 from estero.answers.rule_rows import RuleTable, rule_schema
-from estero.classify.column_names import POSITION, bits_name
+from estero.classify.column_names import POSITION
 from estero.events.sources import Source
 from estero.plan.plan import Plan
-from estero.recognize.batch_columns import numbers_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.in_process import InProcessRun
 from estero.recognize.rules.group_recognition import GroupRecognition, RuleCounts
@@ -111,8 +110,7 @@ class RuleSetRun(RulesRun):
     ) -> Iterator[Dispatched]:
         dispatcher = reading.dispatcher()
         for batch in batches:
-            held = None if dispatcher is None else dispatcher.held(batch, numbers_of(batch, bits_name(0)))
-            yield Dispatched(batch, held)
+            yield Dispatched(batch, dispatcher.held(batch))
             if self.progress is not None and batch.num_rows:
                 self.progress.tell(int(np.asarray(batch.column(POSITION))[-1]) + 1, size)
 

@@ -19,7 +19,7 @@ from estero.errors import DataError
 from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.names import some
 from estero.plan.plan import Plan
-from estero.recognize.intake import LAYOUT
+from estero.recognize.recognizers.intake import LAYOUT
 from estero.recognize.rules.rule_reading import KeptGroup, KeptReading
 from estero.recognize.state_bytes import State, sound_content
 

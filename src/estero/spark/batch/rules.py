@@ -15,11 +15,10 @@ import pyarrow as pa
 
 from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns
 from estero.answers.rule_rows import common_rows, rule_schema
-from estero.classify.column_names import bits_name
 from estero.plan.division import Division, division_of
 from estero.plan.plan import Layout, Plan, Window
 from estero.plan.together import reading_of
-from estero.recognize.batch_columns import numbers_of
+from estero.recognize.rules.conditions.dispatch import Dispatcher
 from estero.recognize.rules.passes import EventColumns, Pass, dispatched_passes
 from estero.spark.batch.batch import keyed, known_time
 from estero.spark.batch.distribute import distribute
@@ -61,16 +60,13 @@ class RulesWork:
         """The rows of the common table that end in a task's own events, as ``mapInArrow`` calls it."""
         spare_collector()
         groups: list[GroupRecognition] = []
-        dispatcher = None
-        seen = 0
+        dispatcher, seen = Dispatcher(), 0
         for piece in after_halo(batches):
             if not groups:  # a task without events loads nothing
-                groups, dispatcher, seen = self._recognitions(), self.reading.dispatcher(), 0
+                groups, dispatcher = self._recognitions(), self.reading.dispatcher()
             classified = classified_batch(piece.rows, self.events, seen)
             seen += classified.num_rows
-            held = None
-            if dispatcher is not None:
-                held = dispatcher.held(classified, numbers_of(classified, bits_name(0)))
+            held = dispatcher.held(classified)
             for group in groups:
                 for ended in group.push(classified, held):
                     if piece.own:

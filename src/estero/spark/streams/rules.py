@@ -17,12 +17,10 @@ import pyarrow as pa
 
 from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns
 from estero.answers.rule_rows import common_rows
-from estero.classify.column_names import bits_name
 from estero.plan.division import Division, division_of
 from estero.plan.identity import digest
 from estero.plan.plan import Layout, Plan, Window
 from estero.plan.together import reading_of
-from estero.recognize.batch_columns import numbers_of
 from estero.recognize.rules.passes import Pass, dispatched_passes
 from estero.spark.batch.rules import event_columns, keyed_rules, shown_of_rules, widest_window
 from estero.spark.failures import jobs
@@ -132,9 +130,7 @@ class RulesRecognition:
 
     def push(self, classified: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The complex events that end in this batch, in the common columns."""
-        held = None
-        if self._dispatcher is not None and classified.num_rows:
-            held = self._dispatcher.held(classified, numbers_of(classified, bits_name(0)))
+        held = self._dispatcher.held(classified)
         for group in self._groups:
             yield from self._tables(group, group.push(classified, held))
 

@@ -10,10 +10,10 @@ import pytest
 
 import estero
 from estero.answers.complex_event import ComplexEvent
-from estero.recognize.rules import dispatch
-from estero.recognize.rules.asked_columns import Rows
-from estero.recognize.rules.begun_rules import BegunBatch, RuleConditions
-from estero.recognize.rules.dispatch import HeldRows
+from estero.recognize.rules.conditions import dispatch
+from estero.recognize.rules.conditions.asked_conditions import Rows
+from estero.recognize.rules.conditions.begun_rules import BegunBatch, RuleConditions
+from estero.recognize.rules.conditions.dispatch import HeldRows
 
 EVENTS = pa.schema([("@timestamp", pa.timestamp("us")), ("c", pa.string())])
 RULES = {

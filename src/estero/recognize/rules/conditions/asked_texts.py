@@ -10,17 +10,17 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from estero.classify.vectors.batch_columns import BatchColumns, Mask
 from estero.classify.vectors.conditions import Condition, TextCondition
 from estero.classify.vectors.known_patterns import KnownPatterns
 from estero.classify.vectors.taking import column_taken
 from estero.classify.vectors.text_patterns import Pattern
-from estero.recognize.rules.asked_columns import AskedAtOnce, AskedColumn, Rows
+from estero.recognize.rules.conditions.asked_columns import AskedColumn
+from estero.recognize.rules.conditions.asked_conditions import AskedConditions, Conditions, Rows
 
 
-class TextColumn:
+class TextColumn(Conditions):
     """A column with patterns, of which each batch is asked as those before suggest.
 
     It begins with all rows at once. Where conditions asked for fewer rows than a batch has, they look at
@@ -36,8 +36,7 @@ class TextColumn:
         self._is_often_asked = len(self._texts) < self.number
         self._rows: int | None = None
 
-    def asked(self, columns: BatchColumns) -> AskedAtOnce | AskedTexts:
-        """What a batch says to all conditions."""
+    def asked(self, columns: BatchColumns) -> AskedConditions:
         texts = columns.array(self.name)
         if self._is_often_asked or not pa.types.is_string(texts.type) or texts.null_count == len(texts):
             return self._at_once.asked(columns)
@@ -45,7 +44,7 @@ class TextColumn:
         is_rarely_asked, self._rows = begun and self._rows <= len(texts), 0
         return AskedTexts(self, columns, None if is_rarely_asked else self._at_once.asked(columns))
 
-    def at_once(self, columns: BatchColumns) -> AskedAtOnce:
+    def at_once(self, columns: BatchColumns) -> AskedConditions:
         """What all rows say, of which more were asked than was to be expected."""
         self._is_often_asked = True
         return self._at_once.asked(columns)
@@ -56,7 +55,6 @@ class TextColumn:
         return self._rows <= of
 
     def holds(self, place: int, texts: pa.Array) -> Mask:
-        """Whether a condition holds for some texts."""
         condition = self._texts[place]
         if not isinstance(condition, Pattern):
             return condition.of_texts(texts)
@@ -68,32 +66,27 @@ class TextColumn:
         return mask
 
 
-class AskedTexts:
+class AskedTexts(AskedConditions):
     """What a column of texts says to the conditions on it; `values` is what all rows say, if it is known."""
 
-    def __init__(self, column: TextColumn, columns: BatchColumns, values: AskedAtOnce | None) -> None:
+    def __init__(self, column: TextColumn, columns: BatchColumns, values: AskedConditions | None) -> None:
         self._column = column
         self._columns = columns
         self._texts = columns.array(column.name)
         self._values = values
         known = len(self._texts) - self._texts.null_count
-        self.counts: NDArray[np.int64] = (
-            np.full(column.number, known, np.int64) if values is None else values.counts
-        )
-        """The number of rows for which each condition holds, or more, int64[conditions]."""
+        self.counts = np.full(column.number, known, np.int64) if values is None else values.counts
 
     def rows(self, place: int) -> Rows:
-        """The rows for which a condition holds, each once."""
         self._column.count(len(self._texts) + 1, len(self._texts))
         return self._all().rows(place)
 
     def holds(self, place: int, rows: Rows) -> Mask:
-        """Whether a condition holds in some rows."""
         if self._column.count(rows.size, len(self._texts)) and self._values is None:
             return self._column.holds(place, column_taken(self._texts, rows))
         return self._all().holds(place, rows)
 
-    def _all(self) -> AskedAtOnce:
+    def _all(self) -> AskedConditions:
         if self._values is None:
             self._values = self._column.at_once(self._columns)
         return self._values

@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from estero.arguments import checked
 from estero.errors import EsteroError
-from estero.recognize.increment import Turn
-from estero.recognize.memory_limit import MemoryGuard, MemoryPolicy, bytes_of, shed_to
 from estero.recognize.metrics import Extent, Meter
+from estero.recognize.recognizers.increment import Turn
+from estero.recognize.recognizers.memory_limit import MemoryGuard, MemoryPolicy, bytes_of, shed_to
 
 if TYPE_CHECKING:
-    from estero.recognize.intake import Intake
+    from estero.recognize.recognizers.intake import Intake
 
 Given = TypeVar("Given")
 """What a push gives."""

@@ -15,7 +15,7 @@ from estero.language.tree.pattern import EventType, Link
 from estero.language.tree.pattern import Sequence as SequencePattern
 from estero.language.tree.query import QueryTree
 from estero.plan.levels import levels_plan
-from estero.recognize.levels import level_column, levels_reached
+from estero.recognize.partial_matches.levels import level_column, levels_reached
 from estero.reference.partial_matches import evaluate_levels
 from estero.reference.queries import Event
 from laws.evaluators import opened

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import estero
 from estero.answers.answer import Answer
-from estero.recognize.continuous import ContinuousRecognizer
+from estero.recognize.recognizers.continuous import ContinuousRecognizer
 
 SCHEMA = pa.schema([("kind", pa.string()), ("ts", pa.int64()), ("n", pa.int64()), ("k", pa.string())])
 

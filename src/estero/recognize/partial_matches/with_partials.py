@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from estero.answers.held_run import HeldRows
 from estero.answers.report import COMPLETE, STEPS, partial_of, schema_with_partials
 from estero.answers.run import Run
-from estero.recognize.partials import PartialsRun
+from estero.recognize.partial_matches.partials_run import PartialsRun
 from estero.recognize.source_run import SourceRun
 from estero.system.cached_property import cached_property
 

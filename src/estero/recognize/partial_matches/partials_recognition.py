@@ -16,9 +16,9 @@ from estero.recognize.batch_columns import numbers_of
 from estero.recognize.consumed import consumed_of
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.excerpts import Excerpt
-from estero.recognize.furthest import Furthest, Placed
 from estero.recognize.metrics import Extent
 from estero.recognize.open_runs import OpenRuns
+from estero.recognize.partial_matches.furthest import Furthest, Placed
 from estero.recognize.recognition import Recognition
 from estero.recognize.state import plan_about
 from estero.recognize.state_bytes import State, read, refuse_other, sound_content, written

@@ -26,7 +26,7 @@ from estero.language.tree.words import named
 from estero.plan.levels import LevelsPlan
 from estero.plan.plan import Classification
 from estero.recognize.batch_columns import numbers_of
-from estero.recognize.levels import START, consumed_by, level_column, levels_reached
+from estero.recognize.partial_matches.levels import START, consumed_by, level_column, levels_reached
 from estero.recognize.source_run import time_type
 
 _STEP: Final = """

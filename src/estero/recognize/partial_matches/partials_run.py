@@ -20,7 +20,7 @@ from estero.plan.levels import PartialsPlan, of_single_events
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.consumed import Consumed
 from estero.recognize.excerpts import SharedReading
-from estero.recognize.levels import BEGAN, START, consumed_by, level_column, levels_reached
+from estero.recognize.partial_matches.levels import BEGAN, START, consumed_by, level_column, levels_reached
 from estero.recognize.recognition import Recognition
 from estero.recognize.source_run import time_type
 from estero.recognize.until import check_until

@@ -15,7 +15,7 @@ from estero.language.tree.query import QueryTree
 from estero.testing import events
 from laws.test_restart_laws import MOST, SIZES
 from notebooks import shown_by
-from recognize.test_levels import sequences
+from recognize.partial_matches.test_levels import sequences
 from strategies.patterns import TABLE, streams, to_table
 
 LAYOUT: dict[str, Any] = {"type": "type", "time": "time"}

@@ -16,7 +16,7 @@ import estero
 from estero.answers.answer import Answer
 from estero.errors import DataError
 from notebooks import shown_by
-from recognize.continuous import QUERY, ROWS, SCHEMA, begun, row, spans, table
+from recognize.recognizers.continuous import QUERY, ROWS, SCHEMA, begun, row, spans, table
 
 # ------------------------------------------------------------------------------------ what it takes
 
@@ -371,7 +371,7 @@ def test_a_snapshot_of_another_query_is_refused() -> None:
 
 def test_a_snapshot_with_keys_of_another_duckdb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     state = begun().snapshot()
-    monkeypatch.setattr("estero.recognize.intake.hashes", lambda: (1, 2, 3))
+    monkeypatch.setattr("estero.recognize.recognizers.intake.hashes", lambda: (1, 2, 3))
     with pytest.raises(estero.DataError) as caught:
         estero.restore(QUERY, state)
     assert str(caught.value) == (

@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 from unittest.mock import patch
 
-import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from estero.automata.cea import EventPredicate
-from estero.classify.column_names import event_column
+from estero.classify.column_names import bits_name, event_column
 from estero.classify.columns import ColumnType
 from estero.language.tree import expressions as e
 from estero.language.tree.paths import field_of
 from estero.language.tree.schema import Kind
-from estero.recognize.rules import asked_columns
-from estero.recognize.rules.asked_columns import FEW_ROWS
-from estero.recognize.rules.bounded_columns import FEWEST_BOUNDS
-from estero.recognize.rules.dispatch import Dispatcher, plain_conditions
+from estero.recognize.rules.conditions import asked_columns, bounded_columns
+from estero.recognize.rules.conditions.asked_columns import FEW_ROWS
+from estero.recognize.rules.conditions.bounded_columns import FEWEST_BOUNDS
+from estero.recognize.rules.conditions.dispatch import Dispatcher
+from estero.recognize.rules.conditions.plain_conditions import plain_conditions
 from estero.reference.values import Event, evaluate_expression
 
 INSIDE = field_of("event", "data")
@@ -119,6 +119,7 @@ ENCODED = pa.dictionary(pa.int32(), pa.string())
     st.booleans(),
     st.sampled_from([1, 2, FEWEST_BOUNDS]),
     st.sampled_from([0, 4, FEW_ROWS]),
+    st.integers(0, 10),
 )
 def test_conditions_hold_where_the_reference_says(
     asked: list[EventPredicate],
@@ -127,8 +128,12 @@ def test_conditions_hold_where_the_reference_says(
     encoded: bool,
     bounds: int,
     few: int,
+    first: int,
 ) -> None:
-    """Whichever conditions somebody wants to know of each batch, looked up one by one or all at once."""
+    """Whichever conditions somebody wants to know of each batch, looked up one by one or all at once.
+
+    The `first` of them are there before the others.
+    """
     kinds = {**ARROW, **({"s": ENCODED} if encoded else {})}
     schema = pa.schema([(event_column(name), kind) for name, kind in kinds.items()])
     columns = {name: ColumnType(kind) for name, kind in KINDS.items() if name != INSIDE}
@@ -136,14 +141,21 @@ def test_conditions_hold_where_the_reference_says(
     columns["event"] = ColumnType(Kind.OPAQUE, fields=(("data", ColumnType(Kind.STRING)),))
     conditions = plain_conditions(asked, columns, schema)
     assert list(conditions) == asked
-    dispatcher = Dispatcher(conditions, {name: 1 << place for place, name in enumerate(TYPES)}, bounds)
+    dispatcher = Dispatcher(TYPES)
+    with patch.object(bounded_columns, "FEWEST_BOUNDS", bounds):
+        for some in (asked[:first], asked):
+            dispatcher.add({one: conditions[one] for one in some})
+    classified = schema.append(pa.field(bits_name(0), pa.int64()))
     for turn, batch in enumerate(batches):
         arrays = [
             pa.array([row[name] for row in batch], ARROW[name]).cast(kind) for name, kind in kinds.items()
         ]
-        types = np.array([1 << TYPES.index(str(row["type"])) for row in batch], np.int64)
+        arrays.append(pa.array([1 << TYPES.index(str(row["type"])) for row in batch], pa.int64()))
         with patch.object(asked_columns, "FEW_ROWS", few):
-            held = dispatcher.held(pa.RecordBatch.from_arrays(arrays, schema=schema), types)
+            held = dispatcher.held(pa.RecordBatch.from_arrays(arrays, schema=classified))
+        if held is None:
+            assert not batch
+            continue
         for place, predicate in enumerate(asked):
             if not wants[(turn + place) % len(wants)]:
                 continue

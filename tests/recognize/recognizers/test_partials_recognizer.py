@@ -13,7 +13,7 @@ from estero.errors import DataError, EsteroError, QueryError
 from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout
 from estero.plan.levels import partials_plan
-from estero.recognize.partials_recognizer import plan_of_one_stream
+from estero.recognize.recognizers.partials_recognizer import plan_of_one_stream
 from estero.testing import events
 
 SHOP = events(

@@ -18,8 +18,8 @@ from estero.classify.column_names import POSITION, TIME
 from estero.engine.int64 import saturated
 from estero.plan.plan import Plan
 from estero.recognize.batch_columns import numbers_of
-from estero.recognize.rules.asked_columns import Rows
-from estero.recognize.rules.dispatch import HeldRows
+from estero.recognize.rules.conditions.asked_conditions import Rows
+from estero.recognize.rules.conditions.dispatch import HeldRows
 
 
 @dataclass(frozen=True, slots=True)

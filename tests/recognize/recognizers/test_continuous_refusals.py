@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import estero
-from estero.recognize.continuous import ContinuousRecognizer
-from recognize.continuous import QUERY, ROWS, SCHEMA, begun, row, spans, table
+from estero.recognize.recognizers.continuous import ContinuousRecognizer
+from recognize.recognizers.continuous import QUERY, ROWS, SCHEMA, begun, row, spans, table
 
 
 def message_of(recognizer: ContinuousRecognizer, events: object) -> str:

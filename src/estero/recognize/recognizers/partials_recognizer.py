@@ -18,10 +18,10 @@ from estero.language.tree.query import QueryTree
 from estero.plan.levels import PartialsPlan, partials_plan
 from estero.plan.plan import Layout
 from estero.plan.together import together
-from estero.recognize.intake import Intake
-from estero.recognize.partials_recognition import PartialsRecognition
+from estero.recognize.partial_matches.partials_recognition import PartialsRecognition
+from estero.recognize.recognizers.intake import Intake
+from estero.recognize.recognizers.stream_recognizer import StreamRecognizer
 from estero.recognize.state_bytes import State
-from estero.recognize.stream_recognizer import StreamRecognizer
 
 KIND: Final = "a recognizer of partial matches"
 """The name of this kind of state, written into it."""

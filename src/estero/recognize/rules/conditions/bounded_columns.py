@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from estero.classify.vectors.batch_columns import BatchColumns, Mask
 from estero.classify.vectors.conditions import Condition, Joined, NumberTest
 from estero.classify.vectors.text_patterns import Negation
-from estero.recognize.rules.asked_columns import Rows
+from estero.recognize.rules.conditions.asked_conditions import AskedConditions, Conditions, Rows
 
 FEWEST_BOUNDS: Final = 32
 """From so many different comparisons on, to order a column costs less than to test it for each of them."""
@@ -28,7 +28,7 @@ _SIDES: Final[Mapping[str, Literal["left", "right"]]] = {
 }
 
 
-class BoundedColumn:
+class BoundedColumn(Conditions):
     """The comparisons of one column with constants, by their places."""
 
     def __init__(self, name: str, comparisons: Sequence[NumberTest]) -> None:
@@ -42,7 +42,6 @@ class BoundedColumn:
         self._constants = [test.constant for test in comparisons]
 
     def asked(self, columns: BatchColumns) -> BoundedValues:
-        """What a batch says to all comparisons; raises `OddValueError` for values that only SQL reads."""
         numbers, known = columns.checked(self.name), columns.known(self.name)
         rows = np.arange(numbers.size) if known is None else np.flatnonzero(known)
         order = rows[np.argsort(numbers[rows], kind="stable")]
@@ -57,22 +56,19 @@ class BoundedColumn:
         )
 
 
-class BoundedValues:
+class BoundedValues(AskedConditions):
     """What a batch says to the comparisons of a column: each holds for the rows of a range of `order`."""
 
     def __init__(self, order: Rows, starts: NDArray[np.int64], ends: NDArray[np.int64], size: int) -> None:
         self._order, self._starts, self._ends = order, starts, ends
         self._size = size
         self._ranks: NDArray[np.int64] | None = None
-        self.counts: NDArray[np.int64] = ends - starts
-        """The number of rows for which each comparison holds, int64[comparisons]."""
+        self.counts = ends - starts
 
     def rows(self, place: int) -> Rows:
-        """The rows for which a comparison holds, each once."""
         return self._order[self._starts[place] : self._ends[place]]
 
     def holds(self, place: int, rows: Rows) -> Mask:
-        """Whether a comparison holds in some rows."""
         if self._ranks is None:
             self._ranks = np.full(self._size, -1, np.int64)  # NULL is in no range
             self._ranks[self._order] = np.arange(self._order.size)
@@ -81,13 +77,13 @@ class BoundedValues:
         return held
 
 
-def bounded(conditions: Iterable[Condition], fewest: int = FEWEST_BOUNDS) -> set[NumberTest]:
-    """The comparisons in conditions whose column at least `fewest` different ones read."""
+def bounded(conditions: Iterable[Condition]) -> set[NumberTest]:
+    """The comparisons in conditions whose column at least `FEWEST_BOUNDS` different ones read."""
     by_column: defaultdict[str, set[NumberTest]] = defaultdict(set)
     for condition in conditions:
         for test in comparisons(condition):
             by_column[test.column].add(test)
-    return {test for tests in by_column.values() if len(tests) >= fewest for test in tests}
+    return {test for tests in by_column.values() if len(tests) >= FEWEST_BOUNDS for test in tests}
 
 
 def comparisons(condition: Condition) -> Iterator[NumberTest]:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import estero
 from estero.engine.runs.cea_runs import CeaRuns
+from estero.recognize.recognizers.stream_recognizer import StreamRecognizer
 from estero.recognize.rules.set_recognizer import RuleSetRecognizer
-from estero.recognize.stream_recognizer import StreamRecognizer
 
 LAYOUT: dict[str, Any] = {"type": "type", "time": "time", "time_unit": "s"}
 SCHEMA = pa.schema([("type", pa.string()), ("time", pa.int64()), ("k", pa.int64()), ("v", pa.int64())])

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.classify.vectors.batch_columns import BatchColumns, Mask
@@ -28,19 +27,15 @@ from estero.classify.vectors.text_patterns import (
     SomeColumn,
     is_asked,
 )
-from estero.recognize.rules.asked_columns import (
-    AskedAtOnce,
+from estero.recognize.rules.conditions.asked_columns import (
     AskedColumn,
-    AskedSeveral,
-    Rows,
     SeveralColumns,
     by_column,
     columns_of,
 )
-from estero.recognize.rules.asked_texts import AskedTexts, TextColumn
-from estero.recognize.rules.bounded_columns import FEWEST_BOUNDS, BoundedColumn, BoundedValues, bounded
-
-AnyColumn = AskedColumn | TextColumn | SeveralColumns | BoundedColumn
+from estero.recognize.rules.conditions.asked_conditions import AskedConditions, Conditions, Rows
+from estero.recognize.rules.conditions.asked_texts import TextColumn
+from estero.recognize.rules.conditions.bounded_columns import BoundedColumn, bounded
 
 _OFTEN: Final = 8
 """From so many conditions on a part of them is evaluated for a whole batch."""
@@ -50,10 +45,7 @@ class AskedBatch:
     """What is known of a batch; `most` says in how many rows a part holds at most, by its number."""
 
     def __init__(
-        self,
-        columns: BatchColumns,
-        values: Sequence[AskedAtOnce | AskedTexts | AskedSeveral | BoundedValues],
-        most: NDArray[np.int64],
+        self, columns: BatchColumns, values: Sequence[AskedConditions], most: NDArray[np.int64]
     ) -> None:
         self.columns = columns
         self.values = values
@@ -194,9 +186,9 @@ class Some(Part):
 class ConditionForest:
     """Conditions whose parts are known once, however many have them; `roots` are the conditions, in order."""
 
-    def __init__(self, conditions: Sequence[Condition], fewest_bounds: int = FEWEST_BOUNDS) -> None:
+    def __init__(self, conditions: Sequence[Condition]) -> None:
         self._parts: dict[Condition, Part] = {}
-        self._bounded = bounded(conditions, fewest_bounds)
+        self._bounded = bounded(conditions)
         self.roots: list[Part] = list(map(self._part, conditions))
         asked = {condition: part for condition, part in self._parts.items() if isinstance(part, Asked)}
         self._columns = []
@@ -215,7 +207,7 @@ class ConditionForest:
                 of_one.append(one)
         of_columns = by_column(one for one in of_one if one not in self._bounded)
         bounds = by_column(one for one in of_one if one in self._bounded)
-        columns: list[tuple[AnyColumn, Sequence[Condition]]] = [
+        columns: list[tuple[Conditions, Sequence[Condition]]] = [
             *((_asked_column(name, own), own) for name, own in of_columns.items()),
             *((SeveralColumns(names, own), own) for names, own in several.items()),
             *((BoundedColumn(name, own), own) for name, own in bounds.items()),
@@ -263,11 +255,10 @@ class ConditionForest:
         dear = isinstance(condition, Regex | Related)
         return Evaluated(number=len(self._parts), dear=dear, condition=condition)
 
-    def asked(self, batch: pa.RecordBatch) -> AskedBatch:
+    def asked(self, columns: BatchColumns) -> AskedBatch:
         """What a batch, whose columns have the names of attributes, says to all conditions."""
-        columns = BatchColumns(batch)
         values = [column.asked(columns) for column in self._columns]
-        most = np.full(len(self._parts), batch.num_rows, np.int64)
+        most = np.full(len(self._parts), columns.batch.num_rows, np.int64)
         for numbers, own in zip(self._numbers, values, strict=True):
             most[numbers] = own.counts
         for part in self._often:
@@ -278,7 +269,7 @@ class ConditionForest:
         return AskedBatch(columns, values, most)
 
 
-def _asked_column(name: str, conditions: Sequence[Condition]) -> AskedColumn | TextColumn:
+def _asked_column(name: str, conditions: Sequence[Condition]) -> Conditions:
     has_patterns = any(isinstance(condition, Pattern) for condition in conditions)
     return TextColumn(name, conditions) if has_patterns else AskedColumn(name, conditions)
 

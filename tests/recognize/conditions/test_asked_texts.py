@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from estero.classify.vectors.batch_columns import BatchColumns
 from estero.classify.vectors.conditions import TextList, TextTest
 from estero.classify.vectors.text_patterns import Pattern
-from estero.recognize.rules.asked_columns import AskedColumn
-from estero.recognize.rules.asked_texts import TextColumn
+from estero.recognize.rules.conditions.asked_columns import AskedColumn
+from estero.recognize.rules.conditions.asked_texts import TextColumn
 
 CONDITIONS = [
     Pattern("s", "%a%", ignoring_case=True),

@@ -17,12 +17,12 @@ from estero.arguments import checked
 from estero.classify.rows.classified import ClassifiedRow
 from estero.errors import EsteroError, legible
 from estero.plan.plan import Plan
-from estero.recognize.event_recognizer import EventRecognizer
-from estero.recognize.intake import Intake
 from estero.recognize.metrics import Extent
-from estero.recognize.partials_recognition import PartialsRecognition
-from estero.recognize.progress import RecognizerProgress
+from estero.recognize.partial_matches.partials_recognition import PartialsRecognition
 from estero.recognize.recognition import Recognition
+from estero.recognize.recognizers.event_recognizer import EventRecognizer
+from estero.recognize.recognizers.intake import Intake
+from estero.recognize.recognizers.progress import RecognizerProgress
 from estero.recognize.state import plan_about
 from estero.recognize.state_bytes import State, check_key, refuse_other, sound_content, written
 from estero.recognize.until import Until, check_until, known_until, passed_time

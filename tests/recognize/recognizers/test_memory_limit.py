@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import estero
-from estero.recognize.memory_limit import bytes_of
-from estero.recognize.stream_recognizer import StreamRecognizer
+from estero.recognize.recognizers.memory_limit import bytes_of
+from estero.recognize.recognizers.stream_recognizer import StreamRecognizer
 
 LAYOUT: dict[str, Any] = {"type": "type", "time": "time", "time_unit": "s"}
 SCHEMA = pa.schema([("type", pa.string()), ("time", pa.int64()), ("k", pa.int64())])

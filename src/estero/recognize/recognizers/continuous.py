@@ -13,12 +13,12 @@ from estero.events.sources import Source
 from estero.events.streams.stream_layout import StreamLayout
 from estero.plan.plan import Plan
 from estero.recognize.ended_sets import EndedSets
-from estero.recognize.increment import PushedRun, Turn
-from estero.recognize.intake import Intake
 from estero.recognize.metrics import number_of_ends
 from estero.recognize.recognition import Recognition
+from estero.recognize.recognizers.increment import PushedRun, Turn
+from estero.recognize.recognizers.intake import Intake
+from estero.recognize.recognizers.stream_recognizer import StreamRecognizer
 from estero.recognize.state_bytes import State
-from estero.recognize.stream_recognizer import StreamRecognizer
 from estero.recognize.threads.pushed import PushedRanges, ReadSets
 
 KIND = "a recognizer"

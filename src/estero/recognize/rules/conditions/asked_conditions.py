@@ -1,0 +1,183 @@
+"""What a batch says to many conditions at once: in how many rows each may hold, and in which it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estero.classify.vectors.batch_columns import BatchColumns, Mask
+
+Rows: TypeAlias = NDArray[np.int64]
+Places: TypeAlias = NDArray[np.int64]
+
+NO_ROWS: Final = np.empty(0, np.int64)
+_FEW: Final = 1 << 16
+"""So many values have codes of 16 bits, which sort in one pass."""
+
+
+class Conditions(Protocol):
+    """Conditions, by their places, that a batch is asked at once."""
+
+    def asked(self, columns: BatchColumns) -> AskedConditions:
+        """What a batch says to all conditions; raises `OddValueError` for values that only SQL reads."""
+
+
+class AskedConditions(Protocol):
+    """What a batch says to conditions, by their places."""
+
+    counts: NDArray[np.int64]
+    """The number of rows for which each condition holds, or more, int64[conditions]."""
+
+    def rows(self, place: int) -> Rows:
+        """The rows for which a condition holds, each once."""
+
+    def holds(self, place: int, rows: Rows) -> Mask:
+        """Whether a condition holds in some rows."""
+
+
+class AskedValues(AskedConditions):
+    """What a column of a batch says to the conditions on it.
+
+    `codes` are the numbers of the values, by row; those from `values` on are of no interest. Value
+    ``of_values[i]`` satisfies the condition ``places[i]``; each pair is there once.
+    """
+
+    def __init__(
+        self,
+        codes: NDArray[np.integer],
+        of_values: Places,
+        places: Places,
+        number: int,
+        *,
+        values: int | None = None,
+    ) -> None:
+        self._codes = codes
+        order = np.argsort(places, kind="stable")
+        self._values = of_values[order]
+        self._first = np.searchsorted(places[order], np.arange(number + 1))
+        self._number = (int(of_values.max()) + 1 if of_values.size else 0) if values is None else values
+        often = np.bincount(codes, minlength=self._number)[: self._number]
+        summed = np.concatenate([[0], often[self._values].cumsum()])
+        self.counts = summed[self._first[1:]] - summed[self._first[:-1]]
+        self._of_asked: tuple[Rows, Places] | None = None
+        self._tests: dict[int, Mask] = {}
+
+    def rows(self, place: int) -> Rows:
+        values = self._values[self._first[place] : self._first[place + 1]]
+        order, ends = self._in_order()
+        if values.size == 1:
+            (value,) = values.tolist()
+            return order[ends[value] : ends[value + 1]]
+        if values.size > 16:  # a look at all rows costs less than so many small arrays
+            return np.flatnonzero(self._test(place)[self._codes])
+        parts = [order[ends[value] : ends[value + 1]] for value in values.tolist()]
+        return np.concatenate([NO_ROWS, *parts])
+
+    def holds(self, place: int, rows: Rows) -> Mask:
+        held: Mask = self._test(place)[self._codes[rows]]
+        return held
+
+    def _test(self, place: int) -> Mask:
+        """Whether a condition holds for each value, and for what is none."""
+        test = self._tests.get(place)
+        if test is None:
+            test = self._tests[place] = np.zeros(self._number + 1, np.bool_)
+            test[self._values[self._first[place] : self._first[place + 1]]] = True
+        return test
+
+    def _in_order(self) -> tuple[Rows, Places]:
+        """The rows whose values some condition asks for, by value, and where those of each value end."""
+        if self._of_asked is None:
+            asked = np.zeros(self._number + 1, np.bool_)
+            asked[self._values] = True
+            rows = np.flatnonzero(asked[self._codes])
+            codes = self._codes[rows]
+            order = np.argsort(codes.astype(np.uint16) if self._number <= _FEW else codes, kind="stable")
+            ends = np.bincount(codes, minlength=self._number).cumsum()
+            self._of_asked = rows[order], np.concatenate([[0], ends])
+        return self._of_asked
+
+
+class AskedRows(AskedConditions):
+    """What a column of a few rows says to the conditions on it: their `rows`, by their places."""
+
+    def __init__(self, rows: Mapping[int, list[int]], number: int, size: int) -> None:
+        self._rows = {place: np.array(own, np.int64) for place, own in rows.items()}
+        self._size = size
+        self.counts = np.zeros(number, np.int64)
+        for place, own in rows.items():
+            self.counts[place] = len(own)
+
+    def rows(self, place: int) -> Rows:
+        return self._rows.get(place, NO_ROWS)
+
+    def holds(self, place: int, rows: Rows) -> Mask:
+        held = np.zeros(self._size, np.bool_)
+        held[self.rows(place)] = True
+        return held[rows]
+
+
+class AskedNothing(AskedConditions):
+    """What a column of NULLs says to the conditions on it."""
+
+    def __init__(self, number: int) -> None:
+        self.counts = np.zeros(number, np.int64)
+
+    def rows(self, _place: int) -> Rows:
+        return NO_ROWS
+
+    def holds(self, _place: int, rows: Rows) -> Mask:
+        return np.zeros(rows.size, np.bool_)
+
+
+class AskedSeveral(AskedConditions):
+    """What several columns say: a condition holds in a row if it does for one of them."""
+
+    def __init__(self, columns: Sequence[AskedConditions], number: int, size: int) -> None:
+        self._columns = columns
+        self._size = size
+        self.counts = sum((one.counts for one in columns), np.zeros(number, np.int64))
+
+    def rows(self, place: int) -> Rows:
+        mask = np.zeros(self._size, np.bool_)
+        for column in self._columns:
+            if column.counts[place]:
+                mask[column.rows(place)] = True
+        return np.flatnonzero(mask)
+
+    def holds(self, place: int, rows: Rows) -> Mask:
+        held = np.zeros(rows.size, np.bool_)
+        for column in self._columns:
+            if column.counts[place]:
+                held |= column.holds(place, rows)
+        return held
+
+
+class AskedElements(AskedConditions):
+    """What the elements of a column of lists say: a condition holds in a row if it does for one of them.
+
+    `elements` are asked of all elements in a row, and `rows` are theirs, ascending.
+    """
+
+    def __init__(self, elements: AskedConditions, rows: Rows, size: int) -> None:
+        self._elements = elements
+        self._rows = rows.astype(np.int64, copy=False)
+        self._size = size
+        self.counts = elements.counts
+        self._tests: dict[int, Mask] = {}
+
+    def rows(self, place: int) -> Rows:
+        return np.flatnonzero(self._test(place))
+
+    def holds(self, place: int, rows: Rows) -> Mask:
+        return self._test(place)[rows]
+
+    def _test(self, place: int) -> Mask:
+        test = self._tests.get(place)
+        if test is None:
+            test = self._tests[place] = np.zeros(self._size, np.bool_)
+            test[self._rows[self._elements.rows(place)]] = True
+        return test

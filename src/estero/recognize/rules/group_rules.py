@@ -1,0 +1,68 @@
+"""The rules of a group while it goes on: which there are, since when, and what is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from estero.plan.plan import Plan
+from estero.recognize.rules.groups import RuleGroup
+from estero.system.cached_property import cached_property
+
+
+@dataclass(frozen=True, eq=False)
+class GroupRules:
+    """The rules of a group, which see events `since` their eras, by their places in it, ascending.
+
+    A place without an era is left out, whatever rule is there. Rules at `untold` places are recognized, and
+    another group tells what they give.
+    """
+
+    group: RuleGroup
+    since: Mapping[int, int]
+    untold: frozenset[int] = frozenset()
+
+    @cached_property
+    def plans(self) -> dict[str, Plan]:
+        """The plans of the rules that are not left out, and of which it tells, by name."""
+        names, plans = self.group.names, self.group.plans
+        return {names[place]: plans[place] for place in self.since if place not in self.untold}
+
+    @cached_property
+    def left_out(self) -> frozenset[int]:
+        """The places without a rule."""
+        return frozenset(range(len(self.group.names))) - self.since.keys()
+
+    @cached_property
+    def silent(self) -> frozenset[int]:
+        """The places of which nothing is told."""
+        return self.left_out | self.untold
+
+    @property
+    def untold_names(self) -> list[str]:
+        """The names of the rules of which another group tells what they give."""
+        return [self.group.names[place] for place in self.untold]
+
+    def added(self, place: int, name: str, plan: Plan, since: int, *, told: bool) -> GroupRules:
+        """The rules with one more, which takes a place that is left out, or the one behind the last."""
+        names, plans = list(self.group.names), list(self.group.plans)
+        names[place : place + 1], plans[place : place + 1] = [name], [plan]
+        return GroupRules(
+            RuleGroup(tuple(names), tuple(plans), self.group.shape),
+            dict(sorted({**self.since, place: since}.items())),
+            self.untold if told else self.untold | {place},
+        )
+
+    def telling(self, name: str) -> GroupRules:
+        """The rules, of which a rule of this name is told as well."""
+        names = self.group.names
+        return replace(self, untold=frozenset(place for place in self.untold if names[place] != name))
+
+    def places_of(self, name: str) -> list[int]:
+        """The places of the rules of a name."""
+        return [place for place in self.since if self.group.names[place] == name]
+
+    def without(self, place: int) -> GroupRules:
+        """The rules but for that at a place."""
+        since = {own: era for own, era in self.since.items() if own != place}
+        return replace(self, since=since, untold=self.untold - {place})
