@@ -130,7 +130,9 @@ class PastThenStream(Source):
                     file=self._path,
                 ) from error
             greater = pc.fill_null(pc.greater(column, bound), fill_value=value is not None)
-            same = pc.is_null(column) if value is None else pc.fill_null(pc.equal(column, bound), fill_value=False)
+            same = pc.is_null(column)
+            if value is not None:
+                same = pc.fill_null(pc.equal(column, bound), fill_value=False)
             behind = greater if behind is None else pc.or_(behind, pc.and_(equal, greater))
             equal = same if equal is None else pc.and_(equal, same)
         return events.filter(behind)
