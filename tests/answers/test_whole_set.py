@@ -223,6 +223,16 @@ def test_counts_beyond_38_digits_are_text() -> None:
     assert rows.to_dicts()[0]["count"] == 2**129
 
 
+@pytest.mark.parametrize("ascending", [False, True])
+def test_the_least_integer_there_is_ranks_as_the_least(ascending: bool) -> None:
+    extremes = pa.table({"type": list("ABAB"), "time": range(4), "v": [0, 1, 0, -(2**63)]})
+    every = answer("SELECT a, b WHERE A AS a ; B+ AS b", extremes)
+    rows = every.to_arrow().to_pylist()
+    rows.sort(key=lambda row: sum(event["v"] for event in row["b"]), reverse=not ascending)
+    for n in (1, 2, 9):
+        assert every.top(n, by="sum(b.v)", ascending=ascending).to_arrow().to_pylist() == rows[:n]
+
+
 def test_what_a_window_cuts_is_counted_inside_of_it() -> None:
     within = answer("SELECT A WHERE A+ WITHIN 70 EVENTS", LONG)
     listed = within.aggregate(n="count(*)")["n"]

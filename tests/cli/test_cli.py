@@ -72,6 +72,31 @@ def test_a_file_has_the_format_of_its_suffix(night: Path, tmp_path: Path, suffix
         assert len(out.read_text().splitlines()) == FROSTS + (suffix == "csv")
 
 
+@pytest.mark.parametrize("events", ["it.parquet", "*.parquet", "."])
+def test_a_file_that_is_read_is_not_replaced(tmp_path: Path, events: str) -> None:
+    table, directory = pa.table({"kind": ["A", "B"]}), tmp_path / "events"
+    directory.mkdir()
+    pyarrow.parquet.write_table(table, directory / "it.parquet")
+    (tmp_path / "query.ceql").write_text("SELECT * WHERE A ; B")
+    (tmp_path / "query.sql").write_text("SELECT * FROM e")
+    given = ["--events", directory / events, "--type", "kind", "--engine", "duckdb"]
+    tables = ["--table", f"e={directory / events}"]
+    for name, query, options in (("run", "query.ceql", given), ("sql", "query.sql", tables)):
+        result = estero(name, tmp_path / query, *options, "--out", directory / "it.parquet")
+        assert result.exit_code == 2
+        assert "it.parquet is read, and would be replaced; choose another file" in result.stderr
+    assert pyarrow.parquet.read_table(directory / "it.parquet") == table
+
+
+def test_a_mark_at_the_beginning_of_a_file_is_no_part_of_its_query(night: Path, tmp_path: Path) -> None:
+    (tmp_path / "frost.ceql").write_text("\ufeff" + (night / "frost.ceql").read_text(), encoding="utf-8")
+    events = night / "events.parquet"
+    marked = estero(
+        "run", tmp_path / "frost.ceql", "--events", events, *LAYOUT, "--engine", "duckdb", "--count"
+    )
+    assert marked.stdout == run(night, "frost", "--count").stdout
+
+
 def test_a_table_shows_the_first_complex_events_and_says_that_there_are_more(night: Path) -> None:
     result = run(night, "endless")
     assert result.exit_code == 0

@@ -55,6 +55,7 @@ def stream(*arguments: str) -> Result:
         (["--from", "json:in", "--serve", "1234"], "'1234' is not HOST:PORT"),
         (["--from", "json:in", "--serve", ":99999"], "':99999' is not HOST:PORT"),
         (["--from", "json:in", "--checkpoint-interval", "soon"], "'soon' is not a duration"),
+        (["--from", "json:in", "--shed"], "there is no limit: give --memory-limit, too"),
         (["--from", "json:in", "--partials"], "is for Spark, not for the local engine"),
         (["--from", "json:in", "--rows", "events"], "is for Spark, not for the local engine"),
     ],
@@ -84,6 +85,41 @@ def test_a_directory_of_rules_runs_from_files_to_files(here: Path) -> None:
     rows = read_lines(here / "out")
     assert told(rows) == expected(estero.rules(RULES), EVENTS)
     assert len({row["version"] for row in rows}) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--from", "json:in", "--to", "json:./in"], "json:./in is the source, too"),
+        (["--from", "json:in", "--dead-letters", "parquet:in"], "parquet:in is the source, too"),
+        (["--from", "kafka://h:1/a,b", "--to", "kafka://h:1/b"], "kafka://h:1/b is the source, too"),
+    ],
+)
+def test_what_a_stream_writes_is_not_its_source(here: Path, arguments: list[str], message: str) -> None:
+    result = stream(
+        *("query.ceql", "--engine", "local", *arguments, "--checkpoint", "state"),
+        *("--trigger", "available-now", *COLUMNS),
+    )
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert message in result.stderr
+    assert len(list((here / "in").iterdir())) == 1
+
+
+def test_a_directory_that_is_not_there_is_told(here: Path, caplog: pytest.LogCaptureFixture) -> None:
+    arguments = ["--engine", "local", "--from", "json:inn", "--trigger", "available-now", *COLUMNS]
+    assert stream("query.ceql", *arguments).exit_code == 0
+    assert "there is no directory inn yet: files are waited for" in caplog.text
+    assert not (here / "inn").exists()
+
+
+def test_one_file_with_a_rule_runs_as_a_directory_does(here: Path) -> None:
+    (here / "twice.eql").write_text("sequence by user with maxspan=3s [A where true] [B where true]")
+    result = stream(
+        *("twice.eql", "--engine", "local", "--from", "json:in", "--to", "json:out", "--checkpoint", "state"),
+        *("--dead-letters", "json:dead", "--trigger", "available-now", *COLUMNS),
+    )
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert told(read_lines(here / "out")) == expected(estero.rules("twice.eql"), EVENTS)
 
 
 def test_a_lateness_without_a_meaning_is_an_error(here: Path) -> None:

@@ -43,6 +43,16 @@ def test_they_are_run_together(rules: Path, night: Path, tmp_path: Path) -> None
     assert "together: colder, frost" in estero("explain", str(rules), *events(night)).stdout
 
 
+def test_one_file_with_a_rule_in_eql_is_run_checked_and_explained(tmp_path: Path, night: Path) -> None:
+    file = tmp_path / "cold.eql"
+    file.write_text("Temperature where value < 0")
+    counted = estero("run", str(file), *events(night), "--count")
+    assert counted.exit_code == 0
+    assert "cold" in counted.stdout
+    assert "1 rule: ok" in estero("check", str(file)).stdout
+    assert "1 rule" in estero("explain", str(file), *events(night)).stdout
+
+
 def test_what_files_say_of_their_rules_is_a_column_that_is_asked_for(
     rules: Path, night: Path, tmp_path: Path
 ) -> None:

@@ -64,3 +64,7 @@ def test_a_table_has_a_name_and_a_file(folder: Path) -> None:
     result = CliRunner().invoke(app, ["sql", str(folder / "dips.sql"), "--table", "levels.csv"])
     assert result.exit_code == 2
     assert "write NAME=FILE" in result.output
+    twice = ["--table", "levels=levels.csv", "--table", "levels=other.csv"]
+    result = CliRunner().invoke(app, ["sql", str(folder / "dips.sql"), *twice])
+    assert result.exit_code == 2
+    assert "levels has two files" in result.output

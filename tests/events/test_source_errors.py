@@ -13,6 +13,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+import estero
 from estero.automata.cea import EventPredicate
 from estero.errors import DataError
 from estero.events.sources import open_source
@@ -86,6 +87,16 @@ def test_a_file_without_even_a_header_is_refused(tmp_path: Path) -> None:
         (tmp_path / name).write_text("\n\n" if name == "blank.csv" else "", encoding="utf-8")
         with pytest.raises(DataError, match=f"{name}: the file is empty: it has not even a header"):
             open_source(tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["kind,t,v\n", "# none today\r\nkind;t;v\r\n\r\n", '"kind"\t"t"\t"v"'])
+def test_a_file_with_a_header_alone_is_an_empty_stream(tmp_path: Path, text: str) -> None:
+    (tmp_path / "events.csv").write_text(text, encoding="utf-8")
+    answer = estero.query("SELECT * WHERE A ; B").run(tmp_path / "events.csv", type="kind", types=["A", "B"])
+    assert answer.count() == 0
+    (tmp_path / "events.csv").write_text("A,1\n", encoding="utf-8")
+    with pytest.raises(DataError, match="the columns are column0, column1"):
+        open_source(tmp_path / "events.csv", EventLayout.of(type="kind"))
 
 
 def test_a_missing_column_is_answered_with_the_nearest() -> None:

@@ -350,3 +350,15 @@ def test_an_event_that_many_rules_want_counts_once_for_each() -> None:
     assert estero.rules(keyed).run(events, type="type").counts() == {
         f"over {n}": int(n < 5) for n in range(10)
     }
+
+
+def test_what_a_rule_that_is_gone_compared_is_no_part_of_a_state() -> None:
+    keyed, plain = "SELECT * WHERE A AS a ; B AS b FILTER a.k <= b.k", "SELECT * WHERE A AS a ; B AS b"
+    table = pa.table({"type": ["A", "B", "A"], "k": [1, 1, 1], "t": [1, 2, 2]})
+    recognizer = estero.rules({"keyed": keyed, "plain": plain}).recognizer(
+        table.schema, type="type", time="t", time_unit="s", lateness="1s"
+    )
+    recognizer.push(table)
+    recognizer.remove("keyed")
+    assert recognizer.held_back
+    assert restored(recognizer, {"plain": plain}).flush().counts() == {"plain": 1}

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 
 import estero
@@ -18,7 +19,7 @@ from estero import DataError
 from estero.local import door
 from estero.local.sinks.console import Console
 from estero.local.sources.lines import StandardInput
-from local.streams import LAYOUT, QUERY, events, expected, put, read_lines, stream, told
+from local.streams import LAYOUT, QUERY, events, expected, frame, put, read_lines, stream, told
 
 EVENTS = events(60)
 
@@ -98,6 +99,24 @@ def test_the_past_has_to_have_the_columns_by_which_it_is_told_from_the_stream(tm
             running.step()
     with pytest.raises(ValueError, match="a backfill needs a time column"):
         estero.live(estero.query(QUERY), f"json:{tmp_path}/in", backfill=past)
+
+
+@pytest.mark.parametrize("last", [1, 3, 4, 6])
+def test_events_without_a_value_by_which_they_are_ordered_are_the_last_of_their_time(
+    tmp_path: Path, last: int
+) -> None:
+    rows = [
+        {"kind": kind, "time": f"2026-01-01T00:00:0{second}Z", "user": user, "v": place}
+        for place, (kind, second, user) in enumerate(
+            [("A", 0, 1), ("B", 0, 2), ("A", 0, None), ("B", 1, 1), ("A", 1, None), ("B", 2, 1)]
+        )
+    ]
+    put(tmp_path / "in", 0, rows)
+    pyarrow.parquet.write_table(frame(rows[:last]), tmp_path / "past.parquet")
+    query = estero.query("SELECT * WHERE A ; B WITHIN 10 SECONDS")
+    with stream(tmp_path, query, backfill=tmp_path / "past.parquet", order=["user"]) as running:
+        running.run(until_caught_up=True)
+    assert told(read_lines(tmp_path / "out")) == expected(query, rows)
 
 
 @pytest.mark.parametrize(

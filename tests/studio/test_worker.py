@@ -123,3 +123,13 @@ def test_events_that_cannot_be_read_are_told() -> None:
     reply, _ = worker.ask({"kind": "hello"})
     assert "no-such-file.parquet" in reply["error"]
     worker.close()
+
+
+def test_a_process_that_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_: object) -> None:
+        raise BlockingIOError("no more processes")
+
+    worker = Worker(Opening())
+    monkeypatch.setattr(worker._context.Process, "start", start)
+    assert "the question ended its process" in worker.ask({"kind": "hello"})[0]["error"]
+    worker.close()

@@ -34,7 +34,6 @@ from estero.cli.options import (
     Stream,
     as_called,
     engine_of,
-    format_of,
     load_predicates,
     query_in,
     refuse,
@@ -43,6 +42,7 @@ from estero.cli.options import (
     with_event_options,
     with_values,
 )
+from estero.cli.outputs import format_of
 from estero.cli.rules import FOR_ONE_QUERY, check_rules, is_rules, rules_in, run_rules
 from estero.cli.statement import statement, with_statement_options
 from estero.cli.stream import stream, with_stream_options
@@ -232,7 +232,7 @@ def run(
         )
         return
     refuse({"metadata": metadata}, "is for a directory of rules, not for one query")
-    chosen, chosen_engine = format_of(out, format), engine_of(stream, engine, master)
+    chosen, chosen_engine = format_of(out, format, stream.paths), engine_of(stream, engine, master)
     from estero.cli.terminal import Meter, say
 
     parsed, meter = query_in(query, param), Meter()

@@ -313,11 +313,16 @@ class Stream:
     types: tuple[str, ...] = ()
 
     @property
+    def paths(self) -> list[str]:
+        """The paths of the events, one or several."""
+        return [self.path] if isinstance(self.path, str) else self.path
+
+    @property
     def is_of_spark(self) -> bool:
         """Whether only Spark reads the events, or some of them."""
         from estero.events.files.paths import in_store
 
-        return any(map(in_store, [self.path] if isinstance(self.path, str) else self.path))
+        return any(map(in_store, self.paths))
 
     @property
     def scan(self) -> Scan:
@@ -419,7 +424,7 @@ def values_in(params: Sequence[str]) -> dict[str, object]:
 def text_in(file: Path, hint: str = "QUERY.ceql") -> str:
     """The text of a file, or from standard input; a usage error where it cannot be read."""
     try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
     except OSError as error:
         if isinstance(error, FileNotFoundError) and hint == "QUERY.ceql":
             text = (
@@ -522,23 +527,3 @@ def engine_of(stream: Stream, named: Engine | None, master: str | None) -> Engin
     if named is not None:
         return named
     return Engine.SPARK if master is not None or stream.is_of_spark else Engine.DUCKDB
-
-
-def format_of(out: Path | None, named: Format | None) -> Format:
-    """The format to write; a usage error where it does not go with where it is written."""
-    if out is None:
-        if named in (Format.PARQUET, Format.ARROW):
-            raise click.BadParameter(f"{named} needs a file: give --out, too", param_hint="--format")
-        return named or Format.TABLE
-    if named is Format.TABLE:
-        raise click.BadParameter(
-            "a table cannot be written to a file; choose another format", param_hint="--format"
-        )
-    if named is not None:
-        return named
-    from estero.answers.writers import format_in_name
-
-    try:
-        return Format(format_in_name(out, or_give="--format"))
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--out") from None

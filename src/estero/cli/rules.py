@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import estero
-from estero.cli.options import Format, Stream, format_of
+from estero.cli.options import Format, Stream
+from estero.cli.outputs import format_of
 from estero.errors import QueryError, legible
 from estero.queries.rules.rule_files import language_of
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def is_rules(path: Path) -> bool:
-    """Whether the argument of a command is a directory of rules or a file in Sigma, and not one query."""
-    return path.is_dir() or language_of(path) == "sigma"
+    """Whether the argument of a command is a directory of rules or a file in Sigma or EQL, not one query."""
+    return path.is_dir() or language_of(path) != "ceql"
 
 
 FOR_ONE_QUERY = "is for one query, not for a directory of rules"
@@ -46,7 +47,7 @@ def run_rules(
         rules.columns(metadata)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--metadata") from None
-    chosen, meter = format_of(out, format), Meter()
+    chosen, meter = format_of(out, format, stream.paths), Meter()
     if explain:
         say(str(rules.explain(stream.scan)))
     answers = rules.run(stream.scan, until=until, progress=meter, threads=threads, metadata=metadata)

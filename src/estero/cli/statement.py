@@ -12,7 +12,8 @@ import click
 
 from estero.cli import options
 from estero.cli.completion import file_names
-from estero.cli.options import Argument, Format, decorated, existing_or_not, format_of, option, text_in
+from estero.cli.options import Argument, Format, decorated, existing_or_not, option, text_in
+from estero.cli.outputs import format_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,8 +44,9 @@ def statement(
     from estero.answers.output_file import output_file
     from estero.cli.terminal import say, working
 
-    chosen = format_of(out, format)
-    result = estero.sql(text_in(statement, _HINT), connection=None, **_tables_of(table))
+    tables = _tables_of(table)
+    chosen = format_of(out, format, tables.values())
+    result = estero.sql(text_in(statement, _HINT), connection=None, **tables)
     if explain:
         say(result.explain())
     with working("evaluating"):
@@ -73,15 +75,17 @@ def with_statement_options(command: Callable[..., None]) -> Callable[..., None]:
     return decorated(command, decorators)
 
 
-def _tables_of(given: Sequence[str]) -> dict[str, object]:
+def _tables_of(given: Sequence[str]) -> dict[str, str]:
     """The files by the names of their tables."""
-    tables: dict[str, object] = {}
+    tables: dict[str, str] = {}
     for entry in given:
         name, equals, file = entry.partition("=")
         if not (name and equals and file):
             raise click.BadParameter(
                 f"{entry!r} does not name a table and its file: write NAME=FILE", param_hint="--table"
             )
+        if name in tables:
+            raise click.BadParameter(f"{name} has two files", param_hint="--table")
         tables[name] = file
     return tables
 

@@ -8,15 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from estero.cli.completion import file_names
 from estero.cli.options import existing_or_not, option, query_in, values_in
-from estero.cli.rules import is_rules
+from estero.cli.rules import is_rules, rules_in
 from estero.cli.stream_usage import asked_to_stop, check_usage, meant
 from estero.errors import DataError
+
+if TYPE_CHECKING:
+    from estero import Query, RuleSet
 
 _about_local = partial(option, group="Options for the local engine")
 
@@ -112,12 +115,14 @@ def stream_locally(
         meant("--dead-letters", local_sink, dead_letters)
     if source == "stdin" and str(query) == "-":
         raise click.BadParameter("the query is read from standard input already", param_hint="--from")
+    if shed and memory_limit is None:
+        raise click.BadParameter("there is no limit: give --memory-limit, too", param_hint="--shed")
     once = _is_once(trigger)
     every = 10.0 if interval is None else _seconds(interval, "--checkpoint-interval")
     idle = None if idle_after is None else _seconds(idle_after, "--idle-after")
     served = None if serve is None else _server(serve)
     check_usage(sink, checkpoint, layout["time"])
-    rules, params = (query, values_in(param)) if is_rules(query) else (query_in(query, param), None)
+    rules, params = _asked(query, param)
     with ExitStack() as things, _as_data_errors():
         stream = live(
             rules,
@@ -148,6 +153,15 @@ def stream_locally(
         stream.run(until_caught_up=once)
     if asked:
         raise click.exceptions.Exit(128 + asked[0])
+
+
+def _asked(query: Path, param: Sequence[str]) -> tuple[Query | RuleSet | Path, Mapping[str, object] | None]:
+    """A query, the rules of a file, or a directory of rules, which may change, with its parameters."""
+    if not is_rules(query):
+        return query_in(query, param), None
+    if query.is_dir():
+        return query, values_in(param)
+    return rules_in(query, values_in(param)), None
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from estero.arguments import checked
 from estero.errors import legible
 from estero.local.checkpoints import Checkpoint
 from estero.local.note import check_note, write_note
-from estero.local.opening import local_sink, local_source, opened_sink, opened_source
+from estero.local.opening import check_apart, local_sink, local_source, opened_sink, opened_source
 from estero.local.recognition import Asked
 from estero.local.schemas import schema_of
 from estero.local.stream import LiveStream, Settings
@@ -79,8 +79,9 @@ def live(  # noqa: PLR0913 (what users may have to say)
       sheds the oldest partitions.
     - `type`, `time`, `order`, `time_unit` and `lateness`: as in `Query.recognizer`.
 
-    Raises `DataError` for an invalid address and for a checkpoint of another stream, ValueError for a number
-    that is out of range, and `MissingPackage` without the package that a source or sink needs.
+    Raises `DataError` for an invalid address, for a source that is also the sink and for a checkpoint of
+    another stream, ValueError for a number that is out of range, and `MissingPackage` without the package
+    that a source or sink needs.
     """
     _check(checkpoint_every, batch, backfill, time)
     _check_idle(idle_after, time)
@@ -88,6 +89,9 @@ def live(  # noqa: PLR0913 (what users may have to say)
         bytes_of(memory_limit)
     from_, to = local_source(source), local_sink(sink)
     letters = None if dead_letters is None else local_sink(dead_letters)
+    for address in (to, letters):
+        if address is not None:
+            check_apart(from_, address)
     asked: Query | RuleSet | RuleOrigin
     if isinstance(rules, Query | RuleSet):
         asked = rules.bind(params) if params else rules

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+from glob import has_magic
+from pathlib import Path
 from typing import Final
 
 from estero.addresses import Address, address_of
@@ -11,7 +14,9 @@ from estero.local.sinks.console import Console
 from estero.local.sinks.sink import Sink
 from estero.local.sources.source import Source
 
+_log: Final = logging.getLogger("estero.live")
 SOURCES: Final = ("parquet", "json", "csv", "kafka", "tcp", "stdin")
+FILES: Final = ("parquet", "json", "csv")
 SINKS: Final = ("parquet", "json", "kafka", "postgresql", "http", "https", "console")
 
 
@@ -26,6 +31,17 @@ def local_sink(text: str) -> Address:
     if address.scheme == "kafka" and "," in address.name:
         raise DataError(f"{address} names several topics", hint="name one: answers go to one topic")
     return address
+
+
+def check_apart(source: Address, sink: Address) -> None:
+    """Raises `DataError` where what is written would be read as events."""
+    if source.scheme == "kafka":
+        same = sink.scheme == "kafka" and source.place == sink.place and sink.name in source.name.split(",")
+    else:
+        of_files = source.scheme in FILES and sink.scheme in FILES
+        same = of_files and Path(source.place).resolve() == Path(sink.place).resolve()
+    if same:
+        raise DataError(f"{sink} is the source, too", hint="write elsewhere what is not to be read again")
 
 
 def opened_source(address: Address) -> Source:
@@ -46,6 +62,8 @@ def opened_source(address: Address) -> Source:
         case _:
             from estero.local.sources.files import AppearingFiles
 
+            if not has_magic(address.place) and not Path(address.place).exists():
+                _log.warning("there is no directory %s yet: files are waited for", address.place)
             return AppearingFiles(address)
 
 

@@ -70,10 +70,11 @@ class Worker(Questions):
         if self._process is not None and self._process.is_alive() and self._connection is not None:
             return self._connection, None
         self._connection, theirs = self._context.Pipe()
-        self._process = self._context.Process(
+        process = self._context.Process(
             target=serve, args=(self._opening, theirs, self._wish, self._memory), daemon=True
         )
-        self._process.start()
+        process.start()
+        self._process = process  # from now on it can be ended
         theirs.close()
         wrong = cast("str | None", self._heard(self._connection, math.inf))
         if wrong is not None:

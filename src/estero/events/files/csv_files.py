@@ -174,9 +174,10 @@ def _names_and_dialect(
     if isinstance(columns := options.get("columns"), Mapping):
         return tuple(map(str, columns)), {"header": True, **_dialect_only(dialect)}
     asked = {name: value for name, value in dialect.items() if name not in _TYPE_OPTIONS}
-    relation = connection.execute(f"FROM sniff_csv({literal(as_one_file(file))}{_told(asked)})")
-    described = [column[0] for column in relation.description or ()]
-    sniffed: dict[str, Any] = dict(zip(described, relation.fetchall()[0], strict=True))
+    sniffed = _sniffed(connection, file, asked)
+    words = all(column["type"] in {"VARCHAR", "BOOLEAN"} for column in sniffed["Columns"])  # one may be `t`
+    if words and not sniffed["HasHeader"] and "header" not in options and _is_one_line(file):
+        sniffed = _sniffed(connection, file, {**asked, "header": True})  # with no row below it
     names = tuple(column["name"] for column in sniffed["Columns"])
     told = {**_dialect_only(dialect), "header": bool(sniffed["HasHeader"]), "skip": sniffed["SkipRows"]}
     if told["header"] and may_be_changed(names):
@@ -187,6 +188,19 @@ def _names_and_dialect(
         else:
             check_names(header, file)
     return names, told
+
+
+def _sniffed(connection: Connection, file: str, asked: Mapping[str, object]) -> dict[str, Any]:
+    """What DuckDB finds a file to be."""
+    relation = connection.execute(f"FROM sniff_csv({literal(as_one_file(file))}{_told(asked)})")
+    described = [column[0] for column in relation.description or ()]
+    return dict(zip(described, relation.fetchall()[0], strict=True))
+
+
+def _is_one_line(file: str) -> bool:
+    """Whether a file has one line beside blank ones and comments."""
+    lines = (line for line in _lines(file) if line.strip() and not line.startswith("#"))
+    return len(list(itertools.islice(lines, 2))) == 1
 
 
 def _header(connection: Connection, file: str, told: Mapping[str, object], width: int) -> list[str]:

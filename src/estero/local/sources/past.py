@@ -21,8 +21,8 @@ class PastThenStream(Source):
     """The events of files in order of time, then those of a stream that come behind them.
 
     An event of the stream belongs to the past, and is left out, if its time and the columns of `order` are
-    not greater than those of the last event of the past, compared in turn. Events of the past are in order
-    of these columns, and of all others where these are equal.
+    not greater than those of the last event of the past, compared in turn; NULL is greater than all values.
+    Events of the past are in order of these columns, and of all others where these are equal.
     """
 
     def __init__(self, path: str, stream: Source, time: str, order: Sequence[str]) -> None:
@@ -121,8 +121,7 @@ class PastThenStream(Source):
         behind: Any = None
         equal: Any = None
         for name, value in zip(self._keys, self._last, strict=True):
-            column = events.column(name)
-            column = _comparable(column)
+            column = _comparable(events.column(name))
             try:
                 bound = pa.scalar(value, column.type)
             except (pa.ArrowException, TypeError, ValueError) as error:
@@ -131,9 +130,11 @@ class PastThenStream(Source):
                     f"{column.type}",
                     file=self._path,
                 ) from error
-            greater = pc.fill_null(pc.greater(column, bound), fill_value=False)
+            greater = pc.fill_null(pc.greater(column, bound), fill_value=value is not None)
+            same = pc.is_null(column)
+            if value is not None:
+                same = pc.fill_null(pc.equal(column, bound), fill_value=False)
             behind = greater if behind is None else pc.or_(behind, pc.and_(equal, greater))
-            same = pc.fill_null(pc.equal(column, bound), fill_value=False)
             equal = same if equal is None else pc.and_(equal, same)
         return events.filter(behind)
 

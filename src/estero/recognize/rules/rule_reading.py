@@ -436,8 +436,8 @@ def _decides_by_time(plan: Plan) -> bool:
 
 
 def _without_conditions(known: Classification) -> Classification:
-    """What is asked of events with the keys and values of these where there is no rule."""
-    return replace(known, predicates=(), payload=(), keep_all=False)
+    """What is asked of events with the keys of these where there is no rule, whichever rule these are of."""
+    return replace(known, predicates=(), payload=(), values=(), keep_all=False)
 
 
 def _looked_at(known: Classification) -> Classification:

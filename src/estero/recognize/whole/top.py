@@ -100,11 +100,8 @@ def _parts(
 
 def _best_roots(at_hand: SetAtHand, by: Asked, n: int, *, ascending: bool) -> NDArray[np.intp]:
     """The roots with the `n` best complex events of each partition, ascending."""
-    of_roots, of_gates = _values(at_hand, by)
-    if ascending:
-        of_roots, of_gates = -of_roots, -of_gates
-    values = summable(of_gates, at_hand.circuit.event.size)
-    best, _ = greatest(at_hand.circuit, SUM, values, at_hand.has(at_hand.events))
+    of_roots, of_gates = _worth(at_hand, by, ascending=ascending)
+    best, _ = greatest(at_hand.circuit, SUM, of_gates, at_hand.has(at_hand.events))
     order = by_worth(at_hand.of_roots, best[at_hand.gates] + of_roots)
     of = at_hand.of_roots[order]
     return np.sort(order[np.arange(of.size) - np.searchsorted(of, of) < n])
@@ -157,16 +154,14 @@ class _Ranking:
         wanted: int = _ENDLESS,
         least: NDArray[Any] | None = None,
     ) -> None:
-        of_roots, of_gates = _values(at_hand, by)
-        if ascending:
-            of_roots, of_gates = -of_roots, -of_gates
+        of_roots, of_gates = _worth(at_hand, by, ascending=ascending)
         self._at_hand = at_hand
         parts = at_hand.parts
         self._best = BestFirst(
             at_hand.circuit,
             at_hand.gates,
             at_hand.numbers,
-            summable(of_gates, at_hand.circuit.event.size),
+            of_gates,
             of_roots,
             of=at_hand.of_roots,
             wanted=np.full(parts, min(wanted, _ENDLESS)),
@@ -235,6 +230,13 @@ def _kept(at_hand: SetAtHand) -> SetAtHand:
     renumbered = at_hand.spread(gates, places[: gates.size])
     own = replace(at_hand, store=store, circuit=circuit._replace(event=renumbered), roots=None)
     return replace(own, ends=places[gates.size :])
+
+
+def _worth(at_hand: SetAtHand, by: Asked, *, ascending: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    """What each root and each gate adds to the worth of a complex event, of which most is best."""
+    of_roots, of_gates = _values(at_hand, by)
+    of_gates = summable(of_gates, at_hand.circuit.event.size)  # first: the least integer has no opposite
+    return (-of_roots, -of_gates) if ascending else (of_roots, of_gates)
 
 
 def _values(at_hand: SetAtHand, by: Asked) -> tuple[NDArray[Any], NDArray[Any]]:
