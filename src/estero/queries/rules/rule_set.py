@@ -444,25 +444,30 @@ def warn_of_notes(notes: Mapping[str, Sequence[str]]) -> None:
 def read_files(paths: Paths, sigma: Mapping[str, object] | None = None) -> tuple[RuleSet, list[QueryError]]:
     """The set of those rules of files that are right, and the errors of the others in CEQL."""
     files = files_of_rules(paths)
-    cache = RuleCache.opened() if any(is_sigma(file) or is_eql(file) for file in files) else RuleCache(None)
+    sigmas: list[Path] = []
+    eqls: list[Path] = []
+    others: list[Path] = []
+    for file in files:
+        (sigmas if is_sigma(file) else eqls if is_eql(file) else others).append(file)
+    cache = RuleCache.opened() if sigmas or eqls else RuleCache(None)
     with without_collection():
-        of_sigma = sigma_in_files([file for file in files if is_sigma(file)], sigma, cache)
+        of_sigma = sigma_in_files(sigmas, sigma, cache)
         of_elastic = FilesRead()
-        if any(map(is_eql, files)):
+        if eqls:
             from estero.queries.rules.eql_files import eql_in_files  # and all of EQL
 
-            of_elastic = eql_in_files((file for file in files if is_eql(file)), cache)
+            of_elastic = eql_in_files(eqls, cache)
         cache.save()
-    texts = rules_in_files(file for file in files if not is_sigma(file) and not is_eql(file))
+    texts = rules_in_files(others)
     read, errors = read_rules({name: rule.text for name, rule in texts.items()}, texts)
     together = dict(texts)
-    for others in (of_sigma.texts, of_elastic.texts):
-        for name in together.keys() & others.keys():
+    for further in (of_sigma.texts, of_elastic.texts):
+        for name in together.keys() & further.keys():
             raise DataError(
-                f"two files have the rule {name!r}: {together[name].file} and {others[name].file}",
+                f"two files have the rule {name!r}: {together[name].file} and {further[name].file}",
                 hint="rename one of them",
             )
-        together |= others
+        together |= further
     rules = {**{name: read[name] for name in read}, **of_sigma.rules, **of_elastic.rules}
     return RuleSet(rules, together, {**of_sigma.refused, **of_elastic.refused}), errors
 
