@@ -10,9 +10,8 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from functools import cache
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -191,13 +190,31 @@ def _reader() -> str:
     digest = hashlib.blake2b(Path(__file__).read_bytes(), digest_size=16)
     for path in files:
         digest.update(path.read_bytes())
-    with contextlib.suppress(ImportError):
-        digest.update(version("pysigma").encode())
+    digest.update(_version_of_pysigma().encode())
     return digest.hexdigest()
+
+
+def _version_of_pysigma() -> str:
+    """What tells its versions apart: names of the folders that installers put beside a package."""
+    found = find_spec("sigma")
+    if found is None or found.origin is None:
+        return ""
+    beside = os.listdir(Path(found.origin).parents[1])  # noqa: PTH208 (names are enough)
+    named = sorted(name for name in beside if name.lower().startswith("pysigma-"))
+    if named:
+        return " ".join(named)
+    from importlib.metadata import PackageNotFoundError, version  # and all that reads mail, 20 ms
+
+    try:
+        return version("pysigma")
+    except PackageNotFoundError:
+        return ""
 
 
 def _replace(file: Path, content: bytes) -> None:
     """Has the file be this at once: who reads it sees all of it, or what was there before."""
+    import tempfile  # 10 ms, to write alone
+
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=".rules-")
     try:
         with os.fdopen(descriptor, "wb") as written:
