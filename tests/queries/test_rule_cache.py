@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import os
 import stat
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import estero
 from estero.language.eql import parser
-from estero.language.eql.tree import EqlTree, EventQuery
+from estero.language.eql import tree as eql
+from estero.language.eql.tree import EventQuery
 from estero.language.sigma import log_sources, read
+from estero.language.sigma import tree as sigma
+from estero.language.tree.as_data import TreeData, TreeWriter
 from estero.queries.eql_statement import eql_statement
 from estero.queries.rules import eql_files, rule_cache
 from estero.queries.rules.rule_cache import VARIABLE, eql_trees, sigma_trees
@@ -52,16 +58,16 @@ def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     known: list[str] = []
     of_eql, of_sigma = eql_statement.__wrapped__, read.detection_of_rule
 
-    def eql(text: str) -> object:
+    def read_eql(text: str) -> object:
         known.append("eql")
         return of_eql(text)
 
-    def sigma(*arguments: object) -> object:
+    def read_sigma(*arguments: object) -> object:
         known.append("sigma")
         return of_sigma(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(eql_files, "eql_statement", eql)
-    monkeypatch.setattr(read, "detection_of_rule", sigma)
+    monkeypatch.setattr(eql_files, "eql_statement", read_eql)
+    monkeypatch.setattr(read, "detection_of_rule", read_sigma)
     return known
 
 
@@ -81,7 +87,15 @@ def same(one: estero.RuleSet, other: estero.RuleSet) -> None:
 
 def repr_of(tree: object) -> object:
     """A tree with its spans and its text, which are no part of ==."""
-    return eql_trees().written(tree)
+    return written([tree], eql_trees())
+
+
+def written(trees: list[Any], kinds: TreeData) -> Any:
+    """Trees as data that was text in between."""
+    writer = TreeWriter(kinds)
+    for tree in trees:
+        writer.add(tree)
+    return json.loads(json.dumps(writer.data()))
 
 
 IGNORED = pytest.mark.filterwarnings(
@@ -124,23 +138,85 @@ def test_a_cache_that_is_damaged_or_of_another_version_is_read_anew(
 
 
 @IGNORED
-def test_entries_that_are_no_trees_are_read_anew(directory: Path, readings: list[str]) -> None:
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"values": [[]], "blocks": [], "trees": [0]},
+        {"values": ["a"], "blocks": [[99, [0]]], "trees": [1]},
+        {"values": ["a"], "blocks": [[0, [0]]], "trees": [1]},
+        {"values": ["a"], "blocks": [[0, [0], [1]]], "trees": [1]},
+        {"values": ["a"], "blocks": [[0, [0], [0, 0]]], "trees": [1]},
+        {"values": ["a"], "blocks": [[-1, [2], [0]]], "trees": [1]},
+        {"values": ["a"], "blocks": [], "trees": [1]},
+        {"values": ["a"], "blocks": [], "trees": []},
+        {"values": 5, "blocks": 5, "trees": 5},
+        {"values": ["a"], "blocks": [], "trees": [0], "said": [7]},
+        {},
+    ],
+)
+def test_entries_that_are_no_trees_are_read_anew(
+    directory: Path, readings: list[str], odd: dict[str, Any]
+) -> None:
     first = estero.rules(directory)
     file = Path(os.environ[VARIABLE]) / "rules.json"
-    entries = json.loads(file.read_bytes().partition(b"\n")[2])
-    odd = [[{}, [99]], [{}, [0]], [{}, ["x"]], [{}, 5], 7, [{}, [-2, 1]], None]
-    body = json.dumps(dict(zip(entries, odd, strict=False))).encode()
+    lines = [
+        (name, json.loads(data)) for name, data in (line.split(b" ", 1) for line in lines_of(file.read_bytes()))
+    ]
+    bent = [
+        name + b" " + json.dumps({"keys": data["keys"][:1], "said": [{}], **odd}).encode()
+        for name, data in lines
+    ]
+    body = b"\n".join([*bent, b"eql", b"eql 5", b"eql [", b"\xff\x00 {}"])
     file.write_bytes(rule_cache._head(body) + b"\n" + body)
     readings.clear()
     same(first, estero.rules(directory))
     assert len(readings) == 6
+    readings.clear()
+    same(first, estero.rules(directory))
+    assert readings == AGAIN
+
+
+def lines_of(content: bytes) -> list[bytes]:
+    return content.split(b"\n")[1:]
+
+
+@IGNORED
+def test_rules_that_come_one_by_one_are_lines_until_they_are_too_many(
+    directory: Path, readings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rule_cache, "_MOST_LINES", 3)
+    file = Path(os.environ[VARIABLE]) / "rules.json"
+    lines = []
+    for number in range(5):
+        (directory / f"more{number}.eql").write_text(f"any where EventID == {number}")
+        first = estero.rules(directory)
+        lines.append(sum(line.startswith(b"eql ") for line in lines_of(file.read_bytes())))
+        readings.clear()
+        same(first, estero.rules(directory))
+        assert readings == AGAIN
+    assert lines == [1, 2, 3, 1, 2]
+
+
+@IGNORED
+def test_where_entries_are_too_many_those_are_kept_that_were_asked_for(
+    directory: Path, readings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rule_cache, "_MOST", 3)
+    file = Path(os.environ[VARIABLE]) / "rules.json"
+    kept = []
+    for number in range(4):
+        (directory / "sequence.eql").write_text(f"any where EventID == {number}")
+        estero.rules(directory)
+        lines = [line for line in lines_of(file.read_bytes()) if line.startswith(b"eql ")]
+        kept.append([len(json.loads(line.partition(b" ")[2])["keys"]) for line in lines])
+    assert kept == [[2], [2, 1], [2], [2, 1]]
 
 
 @IGNORED
 def test_what_log_sources_tell_is_remembered(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = log_sources.known_sources()
-    data = json.loads(json.dumps(sigma_trees().written(known.tree)))
-    assert log_sources.KnownSources.of_tree(sigma_trees().read(data)) == known
+    (tree,) = sigma_trees().read(written([known.tree], sigma_trees()))
+    assert log_sources.KnownSources.of_tree(tree) == known
     first = estero.rules(directory)
     monkeypatch.setattr(log_sources, "known_sources", None)
     same(first, estero.rules(directory))
@@ -170,27 +246,42 @@ def test_the_cache_is_for_its_owner(directory: Path) -> None:
         assert stat.S_IMODE((place / "rules.json").stat().st_mode) == 0o600
 
 
-@given(queries)
-@settings(max_examples=100)
-def test_trees_are_what_they_were_when_they_were_data(query: EventQuery) -> None:
-    tree = parser.parse_eql(str(query))
-    data = json.loads(json.dumps(eql_trees().written(tree)))
+@given(st.lists(queries, min_size=1, max_size=2))
+@settings(max_examples=50)
+def test_trees_are_what_they_were_when_they_were_data(drawn: list[EventQuery]) -> None:
+    trees = [parser.parse_eql(str(query)) for query in drawn]
+    data = written(trees, eql_trees())
     again = eql_trees().read(data)
-    assert isinstance(again, EqlTree)
-    assert again == tree
-    assert eql_trees().written(again) == data
-    assert again.text == tree.text
+    assert again == trees
+    assert list(map(in_full, again)) == list(map(in_full, trees))
+    assert written(again, eql_trees()) == data
+
+
+def in_full(tree: Any) -> object:
+    """A tree with the classes, spans and all values of its nodes."""
+    if isinstance(tree, tuple):
+        return tuple(map(in_full, tree))
+    if not is_dataclass(tree):
+        return type(tree), repr(tree)
+    return type(tree), *(in_full(getattr(tree, field.name)) for field in fields(tree))
+
+
+def test_equal_parts_are_written_once_and_what_only_looks_equal_is_not() -> None:
+    about = sigma.About(tags=("a", "b"))
+    trees = [sigma.Number("x", value) for value in (1, 1.0, 0.0, -0.0, 1)] + [sigma.Truth("x", True), about, about]
+    data = written(trees, sigma_trees())
+    assert list(map(in_full, sigma_trees().read(data))) == list(map(in_full, trees))
+    assert data["trees"][0] == data["trees"][4]
+    assert data["trees"][6] == data["trees"][7]
+    assert len(set(data["trees"])) == 6
 
 
 def test_every_class_of_trees_is_written() -> None:
-    from estero.language.eql import tree as eql
-    from estero.language.sigma import tree as sigma
-
     nodes = {
         kind for kind in vars(eql).values() if isinstance(kind, type) and kind.__module__ == eql.__name__
     }
     nodes |= {
         kind for kind in vars(sigma).values() if isinstance(kind, type) and kind.__module__ == sigma.__name__
     }
-    written = set(eql_trees()._places) | set(sigma_trees()._places)
-    assert {kind.__name__ for kind in nodes - written} == {"EqlNode", "Correlation"}
+    kinds = {*eql_trees().classes, *sigma_trees().classes}
+    assert {kind.__name__ for kind in nodes - kinds} == {"EqlNode", "Correlation"}

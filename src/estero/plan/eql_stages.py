@@ -26,9 +26,9 @@ def plan_stages(eql: EqlTree, lowering: Lowering, layout: Layout, event: str, mo
     try:
         stages = [stage for item in query.items for stage in _stages(item, query.keys, lowering, event)]
         if isinstance(query, Sample):
-            return plan_sample(stages, layout, most=most, text=str(eql))
+            return plan_sample(stages, layout, most=most, text=eql)
         until = None if query.until is None else next(_stages(query.until, query.keys, lowering, event))
-        return plan_sequence(stages, layout, until=until, span_ns=query.maxspan_ns, text=str(eql))
+        return plan_sequence(stages, layout, until=until, span_ns=query.maxspan_ns, text=eql)
     except QueryError as error:
         error.text = eql.text
         raise

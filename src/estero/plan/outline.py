@@ -7,7 +7,8 @@ query is planned with names in the place of its conditions, and what they stand 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from typing import Final
 
 from estero.automata.cea import EventPredicate, Origin
@@ -19,6 +20,7 @@ from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import Schema
 from estero.plan.automaton import AutomatonPlan
 from estero.plan.plan import Layout, Plan
+from estero.system.copies import copied
 
 _MOST: Final = 4096
 """The most outlines that are remembered for a schema."""
@@ -47,15 +49,18 @@ class PlannedOutline:
         self, tree: QueryTree, written: object, schema: Schema, conditions: Mapping[str, e.Node]
     ) -> Plan:
         """The plan of a query with this outline."""
-        filled = [_filled(predicate, conditions) for predicate in self.plan.classification.predicates]
+        plan = self.plan
+        filled = tuple([_filled(predicate, conditions) for predicate in plan.classification.predicates])
         parts = list(tree.pattern.walk())
-        automaton = replace(
-            self.plan.automaton,
-            predicates=tuple(filled),
-            origins=tuple(tuple(parts[place] for place in origin) for origin in self.origins),
+        origins = tuple([tuple([parts[place] for place in origin]) for origin in self.origins])
+        return copied(
+            plan,
+            tree=tree,
+            written=written,
+            classification=copied(plan.classification, predicates=filled, schema=schema),
+            automaton=copied(plan.automaton, predicates=filled, origins=origins),
+            _fingerprints={},
         )
-        asked = replace(self.plan.classification, predicates=tuple(filled), schema=schema)
-        return replace(self.plan, tree=tree, written=written, classification=asked, automaton=automaton)
 
 
 @dataclass(slots=True)
@@ -67,6 +72,7 @@ class _Last:
 
 
 _LAST: Final = [_Last()]
+_clauses: Final = attrgetter(*(one.name for one in fields(QueryTree) if one.compare and one.name != "pattern"))
 
 
 def planned_once(
@@ -83,12 +89,12 @@ def planned_once(
     outlined = _outlined(tree.pattern)
     if outlined is None:
         return None
-    outline = replace(tree, pattern=outlined.pattern, text="", places={})
     last = _LAST[0]
     if last.schema is not layout.schema or len(last.known) >= _MOST:
         last = _LAST[0] = _Last(layout.schema)
-    key = (outline, layout.type_column, layout.only_type, layout.order, layout.tick_ns)
+    key = (outlined.pattern, _clauses(tree), layout.type_column, layout.only_type, layout.order, layout.tick_ns)
     if key not in last.known:
+        outline = replace(tree, pattern=outlined.pattern, text="", places={})
         try:
             last.known[key] = _planned(outline, plan(outline, layout))
         except EsteroError:
@@ -124,6 +130,11 @@ def _places(pattern: p.Pattern, origins: Sequence[Origin]) -> tuple[tuple[int, .
 
 def _outlined(pattern: p.Pattern) -> Outlined | None:
     """The outline of a sequence of events with filters on one event each; None for any other pattern."""
+    match pattern:
+        case p.Filter(p.EventType() | p.As(p.EventType()) as event, e.EventFilter(variable, predicate)):
+            return Outlined(p.Filter(event, e.EventFilter(variable, _CONDITION)), {_CONDITION.name: predicate})
+        case _:
+            pass
     filters: list[e.EventFilter] = []
     for part in pattern.walk():
         match part:
@@ -140,8 +151,7 @@ def _outlined(pattern: p.Pattern) -> Outlined | None:
             case _:
                 return None
     if len(filters) == 1:
-        name = _name(0)
-        return Outlined(_renamed(pattern, lambda _: e.Attribute(name)), {name: filters[0].predicate})
+        return Outlined(_renamed(pattern, lambda _: _CONDITION), {_CONDITION.name: filters[0].predicate})
     names: dict[e.Node, str] = {}
     for one in filters:
         for condition in conjuncts(one.predicate):
@@ -156,6 +166,9 @@ def _outlined(pattern: p.Pattern) -> Outlined | None:
 
 def _name(number: int) -> str:
     return f"condition {number}"
+
+
+_CONDITION: Final = e.Attribute(_name(0))
 
 
 def _renamed(pattern: p.Pattern, named: Callable[[e.Node], e.Node]) -> p.Pattern:
@@ -181,6 +194,8 @@ def _filled(predicate: EventPredicate, conditions: Mapping[str, e.Node]) -> Even
     names = [part.name for part in conjuncts(predicate.condition) if isinstance(part, e.Attribute)]
     if not names:
         return predicate
+    if len(names) == 1 and not isinstance(conditions[names[0]], e.And):
+        return EventPredicate(predicate.types, conditions[names[0]])
     return EventPredicate(
         predicate.types, conjoined(part for name in names for part in conjuncts(conditions[name]))
     )

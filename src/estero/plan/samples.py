@@ -73,14 +73,14 @@ class SamplesPlan(SamplePlan):
         )
 
 
-def plan_sample(stages: Sequence[Stage], layout: Layout, *, most: int = 1, text: str = "") -> SamplePlan:
+def plan_sample(stages: Sequence[Stage], layout: Layout, *, most: int = 1, text: object = "") -> SamplePlan:
     """The plan of a sample: the first `most` of each key; see `plan_sequence`.
 
     Raises `QueryError` for more than `MOST_CONDITIONS` stages, too.
     """
     if len(stages) > MOST_CONDITIONS:
         raise QueryError(
-            f"a sample has at most {MOST_CONDITIONS} conditions, and this one has {len(stages)}", text=text
+            f"a sample has at most {MOST_CONDITIONS} conditions, and this one has {len(stages)}", text=str(text)
         )
     draft = drafted(stages, (), layout, span_ns=None, text=text)
     fields: dict[str, Any] = {**draft.fields, "stages": draft.asked, "labels": draft.labels}

@@ -90,7 +90,7 @@ def plan_sequence(
     *,
     until: Stage | None = None,
     span_ns: int | None = None,
-    text: str = "",
+    text: object = "",
 ) -> SequencePlan:
     """The plan of a sequence of two or more stages; at least one of them is not missing.
 

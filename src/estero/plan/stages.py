@@ -127,7 +127,7 @@ def drafted(
     layout: Layout,
     *,
     span_ns: int | None,
-    text: str,
+    text: object,
 ) -> DraftedStages:
     """The draft of a plan of `stages`, and of `further` ones that no event is shown of.
 
@@ -135,7 +135,8 @@ def drafted(
     """
     labels = tuple(str(number) for number in range(1, len(stages) + 1))
     parts = [*stages, *further]
-    layout = replace(layout, schema=layout.schema.reading(_paths(parts)))
+    if layout.schema.has_insides:
+        layout = replace(layout, schema=layout.schema.reading(_paths(parts)))
     _check(parts, layout, span_ns, text)
     tree = stand_in(stages, labels, span_ns)
     from estero.plan.draft import Draft  # what made a plan does not cross to Spark's workers
@@ -190,12 +191,12 @@ def _any_of(predicate: EventPredicate) -> Pattern:
     return Disjunction(types) if len(types) > 1 else types[0]
 
 
-def _check(parts: Sequence[Stage], layout: Layout, span_ns: int | None, text: str) -> None:
+def _check(parts: Sequence[Stage], layout: Layout, span_ns: int | None, text: object) -> None:
     """Raises `QueryError` for keys of kinds that do not fit, and for a span without a time."""
     if span_ns is not None and layout.tick_ns is None:
         raise QueryError(
             "maxspan needs times, and these events have none, or times without a unit",
-            text=text,
+            text=str(text),
             hint="name the time column, and time_unit where it has integers",
         )
     kinds = layout.schema.column_kinds
@@ -208,7 +209,7 @@ def _check(parts: Sequence[Stage], layout: Layout, span_ns: int | None, text: st
             said = ", ".join(f"{named(name)} is {kind.value}" for name, kind in of_names.items())
             raise QueryError(
                 f"events are joined by keys that are never equal: {said}",
-                text=text,
+                text=str(text),
                 hint="join by attributes of one kind",
             )
 

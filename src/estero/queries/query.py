@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -545,16 +546,26 @@ def _order_of(schema: Schema) -> object:
 
 def _warn_of_other_names(plan: Plan, *, timed: bool) -> None:
     """Warns of keys and labels whose columns have other names, because theirs are taken."""
+    keys = tuple([named(alternatives[0]) for alternatives in plan.shown_keys])
+    labels = tuple([selected.label for selected in plan.shown])
+    for said in _other_names(keys, labels, timed, plan.interval is not None, plan.wait is not None):
+        warn(said)
+
+
+@lru_cache(maxsize=256)
+def _other_names(
+    keys: tuple[str, ...], labels: tuple[str, ...], timed: bool, suppressed: bool, waits: bool
+) -> tuple[str, ...]:
+    """What there is to say of the names of columns; thousands of rules have the same ones."""
     from estero.answers.report import column_names
 
-    keys = [named(alternatives[0]) for alternatives in plan.shown_keys]
-    labels = [selected.label for selected in plan.shown]
-    further = {"suppressed": plan.interval is not None, "waits": plan.wait is not None}
-    columns = column_names(keys, labels, timed=timed, **further)
+    columns = column_names(keys, labels, timed=timed, suppressed=suppressed, waits=waits)
+    said = []
     for place, (name, column) in enumerate(zip((*keys, *labels), columns, strict=True)):
         if name != column:
             what, advice = ("key", "") if place < len(keys) else ("label", "; AS gives it another name")
-            warn(f"the {what} {name} is shown as {column}: another column is called {name}{advice}")
+            said.append(f"the {what} {name} is shown as {column}: another column is called {name}{advice}")
+    return tuple(said)
 
 
 def _without_events(name: str, known: Sequence[str], column: str | None) -> str:

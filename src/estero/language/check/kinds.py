@@ -95,6 +95,10 @@ def kind_of_value(value: Value) -> Kind | None:
             return None
 
 
+_TESTS: Final = frozenset(e.CONDITIONS) - {e.SomeElement, e.SomeAttribute}
+"""What is true or false of its parts, which most nodes of rules are."""
+
+
 class KindChecker:
     """Finds kinds bottom-up, notes conflicts in `problems`, and goes on."""
 
@@ -105,6 +109,9 @@ class KindChecker:
 
     def kind(self, node: e.Node) -> Kind | None:
         """The kind of an expression; None if it is of every kind or unknown."""
+        if type(node) in _TESTS:
+            self._test(node)
+            return Kind.BOOL
         match node:
             case e.Literal(value):
                 self._literal(node)
@@ -207,6 +214,9 @@ class KindChecker:
 
     def _test(self, node: e.Node) -> None:
         match node:
+            case e.And(parts) | e.Or(parts):
+                for part in parts:
+                    self.truth(part)
             case e.Comparison(operator, left, right):
                 self._not_with_null(operator, left, right, node)
                 self.comparable(left, right, node)
@@ -233,9 +243,6 @@ class KindChecker:
                 self._regex(node, regex)
             case e.IsNull(operand):
                 self.kind(operand)
-            case e.And(parts) | e.Or(parts):
-                for part in parts:
-                    self.truth(part)
             case e.Not(part):
                 self.truth(part)
             case _:
@@ -257,6 +264,8 @@ class KindChecker:
     def _in(self, operand: e.Node, members: tuple[e.Literal | e.Range, ...]) -> None:
         kind = self.kind(operand)
         for member in members:
+            if kind is Kind.STRING and type(member) is e.Literal and type(member.value) is str:
+                continue  # most are
             if _is_null(member):
                 self._problems.add(
                     "NULL equals nothing, so it cannot be in a set",

@@ -219,7 +219,7 @@ def _like(pattern: str) -> str:
 
 
 def _one_of(value: e.Node, constants: Sequence[e.Literal], span: Span) -> e.Node:
-    once = tuple(dict.fromkeys(constants))
+    once = tuple(dict.fromkeys(constants)) if len(constants) > 1 else tuple(constants)
     return e.Comparison("=", value, once[0], span=span) if len(once) == 1 else e.In(value, once, span=span)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from estero.errors import NOWHERE, QueryError, Span
@@ -66,6 +65,8 @@ def _read(regex: str, parser: Lark) -> Part:
 @cache
 def _parser(*, with_places: bool = False) -> Lark:
     """The parser; places in the text, which only messages have, make it half as fast."""
+    from importlib import resources
+
     from lark import Lark
 
     grammar = resources.files(__package__).joinpath("regex.lark").read_text(encoding="utf-8")

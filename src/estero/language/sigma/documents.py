@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, Final
-
-import yaml
+from typing import TYPE_CHECKING, Any, Final
 
 from estero.errors import QueryError, Span
+
+if TYPE_CHECKING:
+    from yaml import YAMLError
 
 MOST: Final = 1 << 20
 """The most characters of a text with rules."""
@@ -18,25 +18,6 @@ _MOST_VALUES: Final = 1 << 18
 """The most values of a document, those that its aliases repeat counted as often as they are repeated."""
 _DEEPEST: Final = 40
 _MOST_DOCUMENTS: Final = 1000
-
-_Loader: Final[type[Any]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _StrictLoader(_Loader):  # type: ignore[misc]  # known when it runs
-    """A loader that takes no key twice: YAML does not allow it, and PyYAML takes the last one."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        known: set[tuple[str, str]] = set()
-        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
-            if isinstance(key, yaml.ScalarNode):
-                if (key.tag, key.value) in known:
-                    raise yaml.constructor.ConstructorError(
-                        problem=f"the key {key.value} stands here twice", problem_mark=key.start_mark
-                    )
-                known.add((key.tag, key.value))
-        made: dict[Any, Any] = super().construct_mapping(node, deep)
-        return made
-
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -58,20 +39,16 @@ class Document:
             line = re.search(rf"^{re.escape(str(path[0]))}(?=\s*:)", self.text, re.MULTILINE)
             if line is not None:
                 return Span(line.start(), line.end())
-        here: Any = _nodes(self.text)[self.number]
+        from estero.language.sigma.yaml_texts import inside, nodes_of  # and PyYAML
+
+        here: Any = nodes_of(self.text)[self.number]
         place = _first_line(here, self.text)
         for step in path:
-            at, here = _inside(here, step)
+            at, here = inside(here, step)
             if at is None:
                 break
             place = Span(at.start_mark.index, at.end_mark.index)
         return place
-
-
-@lru_cache(maxsize=2)
-def _nodes(text: str) -> list[Any]:
-    """The nodes of the documents of a text; the loader in Python knows their places in characters."""
-    return list(yaml.compose_all(text, yaml.SafeLoader))
 
 
 def _first_line(node: Any, text: str) -> Span:
@@ -80,26 +57,19 @@ def _first_line(node: Any, text: str) -> Span:
     return Span(start, len(text) if end < 0 else end)
 
 
-def _inside(node: Any, step: str | int) -> tuple[Any, Any]:
-    """The node that names a step, and the node behind it."""
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            if getattr(key, "value", None) == step:
-                return key, value
-    elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-        return node.value[step], node.value[step]
-    return None, None
-
-
 def documents_of(text: str) -> list[Document]:
     """The documents of a text that are not empty; raises `QueryError` for what is no YAML, or no mapping."""
     if len(text) > MOST:
         raise QueryError(
             "a text with Sigma rules has at most a megabyte", hint="put the rules into files of their own"
         )
+    from yaml import YAMLError
+
+    from estero.language.sigma.yaml_texts import contents_of
+
     try:
-        contents = list(yaml.load_all(text, _StrictLoader))
-    except yaml.YAMLError as error:
+        contents = contents_of(text)
+    except YAMLError as error:
         raise _no_yaml(error, text) from error
     except AttributeError as error:  # what PyYAML makes of !!timestamp noon
         raise QueryError(
@@ -157,7 +127,7 @@ def _keys(value: object, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[st
             yield from _keys(inner, (*path, index))
 
 
-def _no_yaml(error: yaml.YAMLError, text: str) -> QueryError:
+def _no_yaml(error: YAMLError, text: str) -> QueryError:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
     if mark is None:

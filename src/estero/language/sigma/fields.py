@@ -8,6 +8,7 @@ from functools import lru_cache, reduce
 from typing import Final
 
 from estero.language.sigma.tree import Condition, LogSource
+from estero.language.tree.expressions import Attribute
 from estero.language.tree.field_names import attribute_of
 from estero.language.tree.paths import field_of
 from estero.language.tree.schema import Kind, Nested, Schema
@@ -84,6 +85,7 @@ class Fields:
         self._schema = schema
         self._mapped = mapped
         self._known: dict[str, tuple[Attributed, ...]] = {}
+        self._plain: dict[str, Attribute | None] = {}
         self._blanks: dict[str, str] = {}
         self._containers: tuple[str, ...] = ()
         self.texts: tuple[Attributed, ...] = (Attributed("*", Kind.STRING),)
@@ -107,6 +109,14 @@ class Fields:
             self._known[name] = ()  # names may stand for one another
             self._known[name] = self._looked_up(name)
         return self._known[name]
+
+    def plain(self, name: str) -> Attribute | None:
+        """The attribute of a field that is one column of strings; None for any other field."""
+        if name not in self._plain:
+            known = self.of(name)
+            is_plain = len(known) == 1 and known[0].kind is Kind.STRING and not known[0].listed
+            self._plain[name] = Attribute(known[0].name) if is_plain else None
+        return self._plain[name]
 
     def _looked_up(self, name: str) -> tuple[Attributed, ...]:
         schema = self._schema

@@ -62,13 +62,16 @@ class Lowering:
     def of(self, condition: s.Condition) -> Lowered:
         """The expression for a condition."""
         match condition:
-            case s.Text():  # most are
-                return self._test(condition)
+            case s.Text(name, like, cased):  # most are
+                plain = self.fields.plain(name)
+                return self._test(condition) if plain is None or cased or like == "%" else e.Ilike(plain, like)
             case s.Every(parts):
                 return joined(map(self.of, parts), e.And, absorbing=False)
             case s.Some(parts):
-                keywords = tuple(part for part in parts if isinstance(part, s.Keyword))
-                others = (self.of(part) for part in parts if not isinstance(part, s.Keyword))
+                keywords = tuple([part for part in parts if type(part) is s.Keyword])
+                if not keywords:
+                    return joined(map(self.of, parts), e.Or, absorbing=True)
+                others = (self.of(part) for part in parts if type(part) is not s.Keyword)
                 return joined((self._keywords(keywords), *others), e.Or, absorbing=True)
             case s.Negated(s.Negated(part)):
                 return self.of(part)
@@ -131,15 +134,16 @@ def joined(
     """The parts joined by AND (`absorbing` False) or OR (True), in one level; constants are taken out."""
     nodes: dict[e.Node, None] = {}
     for part in parts:
-        if part is absorbing:
-            return absorbing
         if isinstance(part, bool):
-            continue
-        inner = part.parts if isinstance(part, e.And | e.Or) and type(part) is join else (part,)
-        nodes.update(dict.fromkeys(inner))
+            if part is absorbing:
+                return absorbing
+        elif type(part) is join:
+            nodes.update(dict.fromkeys(part.parts))  # type: ignore[attr-defined]  # AND and OR have these
+        else:
+            nodes[part] = None
     if not nodes:
         return not absorbing
-    return next(iter(nodes)) if len(nodes) == 1 else join(tuple(nodes))
+    return nodes.popitem()[0] if len(nodes) == 1 else join(tuple(nodes))
 
 
 # ------------------------------------------------------------------------------------ negation

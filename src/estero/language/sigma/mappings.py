@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Final
-
-import yaml
 
 from estero.errors import DataError, QueryError
 from estero.language.sigma.fields import Mapped
@@ -21,12 +18,14 @@ Given = str | PathLike[str] | Mapping[str, object]
 
 READY: Final = ("ecs", "winlogbeat", "sysmon")
 """Mappings by name, which files of the package have."""
-_NAMES, _SOURCES = (files(__package__).joinpath(name) for name in ("names", "sources"))
+_NAMES, _SOURCES = (Path(__file__).with_name(name) for name in ("names", "sources"))
 
 
 @cache
 def families() -> tuple[Mapped, ...]:
     """The log sources that files of the package tell, a family in each, and names of fields of its events."""
+    import yaml  # read before, the families take none of it
+
     paths = sorted(_SOURCES.iterdir(), key=lambda path: path.name)
     return tuple(_read(yaml.safe_load(path.read_text("utf-8")), path.name) for path in paths)
 
@@ -39,6 +38,8 @@ def content_of_files() -> bytes:
 
 @cache
 def _ready(name: str) -> Mapped:
+    import yaml
+
     return _read(yaml.safe_load(_NAMES.joinpath(f"{name}.yml").read_text("utf-8")), name)
 
 
@@ -69,6 +70,8 @@ def _mapped(given: Given) -> Mapped:
     file = Path(name)
     if not file.is_file():
         raise DataError(f"there is no mapping and no file {name}", hint=f"ready are {listed(READY, 'and')}")
+    import yaml
+
     try:
         content = yaml.safe_load(file.read_text("utf-8-sig"))  # JSON is YAML
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:

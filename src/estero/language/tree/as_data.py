@@ -1,77 +1,125 @@
-"""Trees of frozen dataclasses as data of JSON, and back: numbers, texts and lists, and nothing to be run."""
+"""Trees of frozen dataclasses as data of JSON, and back: numbers, texts and lists, and nothing to be run.
+
+Equal parts of many trees are written once. What is written is a list of parts, in blocks: plain values, then
+tuples and nodes of one class and one height, which go by the numbers of the parts before them. So the nodes of
+a block are made together, a field of all of them at once, and no tree has a part above itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from functools import lru_cache
+from itertools import islice, repeat
+from operator import itemgetter
 from typing import Any, Final
 
-from estero.errors import NOWHERE, Span
+from estero.errors import Span
 
 _TUPLE: Final = -1
-_SPAN: Final = "span"
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
 
 class TreeData:
-    """Writes and reads trees of some `classes`, which go by their places.
+    """Reads trees of some `classes` with slots, which go by their places, and the spans of their nodes."""
 
-    A node is a list of its class, its fields, those that go by their names last, and the start and the end of
-    its span if it has one.
-    What stands in a tuple is a list behind -1.
-    """
-
-    def __init__(self, classes: Sequence[type]) -> None:
-        self._places = {kind: place for place, kind in enumerate(classes)}
-        self._kinds: list[tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...], bool]] = [
-            (kind, *_shape(kind)) for kind in classes
+    def __init__(self, name: str, classes: Sequence[type]) -> None:
+        self.name = name
+        self.classes = (*classes, Span)
+        self._setters = [
+            tuple(getattr(kind, field).__set__ for field in fields_of(kind)) for kind in self.classes
         ]
 
-    def written(self, value: Any) -> Any:
-        """A tree as data; TypeError for a value of any other class."""
-        if value is None or type(value) in (str, int, float, bool):
-            return value
-        if type(value) is tuple:
-            return [_TUPLE, *map(self.written, value)]
-        place = self._places.get(type(value))
-        if place is None:
-            raise TypeError(f"a tree with {type(value).__name__} is not written")
-        _, names, named, spanned = self._kinds[place]
-        own = [place, *(self.written(getattr(value, name)) for name in (*names, *named))]
-        return [*own, value.span.start, value.span.end] if spanned else own
+    def read(self, data: Any) -> list[Any]:
+        """The trees that a `TreeWriter` has written; raises IndexError, TypeError or ValueError for others."""
+        parts: list[Any] = list(data["values"])
+        if not _PLAIN.issuperset(map(type, parts)):
+            raise ValueError("values are plain")
+        for place, *columns in data["blocks"]:
+            parts += _tuples(parts, *columns) if place == _TUPLE else self._nodes(parts, place, columns)
+        return list(map(parts.__getitem__, data["trees"]))
 
-    def read(self, data: Any) -> Any:
-        """The tree of data; IndexError, TypeError or ValueError for data that was not written here."""
-        if type(data) is not list:
-            return data
-        place, read = data[0], self.read
-        if place == _TUPLE:
-            return tuple([read(item) if type(item) is list else item for item in data[1:]])
-        if type(place) is not int or place < 0:
-            raise ValueError(f"there is no class {place!r}")
-        make, names, named, spanned = self._kinds[place]
-        last = 1 + len(names)
-        if len(data) != last + len(named) + 2 * spanned:
-            raise ValueError(f"class {place} has other fields")
-        values = [read(item) if type(item) is list else item for item in data[1:last]]  # a call costs more
-        if not named:
-            return make(*values, span=_span(data[-2], data[-1])) if spanned else make(*values)
-        further = dict(zip(named, map(read, data[last:]), strict=False))
-        if spanned:
-            further[_SPAN] = _span(data[-2], data[-1])
-        return make(*values, **further)
+    def _nodes(self, parts: list[Any], place: int, columns: list[list[int]]) -> list[Any]:
+        """The nodes of a class whose fields are parts of these numbers, a column each."""
+        nodes = list(map(object.__new__, repeat(self.classes[place], len(columns[0]))))
+        for setter, column in zip(self._setters[place], columns, strict=True):
+            if len(column) != len(nodes):
+                raise ValueError("a node has a value in each column")
+            deque(map(setter, nodes, map(parts.__getitem__, column)), maxlen=0)  # no step of it in Python
+        return nodes
 
 
-def _shape(kind: type) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    """The fields of a class by their places, those that go by their names, and whether it has a span."""
-    taken = [field for field in fields(kind) if field.init]
-    others = [field for field in taken if field.name != _SPAN]
-    names, named = (
-        tuple(field.name for field in others if field.kw_only is by_name) for by_name in (False, True)
-    )
-    return names, named, len(others) < len(taken)
+class TreeWriter:
+    """Trees as data that `trees` reads."""
+
+    def __init__(self, trees: TreeData) -> None:
+        self._places = {kind: (place, fields_of(kind)) for place, kind in enumerate(trees.classes)}
+        self._numbers: dict[tuple[Any, ...], int] = {}
+        self._heights: list[int] = []
+        self._trees: list[int] = []
+
+    def add(self, tree: object) -> None:
+        """Takes a tree; TypeError for a part of any other class."""
+        self._trees.append(self._number(tree))
+
+    def data(self) -> dict[str, Any]:
+        """What was added, as data."""
+        blocks: dict[tuple[int, int], list[tuple[Any, ...]]] = defaultdict(list)
+        values: list[object] = []
+        order: list[int] = []
+        for (key, number), height in zip(self._numbers.items(), self._heights, strict=True):
+            if height:
+                blocks[height, key[0]].append((*key, number))
+            else:
+                values.append(key[1])
+                order.append(number)
+        for _, block in sorted(blocks.items(), key=itemgetter(0)):
+            order += [part[-1] for part in block]
+        places = [0] * len(order)
+        for place, number in enumerate(order):
+            places[number] = place
+        written = [
+            [kind, *_columns(kind, [[places[number] for number in part[1:-1]] for part in block])]
+            for (_, kind), block in sorted(blocks.items(), key=itemgetter(0))
+        ]
+        return {"values": values, "blocks": written, "trees": [places[number] for number in self._trees]}
+
+    def _number(self, value: Any) -> int:
+        """The number of a part, the same one for an equal part."""
+        kind = type(value)
+        key: tuple[Any, ...]
+        if kind in _PLAIN:
+            key = (kind, value) if kind is not float else (kind, value, repr(value))  # 0.0 is no -0.0
+        elif kind is tuple:
+            key = (_TUPLE, *map(self._number, value))
+        else:
+            if kind not in self._places:
+                raise TypeError(f"a tree with {kind.__name__} is not written")
+            place, names = self._places[kind]
+            key = (place, *[self._number(getattr(value, name)) for name in names])
+        known = self._numbers.get(key)
+        if known is None:
+            known = self._numbers[key] = len(self._heights)
+            heights = self._heights
+            heights.append(0 if kind in _PLAIN else 1 + max(map(heights.__getitem__, key[1:]), default=0))
+        return known
 
 
-@lru_cache(maxsize=1 << 14)  # many rules have spans at the same places
-def _span(start: Any, end: Any) -> Span:
-    return NOWHERE if (start, end) == (NOWHERE.start, NOWHERE.end) else Span(start, end)
+def fields_of(kind: type) -> tuple[str, ...]:
+    """The names of the fields of a class of trees."""
+    return tuple(field.name for field in fields(kind))
+
+
+def _columns(kind: int, parts: list[list[int]]) -> list[Any]:
+    """What a block has of its parts: their lengths and numbers for tuples, else a column for each field."""
+    if kind == _TUPLE:
+        return [[len(part) for part in parts], [number for part in parts for number in part]]
+    return list(zip(*parts, strict=True))
+
+
+def _tuples(parts: list[Any], lengths: list[int], numbers: list[int]) -> Iterator[tuple[Any, ...]]:
+    """The tuples of these lengths of the parts with these numbers, one after the other."""
+    if sum(lengths) != len(numbers):
+        raise ValueError("tuples have all of the numbers")
+    items = iter(list(map(parts.__getitem__, numbers)))
+    return (tuple(islice(items, length)) for length in lengths)

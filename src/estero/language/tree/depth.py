@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from estero.errors import QueryError
-from estero.language.tree.expressions import Node
+from estero.language.tree.expressions import Attribute, Literal, Node
 from estero.language.tree.pattern import Filter, Pattern
 
 MAXIMUM_DEPTH: Final = 100
 """The deepest tree; chains of one operator are one level, so this counts nested parentheses."""
+_LEAVES: Final = frozenset({Literal, Attribute})
 
 
 def depth_of(*roots: Pattern | Node) -> int:
@@ -24,7 +25,7 @@ def depth_of(*roots: Pattern | Node) -> int:
     for depth in range(MAXIMUM_DEPTH + 1):
         if not level:
             return depth
-        above, level = level, [child for node in level for child in _below(node)]
+        above, level = level, [child for node in level if type(node) not in _LEAVES for child in _below(node)]
     raise QueryError(
         f"this is nested more than {MAXIMUM_DEPTH} levels deep",
         span=above[0].span,

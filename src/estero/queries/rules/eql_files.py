@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -59,6 +58,8 @@ def eql_in_files(files: Iterable[Path], cache: RuleCache) -> FilesRead:
 
 def _of_toml(text: str) -> tuple[str, dict[str, str]]:
     """The query of a rule in TOML and what is said of it."""
+    import tomllib
+
     try:
         rule = tomllib.loads(text).get("rule")
     except tomllib.TOMLDecodeError as error:

@@ -10,20 +10,23 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from functools import cache
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from estero.errors import DataError
 from estero.language.tree import as_data
-from estero.language.tree.as_data import TreeData
+from estero.language.tree.as_data import TreeData, TreeWriter
 
 VARIABLE: Final = "ESTERO_CACHE"
 """The variable of the environment with the directory; there is no cache unless it is set."""
-_MOST: Final = 1 << 17
-"""Entries that are kept; where there are more, only those that were just asked for are."""
+Entry: TypeAlias = tuple[dict[str, str], Any]
+"""What is said of a rule, and its tree."""
+_MOST: Final = 1 << 15
+"""Entries of a language that are kept; where there are more, only those that were just asked for are."""
+_MOST_LINES: Final = 8
+"""Lines of a language: what is new is another one, and with one more all are written as one."""
 _PACKAGES: Final = ("eql", "sigma", "syntax", "tree")
 """The packages of `estero.language` that say how a text is read."""
 
@@ -35,7 +38,7 @@ def eql_trees() -> TreeData:
 
     conditions = (t.Constant, t.Field, t.Minus, t.Computation, t.FunctionCall, t.Compared, t.Member, t.Alike)
     joined = (t.AllOf, t.AnyOf, t.Negated)
-    return TreeData((*conditions, *joined, t.EventQuery, t.Item, t.Sequence, t.Sample, t.Pipe, t.EqlTree))
+    return TreeData("eql", (*conditions, *joined, t.EventQuery, t.Item, t.Sequence, t.Sample, t.Pipe, t.EqlTree))
 
 
 @cache
@@ -45,7 +48,7 @@ def sigma_trees() -> TreeData:
 
     tests = (t.Text, t.Number, t.Truth, t.Missing, t.Compared, t.Searched, t.Network, t.SameAs, t.PartOfTime)
     joined = (t.Keyword, t.Every, t.Some, t.Negated)
-    return TreeData((*tests, *joined, t.LogSource, t.About, t.Detection, t.Refusal))
+    return TreeData("sigma", (*tests, *joined, t.LogSource, t.About, t.Detection, t.Refusal))
 
 
 class RuleCache:
@@ -53,9 +56,8 @@ class RuleCache:
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
-        self._known: dict[str, Any] = {} if file is None else _loaded(file)
-        self._asked: dict[str, Any] = {}
-        self._changed = False
+        self._lines = [] if file is None else _lines_of(file)
+        self._known: dict[str, _Known] = {}
 
     @classmethod
     def opened(cls) -> RuleCache:
@@ -77,36 +79,80 @@ class RuleCache:
         """Whether anything is remembered."""
         return self._file is not None
 
-    def get(self, key: str, trees: TreeData) -> tuple[dict[str, str], Any] | None:
-        """The texts and the tree under a key; None where there is nothing, or nothing that can be read."""
-        entry = self._known.get(key)
-        if entry is None:
-            return None
-        try:
-            said, data = entry
-            tree = trees.read(data)
-            texts = {str(name): str(text) for name, text in said.items()}
-        except (TypeError, ValueError, IndexError, AttributeError, RecursionError):
-            return None
-        self._asked[key] = entry
-        return texts, tree
+    def get(self, key: str, trees: TreeData) -> Entry | None:
+        """The texts and the tree under a key; None where there is nothing."""
+        return self._of(trees).get(key)
 
     def put(self, key: str, said: dict[str, str], tree: object, trees: TreeData) -> None:
         """Remembers the texts and the tree of a file, if there is a cache."""
-        if self._file is None:
-            return
-        with contextlib.suppress(TypeError, RecursionError):  # a tree that is not data is read each time
-            self._asked[key] = [said, trees.written(tree)]
-            self._changed = True
+        if self._file is not None:
+            with contextlib.suppress(TypeError, RecursionError):  # what is not data is read each time
+                self._of(trees).put(key, (said, tree))
 
     def save(self) -> None:
         """Writes what is new; a cache that cannot be written is left as it is."""
-        if self._file is None or not self._changed:
+        changed = [known for known in self._known.values() if known.new]
+        if self._file is None or not changed:
             return
-        entries = {**self._known, **self._asked}
-        body = json.dumps(entries if len(entries) <= _MOST else self._asked, separators=(",", ":")).encode()
+        names = {known.trees.name for known in changed}
+        others = [line for line in self._lines if _name_of(line) not in names]
+        body = b"\n".join([*others, *(line for known in changed for line in known.written())])
         with contextlib.suppress(OSError):
             _replace(self._file, _head(body) + b"\n" + body)
+
+    def _of(self, trees: TreeData) -> _Known:
+        if trees.name not in self._known:
+            lines = [line for line in self._lines if _name_of(line) == trees.name]
+            self._known[trees.name] = _Known(trees, lines)
+        return self._known[trees.name]
+
+
+class _Known:
+    """The entries of one language: the lines that have them in the file, and those that are new."""
+
+    def __init__(self, trees: TreeData, lines: list[bytes]) -> None:
+        self.trees = trees
+        self.new: dict[str, Entry] = {}
+        self._lines = lines
+        self._asked: dict[str, Entry] = {}
+        self._old: dict[str, Entry] = {}
+        try:
+            for line in lines:
+                data = json.loads(line.partition(b" ")[2])
+                texts = [{str(name): str(text) for name, text in said.items()} for said in data["said"]]
+                read = zip(texts, trees.read(data), strict=True)
+                self._old |= zip(data["keys"], read, strict=True)
+        except (TypeError, ValueError, LookupError, AttributeError, RecursionError):
+            self._lines, self._old = [], {}
+        self._writer = TreeWriter(trees)
+
+    def get(self, key: str) -> Entry | None:
+        """The entry under a key, if there is one."""
+        entry = self._old.get(key)
+        if entry is not None:
+            self._asked[key] = entry
+        return entry
+
+    def put(self, key: str, entry: Entry) -> None:
+        """Adds an entry; TypeError or RecursionError for a tree that is not data."""
+        self._writer.add(entry[1])
+        self.new[key] = entry
+
+    def written(self) -> list[bytes]:
+        """The lines with all entries, or with those that were asked for where there are too many."""
+        entries, writer = self.new, self._writer
+        if len(self._old) + len(self.new) > _MOST:
+            self._lines, entries = [], self._asked | self.new
+        elif len(self._lines) >= _MOST_LINES:
+            self._lines, entries = [], self._old | self.new
+        if entries is not self.new:
+            writer = TreeWriter(self.trees)
+            for _, tree in entries.values():
+                writer.add(tree)
+        said = [texts for texts, _ in entries.values()]
+        data = {"keys": list(entries), "said": said, **writer.data()}
+        line = f"{self.trees.name} {json.dumps(data, separators=(',', ':'))}"
+        return [*self._lines, line.encode()]
 
 
 def key_of(kind: str, content: bytes) -> str:
@@ -114,14 +160,18 @@ def key_of(kind: str, content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16, person=kind.encode()).hexdigest()
 
 
-def _loaded(file: Path) -> dict[str, Any]:
-    """What is in the file; nothing where there is none, or where another Estero has written it."""
+def _lines_of(file: Path) -> list[bytes]:
+    """The lines of the file; none where there is no file, or where another Estero has written it."""
     try:
         head, _, body = file.read_bytes().partition(b"\n")
-        entries = json.loads(body) if head == _head(body) else {}
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return entries if isinstance(entries, dict) else {}
+    except OSError:
+        return []
+    return body.split(b"\n") if head == _head(body) else []
+
+
+def _name_of(line: bytes) -> str:
+    """The name of the trees in a line."""
+    return line.partition(b" ")[0].decode(errors="replace")
 
 
 def _head(body: bytes) -> bytes:
@@ -140,13 +190,31 @@ def _reader() -> str:
     digest = hashlib.blake2b(Path(__file__).read_bytes(), digest_size=16)
     for path in files:
         digest.update(path.read_bytes())
-    with contextlib.suppress(ImportError):
-        digest.update(version("pysigma").encode())
+    digest.update(_version_of_pysigma().encode())
     return digest.hexdigest()
+
+
+def _version_of_pysigma() -> str:
+    """What tells its versions apart: names of the folders that installers put beside a package."""
+    found = find_spec("sigma")
+    if found is None or found.origin is None:
+        return ""
+    beside = os.listdir(Path(found.origin).parents[1])  # noqa: PTH208 (names are enough)
+    named = sorted(name for name in beside if name.lower().startswith("pysigma-"))
+    if named:
+        return " ".join(named)
+    from importlib.metadata import PackageNotFoundError, version  # and all that reads mail, 20 ms
+
+    try:
+        return version("pysigma")
+    except PackageNotFoundError:
+        return ""
 
 
 def _replace(file: Path, content: bytes) -> None:
     """Has the file be this at once: who reads it sees all of it, or what was there before."""
+    import tempfile  # 10 ms, to write alone
+
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=".rules-")
     try:
         with os.fdopen(descriptor, "wb") as written:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from estero.errors import DataError, EsteroError
-from estero.queries.rules.rule_files import is_of_rules, language_of
+from estero.queries.rules.rule_files import files_below, language_of
 from estero.queries.rules.rule_origin import RuleOrigin
 from estero.queries.rules.rule_set import read_files
 from estero.queries.rules.rule_texts import LANGUAGES
@@ -33,7 +33,7 @@ class RuleFiles(RuleOrigin):
         Raises `DataError` where the directory is gone.
         """
         directory_of(self._directory)
-        files = sorted(filter(is_of_rules, self._directory.rglob("*")))
+        files = sorted(files_below(str(self._directory)))
         seen = {path: _stamp(path) for path in files}
         if seen == self._seen:
             return None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import attrgetter
 from os import PathLike, fspath
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 LANGUAGES: Final = {".ceql": "ceql", ".yml": "sigma", ".yaml": "sigma", ".eql": "eql", ".toml": "eql"}
 """The endings of files with rules, and the languages of these."""
+_ENDINGS: Final = tuple(LANGUAGES)
 EXAMPLES: Final = ".test.yml"
 """The ending of a file with examples of the rules in the file beside it (`estero.testing.check_rules`)."""
 _SAID: Final = re.compile(r"--\s*([A-Za-z_][\w-]*)\s*:\s*(.*?)\s*$")
@@ -58,11 +62,24 @@ class FilesRead:
 def files_of_rules(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[Path]:
     """The files with rules among some files and directories, in order of their paths, each once.
 
-    Of a directory all files whose endings are in `LANGUAGES` count, also those below it. Raises `DataError`
+    A directory stands for all files in it and below it whose endings are in `LANGUAGES`. Raises `DataError`
     for a directory without rules, and for a path where nothing is.
     """
     given = [paths] if isinstance(paths, str | PathLike) else list(paths)
-    return sorted({path for name in given for path in _files(Path(fspath(name)))})
+    files = {path for name in given for path in _files(Path(fspath(name)))}
+    return sorted(files, key=attrgetter("parts"))  # < of paths in Python takes longer than to look for them
+
+
+def files_below(directory: str) -> Iterator[Path]:
+    """The files with rules in a directory and below it; what may not be looked into counts as empty."""
+    with suppress(PermissionError), os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from files_below(entry.path)
+            elif entry.name.endswith(_ENDINGS) and not entry.name.endswith(EXAMPLES) and entry.is_file():
+                path = Path(entry.path)
+                if path.suffix:  # a name such as ".eql" is not an ending
+                    yield path
 
 
 def rules_in_files(files: Iterable[Path]) -> dict[str, RuleText]:
@@ -84,17 +101,14 @@ def rules_in_files(files: Iterable[Path]) -> dict[str, RuleText]:
 
 def text_of_file(file: Path) -> str:
     """The text of one file; raises `DataError` if it is not a text, and OSError if it cannot be read."""
-    if file.stat().st_size > _MOST:
-        raise DataError(f"{file} is larger than a megabyte, which no rule is")
+    with open(file, "rb", buffering=0) as opened:  # noqa: PTH123 (Path.open takes twice as long)
+        if os.fstat(opened.fileno()).st_size > _MOST:
+            raise DataError(f"{file} is larger than a megabyte, which no rule is")
+        content = opened.readall()
     try:
-        return file.read_bytes().decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{file} is not UTF-8: {error.reason} at byte {error.start}") from error
-
-
-def is_of_rules(file: Path) -> bool:
-    """Whether this is a file, and its name says that it has rules."""
-    return file.suffix in LANGUAGES and not file.name.endswith(EXAMPLES) and file.is_file()
 
 
 def language_of(file: Path) -> str:
@@ -104,7 +118,7 @@ def language_of(file: Path) -> str:
 
 def _files(path: Path) -> Iterator[Path]:
     if path.is_dir():
-        files = [file for file in path.rglob("*") if is_of_rules(file)]
+        files = list(files_below(str(path)))
         if not files:
             raise DataError(f"there are no rules in {path}: their files end in {listed(LANGUAGES)}")
         yield from files

@@ -460,13 +460,13 @@ def read_files(paths: Paths, sigma: Mapping[str, object] | None = None) -> tuple
     texts = rules_in_files(files["ceql"])
     read, errors = read_rules({name: rule.text for name, rule in texts.items()}, texts)
     together = dict(texts)
-    for others in (of_sigma.texts, of_elastic.texts):
-        for name in together.keys() & others.keys():
+    for further in (of_sigma.texts, of_elastic.texts):
+        for name in together.keys() & further.keys():
             raise DataError(
-                f"two files have the rule {name!r}: {together[name].file} and {others[name].file}",
+                f"two files have the rule {name!r}: {together[name].file} and {further[name].file}",
                 hint="rename one of them",
             )
-        together |= others
+        together |= further
     rules = {**{name: read[name] for name in read}, **of_sigma.rules, **of_elastic.rules}
     return RuleSet(rules, together, {**of_sigma.refused, **of_elastic.refused}), errors
 
