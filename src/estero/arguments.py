@@ -62,12 +62,16 @@ def _function(function: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What an annotation allows: a test of values, its words, its constants, the kind of a list's parts."""
+    """What an annotation allows: a test of values, its words, its constants, the kind of a list's parts.
+
+    One that is `of_class` asks the class of a value alone.
+    """
 
     allows: Callable[[Any], bool]
     words: tuple[str, ...] = ()
     constants: tuple[Any, ...] = ()
     part: _Kind | None = None
+    of_class: bool = False
 
     def refused(self, value: object) -> str:
         """The words for a value that is not allowed; of a list also its first part that is not."""
@@ -206,7 +210,7 @@ def _is_answer(value: Any) -> bool:
 
 
 _PLAIN: Final = {
-    "str": _Kind(lambda value: isinstance(value, str), ("a string",)),
+    "str": _Kind(lambda value: isinstance(value, str), ("a string",), of_class=True),
     "int": _Kind(is_whole, ("an integer",)),
     "float": _Kind(_is_number, ("a number",)),
     "bool": _Kind(
@@ -290,13 +294,16 @@ def _named(name: str, names: Mapping[str, Any]) -> _Kind:
     known = names.get(name)
     if isinstance(known, type):
         words = (_SAID.get(name, f"{_article(name)} {name}"),) if name not in _INTERNAL else ()
-        return _Kind(lambda value: known in type(value).__mro__, words)  # protocols refuse isinstance
+        # protocols refuse isinstance
+        return _Kind(lambda value: known in type(value).__mro__, words, of_class=True)
     if known is not None:
         return _kind(known, names)
     if name not in _SAID and name not in _INTERNAL:
         return _ANY
     words = () if name in _INTERNAL else (_SAID[name],)
-    return _Kind(lambda value: any(ancestor.__name__ == name for ancestor in type(value).__mro__), words)
+    return _Kind(
+        lambda value: any(ancestor.__name__ == name for ancestor in type(value).__mro__), words, of_class=True
+    )
 
 
 def _one_of(kinds: Collection[_Kind]) -> _Kind:
@@ -305,7 +312,16 @@ def _one_of(kinds: Collection[_Kind]) -> _Kind:
         return _ANY
     constants = tuple(constant for kind in kinds for constant in kind.constants)
     part = next((kind.part for kind in kinds if kind.part is not None), None)
-    return _Kind(lambda value: any(kind.allows(value) for kind in kinds), words, constants, part)
+    if not all(kind.of_class for kind in kinds):
+        return _Kind(lambda value: any(kind.allows(value) for kind in kinds), words, constants, part)
+    known: dict[type, bool] = {}  # thousands of queries are made of a few classes
+
+    def allows(value: Any) -> bool:
+        if type(value) not in known:
+            known[type(value)] = any(kind.allows(value) for kind in kinds)
+        return known[type(value)]
+
+    return _Kind(allows, words, constants, part, of_class=True)
 
 
 def _generic(name: str, parts: list[_Kind]) -> _Kind:

@@ -159,13 +159,11 @@ def test_entries_that_are_no_trees_are_read_anew(
 ) -> None:
     first = estero.rules(directory)
     file = Path(os.environ[VARIABLE]) / "rules.json"
-    lines = [
-        (name, json.loads(data)) for name, data in (line.split(b" ", 1) for line in lines_of(file.read_bytes()))
-    ]
-    bent = [
-        name + b" " + json.dumps({"keys": data["keys"][:1], "said": [{}], **odd}).encode()
-        for name, data in lines
-    ]
+    bent = []
+    for line in lines_of(file.read_bytes()):
+        name, _, data = line.partition(b" ")
+        keys = json.loads(data)["keys"][:1]
+        bent.append(name + b" " + json.dumps({"keys": keys, "said": [{}], **odd}).encode())
     body = b"\n".join([*bent, b"eql", b"eql 5", b"eql [", b"\xff\x00 {}"])
     file.write_bytes(rule_cache._head(body) + b"\n" + body)
     readings.clear()
@@ -268,7 +266,8 @@ def in_full(tree: Any) -> object:
 
 def test_equal_parts_are_written_once_and_what_only_looks_equal_is_not() -> None:
     about = sigma.About(tags=("a", "b"))
-    trees = [sigma.Number("x", value) for value in (1, 1.0, 0.0, -0.0, 1)] + [sigma.Truth("x", True), about, about]
+    numbers = [sigma.Number("x", value) for value in (1, 1.0, 0.0, -0.0, 1)]
+    trees = [*numbers, sigma.Truth("x", True), about, about]
     data = written(trees, sigma_trees())
     assert list(map(in_full, sigma_trees().read(data))) == list(map(in_full, trees))
     assert data["trees"][0] == data["trees"][4]

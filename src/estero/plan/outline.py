@@ -72,7 +72,9 @@ class _Last:
 
 
 _LAST: Final = [_Last()]
-_clauses: Final = attrgetter(*(one.name for one in fields(QueryTree) if one.compare and one.name != "pattern"))
+_clauses: Final = attrgetter(
+    *(one.name for one in fields(QueryTree) if one.compare and one.name != "pattern")
+)
 
 
 def planned_once(
@@ -86,13 +88,20 @@ def planned_once(
 
     `plan` makes the plan of an outline. None for a query of another kind, which has to be planned itself.
     """
-    outlined = _outlined(tree.pattern)
+    outlined = _of_one_event(tree.pattern) or _outlined(tree.pattern)
     if outlined is None:
         return None
     last = _LAST[0]
     if last.schema is not layout.schema or len(last.known) >= _MOST:
         last = _LAST[0] = _Last(layout.schema)
-    key = (outlined.pattern, _clauses(tree), layout.type_column, layout.only_type, layout.order, layout.tick_ns)
+    key = (
+        outlined.pattern,
+        _clauses(tree),
+        layout.type_column,
+        layout.only_type,
+        layout.order,
+        layout.tick_ns,
+    )
     if key not in last.known:
         outline = replace(tree, pattern=outlined.pattern, text="", places={})
         try:
@@ -128,13 +137,19 @@ def _places(pattern: p.Pattern, origins: Sequence[Origin]) -> tuple[tuple[int, .
 # ------------------------------------------------------------------------------------------- outlines
 
 
-def _outlined(pattern: p.Pattern) -> Outlined | None:
-    """The outline of a sequence of events with filters on one event each; None for any other pattern."""
+def _of_one_event(pattern: p.Pattern) -> Outlined | None:
+    """The outline of an event with one filter, as nearly all rules are."""
     match pattern:
         case p.Filter(p.EventType() | p.As(p.EventType()) as event, e.EventFilter(variable, predicate)):
-            return Outlined(p.Filter(event, e.EventFilter(variable, _CONDITION)), {_CONDITION.name: predicate})
+            return Outlined(
+                p.Filter(event, e.EventFilter(variable, _CONDITION)), {_CONDITION.name: predicate}
+            )
         case _:
-            pass
+            return None
+
+
+def _outlined(pattern: p.Pattern) -> Outlined | None:
+    """The outline of a sequence of events with filters on one event each; None for any other pattern."""
     filters: list[e.EventFilter] = []
     for part in pattern.walk():
         match part:

@@ -80,7 +80,8 @@ def plan_sample(stages: Sequence[Stage], layout: Layout, *, most: int = 1, text:
     """
     if len(stages) > MOST_CONDITIONS:
         raise QueryError(
-            f"a sample has at most {MOST_CONDITIONS} conditions, and this one has {len(stages)}", text=str(text)
+            f"a sample has at most {MOST_CONDITIONS} conditions, and this one has {len(stages)}",
+            text=str(text),
         )
     draft = drafted(stages, (), layout, span_ns=None, text=text)
     fields: dict[str, Any] = {**draft.fields, "stages": draft.asked, "labels": draft.labels}

@@ -22,6 +22,7 @@ from estero.plan.eql_stages import plan_stages, tree_of_stages
 from estero.plan.plan import Layout, Plan
 from estero.plan.rules import plan_of
 from estero.queries.statement import Statement, raise_first
+from estero.system.copies import copied
 
 if TYPE_CHECKING:
     from estero.answers.answer import Answer
@@ -30,6 +31,7 @@ _READY: Final = "_ready"
 """Where a statement keeps what its check has lowered, until it is planned for the same schema."""
 EVENT = "Event"
 """The type of all events: what their category is, is a condition."""
+_ONE_EVENT: Final = QueryTree(As(EventType(EVENT), "1"), (SelectItem("1"),))
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class EqlStatement(Statement):
                 hint="leave max_samples_per_key out; run(…, size=n) gives the first n of an answer",
             )
         if isinstance(query, EventQuery):
-            return cls(QueryTree(As(EventType(EVENT), "1"), (SelectItem("1"),)), eql)
+            return cls(_ONE_EVENT, eql)
         return cls(tree_of_stages(eql, EVENT), eql, max_samples_per_key)
 
     def __str__(self) -> str:
@@ -127,7 +129,7 @@ class EqlStatement(Statement):
         if lowering is None or checked is not layout.schema or of_type != layout.type_column:
             lowering = Lowering(schema, layout.type_column)
         event = layout.only_type if layout.type_column is None else EVENT
-        flat = replace(layout, schema=_LAST.flat(schema, event), type_column=None, only_type=event)
+        flat = copied(layout, schema=_LAST.flat(schema, event), type_column=None, only_type=event)
         try:
             plan = self._planned(lowering, flat)
             if schema is layout.schema:
@@ -145,7 +147,7 @@ class EqlStatement(Statement):
         pattern: Pattern = As(EventType(layout.only_type), "1")
         if condition is not None:
             pattern = Filter(pattern, e.EventFilter("1", condition))
-        return plan_of(replace(self.tree, pattern=pattern), layout, text=self.eql)
+        return plan_of(copied(self.tree, pattern=pattern), layout, text=self.eql)
 
     def type_names(self) -> Sequence[tuple[str, ...]]:
         return ()

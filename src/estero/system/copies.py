@@ -16,15 +16,15 @@ def copied(value: Copied, **others: Any) -> Copied:
     It is for fields on which nothing else depends, of thousands of values: `dataclasses.replace` asks each
     field what it is and takes ten times as long.
     """
-    kind = type(value)
-    made = object.__new__(kind)
-    for name, has, get in _slots(kind):
-        has(made, others[name] if name in others else get(value))
+    kind: Any = type(value)
+    made: Copied = object.__new__(kind)
+    for name, put, get in _slots(kind):
+        put(made, others[name] if name in others else get(value))
     return made
 
 
 @cache
-def _slots(kind: type) -> tuple[tuple[str, Callable[[Any, Any], None], Callable[[Any], Any]], ...]:
+def _slots(kind: Any) -> tuple[tuple[str, Callable[[Any, Any], None], Callable[[Any], Any]], ...]:
     """The fields of a class with slots: their names, how they are put and how they are read."""
-    slots = ((field.name, getattr(kind, field.name)) for field in fields(kind))  # type: ignore[arg-type]
+    slots = ((field.name, getattr(kind, field.name)) for field in fields(kind))
     return tuple((name, slot.__set__, slot.__get__) for name, slot in slots)

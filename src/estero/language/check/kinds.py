@@ -109,9 +109,6 @@ class KindChecker:
 
     def kind(self, node: e.Node) -> Kind | None:
         """The kind of an expression; None if it is of every kind or unknown."""
-        if type(node) in _TESTS:
-            self._test(node)
-            return Kind.BOOL
         match node:
             case e.Literal(value):
                 self._literal(node)
@@ -148,6 +145,9 @@ class KindChecker:
 
     def truth(self, node: e.Node) -> None:
         """Notes a node that is not a condition."""
+        if type(node) in _TESTS:
+            self._test(node)
+            return
         kind = self.kind(node)
         if kind not in (Kind.BOOL, None):
             self._problems.add(

@@ -163,8 +163,8 @@ class Comparing:
         if operand.is_null:
             return unknown(span)
         caseless = sign == ":" or sign.endswith("~")
-        if not all(isinstance(pattern.value, str) for pattern in patterns):
-            others = [pattern for pattern in patterns if not isinstance(pattern.value, str)]
+        others = [pattern for pattern in patterns if not isinstance(pattern.value, str)]
+        if others:
             values = [Typed.of_constant(pattern.value, pattern.span) for pattern in others]
             texts = [pattern for pattern in patterns if isinstance(pattern.value, str)]
             first = self.member(operand, values, caseless, span)
@@ -172,9 +172,10 @@ class Comparing:
         value = text_of(operand)
         plain: list[e.Literal] = []
         tests: list[e.Node] = []
+        of_regex = sign.startswith("regex")
         for pattern in patterns:
             text = cast(str, pattern.value)
-            if sign.startswith("regex"):
+            if of_regex:
                 regex = as_regex(text, pattern.span, caseless=caseless)
                 tests.append(e.Matches(value, regex, span=pattern.span))
             elif _WILDCARDS.search(text):

@@ -178,6 +178,8 @@ class Lowering:
 
     def _test(self, node: q.EqlNode, lowered: Callable[[], e.Node]) -> e.Node:
         """A test in which every list stands for any of its elements."""
+        if not self._has_lists:
+            return lowered()
         return self._each_element(self._lists_in(node), lowered, node.span)
 
     def _each_element(

@@ -19,6 +19,7 @@ _MOST_VALUES: Final = 1 << 18
 _DEEPEST: Final = 40
 _MOST_DOCUMENTS: Final = 1000
 
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """One document: a mapping, the whole text that it is in, and its number there, from 0."""

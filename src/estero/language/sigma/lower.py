@@ -64,7 +64,9 @@ class Lowering:
         match condition:
             case s.Text(name, like, cased):  # most are
                 plain = self.fields.plain(name)
-                return self._test(condition) if plain is None or cased or like == "%" else e.Ilike(plain, like)
+                return (
+                    self._test(condition) if plain is None or cased or like == "%" else e.Ilike(plain, like)
+                )
             case s.Every(parts):
                 return joined(map(self.of, parts), e.And, absorbing=False)
             case s.Some(parts):

@@ -1,8 +1,8 @@
 """Trees of frozen dataclasses as data of JSON, and back: numbers, texts and lists, and nothing to be run.
 
 Equal parts of many trees are written once. What is written is a list of parts, in blocks: plain values, then
-tuples and nodes of one class and one height, which go by the numbers of the parts before them. So the nodes of
-a block are made together, a field of all of them at once, and no tree has a part above itself.
+tuples and nodes of one class and one height, which go by the numbers of the parts before them. So the nodes
+of a block are made together, a field of all of them at once, and no tree has a part above itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TreeData:
         ]
 
     def read(self, data: Any) -> list[Any]:
-        """The trees that a `TreeWriter` has written; raises IndexError, TypeError or ValueError for others."""
+        """The trees that a `TreeWriter` has written; LookupError, TypeError or ValueError for other data."""
         parts: list[Any] = list(data["values"])
         if not _PLAIN.issuperset(map(type, parts)):
             raise ValueError("values are plain")
@@ -41,7 +41,7 @@ class TreeData:
 
     def _nodes(self, parts: list[Any], place: int, columns: list[list[int]]) -> list[Any]:
         """The nodes of a class whose fields are parts of these numbers, a column each."""
-        nodes = list(map(object.__new__, repeat(self.classes[place], len(columns[0]))))
+        nodes: list[Any] = list(map(object.__new__, repeat(self.classes[place], len(columns[0]))))
         for setter, column in zip(self._setters[place], columns, strict=True):
             if len(column) != len(nodes):
                 raise ValueError("a node has a value in each column")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from estero.language.tree import expressions as e
-from estero.language.tree.pattern import Filter, Keep, PartitionBy, Pattern, ending
+from estero.language.tree.pattern import As, EventType, Filter, Keep, PartitionBy, Pattern, ending
 from estero.language.tree.query import QueryTree
 from estero.language.tree.selection import DECIDED_TIME, END_TIME, START_TIME
 
@@ -37,6 +37,11 @@ def with_whole(tree: QueryTree, time: str | None = None) -> QueryTree:
     >>> print(with_whole(parse_query("SELECT * WHERE a ; b FILTER duration > 5"), "t").pattern)
     a ; b FILTER "the end".t - "the start".t > 5
     """
+    match tree.pattern:
+        case Filter(EventType() | As(EventType()), e.EventFilter()):
+            return tree  # it asks one event, as nearly all rules do
+        case _:
+            pass
     start, end = (e.Attribute(time or TIME_OF, variable) for variable in (START_OF, END_OF))
     values: dict[str, e.Node] = {}
     for bracket in tree.partition_by:

@@ -38,7 +38,9 @@ def eql_trees() -> TreeData:
 
     conditions = (t.Constant, t.Field, t.Minus, t.Computation, t.FunctionCall, t.Compared, t.Member, t.Alike)
     joined = (t.AllOf, t.AnyOf, t.Negated)
-    return TreeData("eql", (*conditions, *joined, t.EventQuery, t.Item, t.Sequence, t.Sample, t.Pipe, t.EqlTree))
+    return TreeData(
+        "eql", (*conditions, *joined, t.EventQuery, t.Item, t.Sequence, t.Sample, t.Pipe, t.EqlTree)
+    )
 
 
 @cache

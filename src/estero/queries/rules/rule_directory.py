@@ -33,7 +33,7 @@ class RuleFiles(RuleOrigin):
         Raises `DataError` where the directory is gone.
         """
         directory_of(self._directory)
-        files = sorted(files_below(str(self._directory)))
+        files = list(files_below(str(self._directory)))
         seen = {path: _stamp(path) for path in files}
         if seen == self._seen:
             return None

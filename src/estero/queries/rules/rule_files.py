@@ -66,14 +66,17 @@ def files_of_rules(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) -
     for a directory without rules, and for a path where nothing is.
     """
     given = [paths] if isinstance(paths, str | PathLike) else list(paths)
-    files = {path for name in given for path in _files(Path(fspath(name)))}
-    return sorted(files, key=attrgetter("parts"))  # < of paths in Python takes longer than to look for them
+    files = [path for name in given for path in _files(Path(fspath(name)))]
+    return sorted(set(files)) if len(given) > 1 else files
 
 
 def files_below(directory: str) -> Iterator[Path]:
-    """The files with rules in a directory and below it; what may not be looked into counts as empty."""
+    """The files with rules in a directory and below it, in order of their paths.
+
+    What may not be looked into counts as empty.
+    """
     with suppress(PermissionError), os.scandir(directory) as entries:
-        for entry in entries:
+        for entry in sorted(entries, key=attrgetter("name")):
             if entry.is_dir(follow_symlinks=False):
                 yield from files_below(entry.path)
             elif entry.name.endswith(_ENDINGS) and not entry.name.endswith(EXAMPLES) and entry.is_file():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from threading import Lock
@@ -305,7 +304,7 @@ class RuleSet:
             if not isinstance(query, Query | str):
                 raise TypeError(f"a rule is a query or its text, not {shown(query)}")
             rule = planned(name, read_rule(name, query), source, layout.columns)
-            with _naming(name):
+            with _Naming(name):
                 rule.refuse_endless()
             return rule
 
@@ -376,7 +375,7 @@ class RuleSet:
         """
 
         def plan(name: str, rule: Query) -> Plan:
-            with _naming(name):
+            with _Naming(name):
                 return rule.plan(layout)
 
         with without_collection():
@@ -503,20 +502,24 @@ def read_rule(name: str, query: Query | str, file: RuleText | None = None) -> Qu
 
 def planned(name: str, query: Query, source: Source, layout: EventLayout) -> Plan:
     """The plan of a rule for a source of events; raises `QueryError`, which names the rule."""
-    with _naming(name):
+    with _Naming(name):
         query.statement.refuse_pipes()
         return query.plan_for(source, layout)
 
 
-@contextmanager
-def _naming(name: str) -> Iterator[None]:
+class _Naming:
     """Makes errors that are raised inside it name the rule."""
-    try:
-        yield
-    except QueryError as error:
-        for one in (error, *error.others):
-            one.rule = f"rule {name}"
-        raise
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, QueryError):
+            for one in (error, *error.others):
+                one.rule = f"rule {self._name}"
 
 
 def _known_until(until: Until, plans: Mapping[str, Plan], source: Source) -> int | None:
