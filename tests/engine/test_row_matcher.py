@@ -104,13 +104,9 @@ def test_states_beyond_a_word_are_matched_too() -> None:
 def test_room_grows_where_matches_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_matcher, "_FEWEST", 1)
     table, _ = moves(parsed("(a+)"), 60)
-    ticks: list[int] = []
-    found = find_matches(
-        bits([{"a"}] * 60), np.array([0, 60]), table, run_rows.TO_NEXT, tick=lambda: ticks.append(1)
-    )
+    found = find_matches(bits([{"a"}] * 60), np.array([0, 60]), table, run_rows.TO_NEXT)
     assert found.length.tolist() == list(range(60, 0, -1))
     assert found.states.size == 60 * 61 // 2
-    assert ticks
 
 
 def test_matches_that_overlap_too_much_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

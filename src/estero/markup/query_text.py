@@ -124,9 +124,9 @@ def highlighted(query: str, labels: Mapping[str, int | None] | None = None, *, s
     return Html("".join(pieces))
 
 
-def code(query: str, labels: Mapping[str, int | None] | None = None) -> Html:
+def code(query: str) -> Html:
     """A part of a query among other text."""
-    return element("code", highlighted(query, labels))
+    return element("code", highlighted(query))
 
 
 @cache

@@ -23,16 +23,15 @@ from estero.language.tree.selection import label_types
 from estero.theory.atoms import Atoms, absent_of, atoms_for
 from estero.theory.rational import around, either, followed
 
-DEFAULT_FORMULA_CAP = 5_000
+_CAP = 5_000
+"""A pattern has so many operators and atoms at most."""
 
 CONTIGUOUS = Link(contiguous=True)
 INITIAL, FINAL = -1, -2
 Pair = tuple[int, int]
 
 
-def automaton_to_formula(
-    cea: CEA, types: Sequence[str] | None = None, *, cap: int = DEFAULT_FORMULA_CAP
-) -> Pattern:
+def automaton_to_formula(cea: CEA, types: Sequence[str] | None = None) -> Pattern:
     """A pattern with the same complex events as `cea` on every stream: the same starts, ends and labels.
 
     `types` are all types of events of the stream; they are needed if a transition, other than a loop that
@@ -40,7 +39,7 @@ def automaton_to_formula(
     stream. Hidden labels are ignored.
 
     The pattern can be exponentially longer than the automaton. Raises `LimitExceeded` if a part of it has
-    more than `cap` operators and atoms, or is nested too deeply for the parser, and `ValueError` if `types`
+    more than 5,000 operators and atoms, or is nested too deeply for the parser, and `ValueError` if `types`
     are needed and missing, if no run can accept, or if no transition has a label (a pattern always marks an
     event).
 
@@ -50,7 +49,7 @@ def automaton_to_formula(
     >>> str(automaton_to_formula(automaton))
     'A AS x ; B AS y+ FILTER x[n > 3]'
     """
-    elimination = _Elimination(cea, types, cap)
+    elimination = _Elimination(cea, types)
     return _finished(elimination.run(elimination.reads(_ways(cea))), elimination.atoms)
 
 
@@ -60,7 +59,7 @@ def automaton_outline(cea: CEA, types: Sequence[str] | None = None) -> Pattern:
     It is always short, and has the same conditions on single events as `automaton_to_formula`. Unmarked
     events of any type are left out. Raises `ValueError` like that function.
     """
-    elimination = _Elimination(cea, types, 0)
+    elimination = _Elimination(cea, types)
     reads = elimination.reads(_ways(cea), outline=True)
     atoms = elimination.atoms
     return _finished(either([atoms.pattern(read) for _, read in reads]), atoms)
@@ -116,7 +115,6 @@ class _Elimination:
 
     cea: CEA
     types: Sequence[str] | None
-    cap: int
     between: dict[Pair, Pattern] = field(default_factory=dict)
     passing: dict[int, tuple[Link, Guard]] = field(default_factory=dict)
     atoms: Atoms = field(init=False)
@@ -188,7 +186,7 @@ class _Elimination:
 
     def _add(self, pair: Pair, way: Pattern) -> None:
         whole = either([self.between[pair], way]) if pair in self.between else way
-        _check_size(whole, self.cap)
+        _check_size(whole)
         self.between[pair] = whole
 
 
@@ -203,12 +201,12 @@ def _finished(pattern: Pattern, atoms: Atoms) -> Pattern:
     return pattern
 
 
-def _check_size(pattern: Pattern, cap: int) -> None:
+def _check_size(pattern: Pattern) -> None:
     level, size, depth = [pattern], 0, 0
     while level:
         size, depth = size + len(level), depth + 1
-        if size > cap or depth > MAXIMUM_DEPTH - 2:  # two for the filters and KEEP at the top
-            many = f"more than {cap:,} operators and atoms" if size > cap else "too many nested parentheses"
+        if size > _CAP or depth > MAXIMUM_DEPTH - 2:  # two for the filters and KEEP at the top
+            many = f"more than {_CAP:,} operators and atoms" if size > _CAP else "too many nested parentheses"
             raise LimitExceeded(
                 f"the pattern of this automaton has {many}; "
                 "fewer states, or fewer ways between them, make it shorter"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,7 +109,6 @@ def find_matches(
     until: NDArray[np.int64] | None = None,
     extent: Extent | None = None,
     reached: NDArray[np.bool_] | None = None,
-    tick: Callable[[], None] | None = None,
 ) -> MatchTable:
     """All matches of partitions whose rows are variables[first[p] : first[p + 1]] uint64[rows, words].
 
@@ -139,8 +138,6 @@ def find_matches(
                 "SKIP PAST LAST ROW has each row in one match, and WITHIN makes matches shorter"
             )
         matches = _grown(matches, cursor.matches, cursor.labels)
-        if tick is not None:
-            tick()
     count, labels = cursor.matches, cursor.labels
     if code == FULL:
         last = count - 1
