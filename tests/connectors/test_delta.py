@@ -12,6 +12,8 @@ import pyarrow.parquet
 import pyspark
 import pytest
 
+import estero
+from connectors import delta_rules
 from connectors.guide import DELTA, commands, expected, run_steps, set_up, told
 from connectors.servers import spark_jars
 from connectors.tables import delta_log, delta_rows
@@ -81,6 +83,7 @@ def steps(jars: Path) -> dict[str, list[str]]:
         "forgotten": ["forget", "state/found"],
         "again": from_table,
         "resumed": ["resume", "stopped", "delta"],
+        "rules": ["rules", "changing"],
     }
 
 
@@ -102,3 +105,17 @@ def test_a_table_that_grows_is_read_on_and_a_batch_that_comes_again_is_there_onc
 
 def test_killed_in_the_middle_of_a_micro_batch_the_table_is_that_of_one_run(streamed: Streamed) -> None:
     assert in_any_order(streamed.rows("stopped/answers/keys")) == whole_answer(timed_events())
+
+
+def test_rules_in_a_table_change_while_the_stream_runs_and_a_batch_that_comes_again_has_those_that_it_had(
+    streamed: Streamed,
+) -> None:
+    found = [tuple(row) for row in streamed.said["rules"]]
+    assert sorted(found) == sorted(delta_rules.right())
+    assert len({version for _, version in found}) == len(delta_rules.RULES)
+    assert list((streamed.directory / "changing" / "rules").glob("_delta_log/*.checkpoint.parquet"))
+
+
+def test_a_table_of_rules_is_read_without_delta(streamed: Streamed) -> None:
+    rules = estero.rule_table(streamed.directory / "changing" / "rules").rules()
+    assert {name: str(rules[name]) for name in rules} == delta_rules.RULES[-1]

@@ -70,7 +70,9 @@ class Shape:
     `plain` are the constants, by number, that stand beside an attribute in a comparison or behind IN.
     """
 
-    def __init__(self, tree: Tree[Token], constants: Constants, productions: Mapping[str, Production]) -> None:
+    def __init__(
+        self, tree: Tree[Token], constants: Constants, productions: Mapping[str, Production]
+    ) -> None:
         ends = [constant.end() for constant in constants]
         numbers = {constant.start(): number for number, constant in enumerate(constants)}
 
