@@ -109,7 +109,12 @@ def test_checks_say_of_a_query_what_they_say_of_it_alone(tree: Any, data: st.Dat
 def test_a_shape_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed = []
     parse = Lark.parse
-    monkeypatch.setattr(Lark, "parse", lambda *given, **how: parsed.append(given[1]) or parse(*given, **how))
+
+    def parse_and_note(lark: Lark, text: str, start: str) -> Any:
+        parsed.append(text)
+        return parse(lark, text, start)
+
+    monkeypatch.setattr(Lark, "parse", parse_and_note)
     shapes.cache_clear()
     for number in (5, 10, 2**70):
         parse_query(TEXT.format(number, number))

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from estero.errors import Span
-from estero.language.syntax.productions import Production
+from estero.language.syntax.productions import Production, span_of
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
@@ -85,12 +85,12 @@ class Shape:
         self._pieces = [
             _Piece(
                 token.type,
-                numbers[start] if token.type in _SHORTEST else str(token),
-                place(start),
-                place(token.end_pos),
+                numbers[span.start] if token.type in _SHORTEST else str(token),
+                place(span.start),
+                place(span.end),
             )
             for token in tokens
-            if (start := token.start_pos) is not None
+            for span in (span_of(token),)
         ]
         self._steps = [
             _Step(
@@ -201,5 +201,5 @@ def _beside_attribute(node: Tree[Token]) -> Iterator[int]:
     below = [str(child.data) for child in node.children if not isinstance(child, str)]
     if node.data in _COMPARING and "attribute" in below:
         for child in node.children:
-            if isinstance(child, str) and child.type in ("STRING", "INT") and child.start_pos is not None:
-                yield child.start_pos
+            if isinstance(child, str) and child.type in ("STRING", "INT"):
+                yield span_of(child).start
