@@ -5,8 +5,7 @@ topic, directory] puts the events in Parquet files of a directory into a topic o
 topic] reads all of its messages, ["headers", server, topic] their headers; ["table", directory, place] adds
 the events in Parquet files to a Delta table; ["forget", checkpoint] makes it look as if the process had been
 killed just before it noted that the last batch was done; ["resume", directory, format] goes on with a stream
-of `stopped_stream`; ["rules", directory] runs that of `delta_rules`. Standard output gets a list with what
-each step had to say.
+of `stopped_stream`. Standard output gets a list with what each step had to say.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from typing import Any
 from click.testing import CliRunner
 from pyspark.sql import Row
 
-from connectors import delta_rules
 from estero.cli.commands import app
 from estero.spark import local_session
 from spark import stopped_stream
@@ -75,10 +73,6 @@ def _resume(directory: str, form: str) -> None:
     stopped_stream.written(stopped_stream.recognized(place, form), place, form)
 
 
-def _rules(directory: str) -> delta_rules.Found:
-    return delta_rules.flow(Path.cwd() / directory)
-
-
 _STEPS: dict[str, Callable[..., Any]] = {
     "estero": _estero,
     "send": _send,
@@ -87,7 +81,6 @@ _STEPS: dict[str, Callable[..., Any]] = {
     "table": _table,
     "forget": _forget,
     "resume": _resume,
-    "rules": _rules,
 }
 
 if __name__ == "__main__":

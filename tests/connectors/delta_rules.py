@@ -1,7 +1,9 @@
-"""A stream on Spark whose rules are in a table of Delta, and what it has to find."""
+"""``python -m connectors.delta_rules PLACE JARS``: a stream whose rules are in a table of Delta."""
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,8 @@ import pyarrow as pa
 
 import estero
 from estero.queries.rules.rule_texts import version_of
-from estero.spark import local_session, recognize
+from estero.spark import recognize
+from spark import stopped_stream
 from spark.streams import files, timed_events
 
 NAME = "rules_in_delta"
@@ -23,9 +26,8 @@ RULES = [
 ]
 """The rules of each part of the stream."""
 CHANGES = [
-    f"DELETE FROM {NAME} WHERE name = 'gone'",
-    f"UPDATE {NAME} SET query = '{CHANGED}' WHERE name = 'changed'",
-    f"INSERT INTO {NAME} VALUES ('new', '{RULES[1]['new']}'), ('broken', 'SELECT')",
+    f"DELETE FROM {NAME} WHERE name IN ('gone', 'changed')",
+    f"INSERT INTO {NAME} VALUES ('changed', '{CHANGED}'), ('new', '{RULES[1]['new']}'), ('broken', 'SELECT')",
 ]
 Found = list[tuple[str, str]]
 
@@ -36,13 +38,13 @@ def parts() -> list[pa.Table]:
     return [table.slice(0, 80), table.slice(80, 60), table.slice(140)]
 
 
-def flow(place: Path) -> Found:
+def flow(place: Path, jars: str) -> Found:
     """The answers of the stream, with the versions of their rules.
 
     Between its first two parts the rules change while it runs. Then it fails as it writes what it has found
     with these; the rules change once more, and it is started anew.
     """
-    spark = local_session()
+    spark = stopped_stream.session("delta", jars)
     found: dict[int, pa.Table] = {}
     failed = list[int]()
 
@@ -59,12 +61,9 @@ def flow(place: Path) -> Found:
         rows = recognize(events, estero.rule_table(NAME), **HOW).writeStream.foreachBatch(write)
         return rows.option("checkpointLocation", f"{place}/state").trigger(**trigger).start()
 
-    spark.sql(
-        f"CREATE TABLE {NAME} (name STRING, query STRING) USING delta LOCATION '{place}/rules' "
-        "TBLPROPERTIES ('delta.checkpointInterval' = '2')"
-    )
-    rows = spark.createDataFrame([*RULES[0].items()], "name STRING, query STRING")
-    rows.coalesce(1).writeTo(NAME).append()
+    rows = spark.createDataFrame([*RULES[0].items()], "name STRING, query STRING").coalesce(1)
+    table = rows.write.format("delta").option("path", f"{place}/rules")
+    table.option("delta.checkpointInterval", "2").saveAsTable(NAME)
     first, second, third = parts()
     files(first, place / "events", [])
     query = started(processingTime="0 seconds")
@@ -110,3 +109,7 @@ def _told(table: pa.Table) -> Found:
     rows = table.drop_columns("version").to_pylist()
     versions = table.column("version").to_pylist()
     return sorted((repr(tuple(row.values())), version) for row, version in zip(rows, versions, strict=True))
+
+
+if __name__ == "__main__":
+    json.dump(flow(Path(sys.argv[1]), sys.argv[2]), sys.stdout)

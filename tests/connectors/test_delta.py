@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +20,7 @@ from connectors.guide import DELTA, commands, expected, run_steps, set_up, told
 from connectors.servers import spark_jars
 from connectors.tables import delta_log, delta_rows
 from estero import demo
+from repository import REPOSITORY
 from spark import stopped_stream
 from spark.frames import in_any_order
 from spark.streams import files, timed_events, whole_answer
@@ -83,7 +86,6 @@ def steps(jars: Path) -> dict[str, list[str]]:
         "forgotten": ["forget", "state/found"],
         "again": from_table,
         "resumed": ["resume", "stopped", "delta"],
-        "rules": ["rules", "changing"],
     }
 
 
@@ -108,14 +110,17 @@ def test_killed_in_the_middle_of_a_micro_batch_the_table_is_that_of_one_run(stre
 
 
 def test_rules_in_a_table_change_while_the_stream_runs_and_a_batch_that_comes_again_has_those_that_it_had(
-    streamed: Streamed,
+    tmp_path: Path,
 ) -> None:
-    found = [tuple(row) for row in streamed.said["rules"]]
+    start = [sys.executable, "-m", "connectors.delta_rules", str(tmp_path), str(spark_jars())]
+    path = os.pathsep.join([str(REPOSITORY / "tests"), os.environ.get("PYTHONPATH", "")])
+    ran = subprocess.run(
+        start, capture_output=True, cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}, check=False
+    )
+    assert ran.returncode == 0, ran.stderr.decode()
+    found = [tuple(row) for row in json.loads(ran.stdout)]
     assert sorted(found) == sorted(delta_rules.right())
     assert len({version for _, version in found}) == len(delta_rules.RULES)
-    assert list((streamed.directory / "changing" / "rules").glob("_delta_log/*.checkpoint.parquet"))
-
-
-def test_a_table_of_rules_is_read_without_delta(streamed: Streamed) -> None:
-    rules = estero.rule_table(streamed.directory / "changing" / "rules").rules()
+    assert list(tmp_path.glob("rules/_delta_log/*.checkpoint.parquet"))
+    rules = estero.rule_table(tmp_path / "rules").rules()
     assert {name: str(rules[name]) for name in rules} == delta_rules.RULES[-1]
