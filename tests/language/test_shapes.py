@@ -153,3 +153,10 @@ def test_a_predicate_that_takes_something_else_now_is_asked_again() -> None:
     estero.predicate(name="alike_in_shape")(lambda one: one > 1)
     with pytest.raises(QueryError, match="alike_in_shape takes 1 argument, not 2"):
         estero.query(text.format(2))
+
+
+def test_a_long_text_is_parsed_by_itself() -> None:
+    members = ", ".join(map(str, range(1000)))
+    text = f"SELECT * WHERE a FILTER a[x IN {{{members}}}]"
+    assert shapes().shaped(text) is None
+    assert str(estero.query(text)) == text

@@ -23,10 +23,10 @@ _SHORTEST: Final = {"STRING": "''", "FLOAT": "0.0e0", "INT": "0"}
 """A constant of each kind, which a text behind it cannot make longer."""
 _WHOLE: Final = ("COMMENT", "QUOTED", "PARAMETER", "NAME", *_SHORTEST)
 """The kinds of tokens inside which no constant begins; all others are signs."""
-_LONGEST: Final = 10_000
+_LONGEST: Final = 2_000
 """Longer texts are lists of constants, which hardly ever have a shape in common."""
 _COMPARING: Final = ("comparison", "in", "not_in")
-_MOST: Final = 1 << 10
+_MOST: Final = 512
 """The most shapes that are remembered."""
 _DIGITS: Final = 18
 """Integers of so many digits fit in 64 bits."""
