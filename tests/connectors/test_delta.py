@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +14,13 @@ import pyarrow.parquet
 import pyspark
 import pytest
 
+import estero
+from connectors import delta_rules
 from connectors.guide import DELTA, commands, expected, run_steps, set_up, told
 from connectors.servers import spark_jars
 from connectors.tables import delta_log, delta_rows
 from estero import demo
+from repository import REPOSITORY
 from spark import stopped_stream
 from spark.frames import in_any_order
 from spark.streams import files, timed_events, whole_answer
@@ -102,3 +107,20 @@ def test_a_table_that_grows_is_read_on_and_a_batch_that_comes_again_is_there_onc
 
 def test_killed_in_the_middle_of_a_micro_batch_the_table_is_that_of_one_run(streamed: Streamed) -> None:
     assert in_any_order(streamed.rows("stopped/answers/keys")) == whole_answer(timed_events())
+
+
+def test_rules_in_a_table_change_while_the_stream_runs_and_a_batch_that_comes_again_has_those_that_it_had(
+    tmp_path: Path,
+) -> None:
+    start = [sys.executable, "-m", "connectors.delta_rules", str(tmp_path), str(spark_jars())]
+    path = os.pathsep.join([str(REPOSITORY / "tests"), os.environ.get("PYTHONPATH", "")])
+    ran = subprocess.run(
+        start, capture_output=True, cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}, check=False
+    )
+    assert ran.returncode == 0, ran.stderr.decode()
+    found = [tuple(row) for row in json.loads(ran.stdout)]
+    assert sorted(found) == sorted(delta_rules.right())
+    assert len({version for _, version in found}) == len(delta_rules.RULES)
+    assert list(tmp_path.glob("rules/_delta_log/*.checkpoint.parquet"))
+    rules = estero.rule_table(tmp_path / "rules").rules()
+    assert {name: str(rules[name]) for name in rules} == delta_rules.RULES[-1]

@@ -12,7 +12,7 @@ from lark import lark
 
 from estero.errors import QueryError
 from estero.language.syntax import parser_tables
-from estero.language.syntax.parser import parse_conjunctive, parse_query, parser
+from estero.language.syntax.parser import parse_conjunctive, parse_query, parser, shapes
 from estero.language.syntax.parser_tables import GRAMMARS, tables_file, write_tables
 
 TEXT = "SELECT * WHERE A AS a ; B+ FILTER a[x > 1 AND CASE WHEN y THEN 1 ELSE end END = 1] WITHIN 2 HOURS"
@@ -24,9 +24,15 @@ WRONG = "SELECT * WHERE A ; ; B"
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty directory for tables."""
     monkeypatch.setattr(parser_tables, "tables_file", lambda grammar: tmp_path / f"{grammar}.json")
-    parser.cache_clear()
+    forget()
     yield tmp_path
+    forget()
+
+
+def forget() -> None:
+    """Has parsers be made anew."""
     parser.cache_clear()
+    shapes.cache_clear()
 
 
 def read() -> tuple[str, str, str]:
@@ -50,7 +56,7 @@ def test_what_is_written_is_read_and_means_the_same(directory: Path, monkeypatch
     assert not list(directory.iterdir()), "nothing is written where users run"
     for grammar in GRAMMARS:
         write_tables(grammar)
-    parser.cache_clear()
+    forget()
     refuse_to_work_out(monkeypatch)
     assert read() == said
 
@@ -60,7 +66,7 @@ def test_tables_of_another_version_are_not_read(directory: Path, monkeypatch: py
     for grammar in GRAMMARS:
         write_tables(grammar)
     monkeypatch.setattr("lark.__version__", "0.0")
-    parser.cache_clear()
+    forget()
     with monkeypatch.context() as patched:
         refuse_to_work_out(patched)
         with pytest.raises(AssertionError, match="worked out"):

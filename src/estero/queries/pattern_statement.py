@@ -10,6 +10,7 @@ from functools import lru_cache
 from estero.automata.compile.compile_pattern import Compiled, compile_pattern
 from estero.errors import LimitExceeded, QueryError, warn
 from estero.language.builder.queries import Built, tree_of
+from estero.language.check.outlines import Outline, errors_of
 from estero.language.check.queries import check_query
 from estero.language.syntax.parser import parse_query
 from estero.language.syntax.recover import read
@@ -33,6 +34,7 @@ class PatternStatement(Statement):
 
     made_by = "query"
     is_whole: bool = field(default=True, compare=False)
+    outline: Outline | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return str(self.tree)
@@ -40,10 +42,12 @@ class PatternStatement(Statement):
     def _errors(self, schema: Schema | None, type_column: str | None) -> list[QueryError]:
         del type_column
         missing = [] if schema is None else self._refuse_open()
-        return missing or check_query(self.tree, schema)
+        return missing or errors_of(self.tree, schema, self.outline)
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
+        if self.outline is not None and self.outline.tree is self.tree and "$" not in self.outline.text:
+            return ()
         return names_of(self._whole)
 
     def _with_exact_names(self, exact: Mapping[str, str]) -> PatternStatement:
@@ -103,6 +107,7 @@ def _statement_of(text: str) -> PatternStatement:
     reading = read(text)
     if reading.tree is None:
         raise_first(reading.errors)
-    else:
-        raise_first(reading.with_checks(check_query(reading.tree, None)))
-    return PatternStatement(reading.tree or parse_query(text))
+    tree = reading.tree or parse_query(text)
+    outline = None if reading.errors else Outline.of(tree)
+    raise_first(reading.with_checks(errors_of(tree, None, outline)))
+    return PatternStatement(tree, outline=outline)

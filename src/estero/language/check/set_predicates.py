@@ -95,6 +95,11 @@ def registered_among(names: Iterable[str]) -> dict[str, RegisteredPredicate]:
     return {name: _REGISTERED[name] for name in names if name in _REGISTERED}
 
 
+def all_registered() -> tuple[RegisteredPredicate, ...]:
+    """All registered predicates, as they are now."""
+    return tuple(_REGISTERED.values())
+
+
 def known_predicates() -> tuple[str, ...]:
     """The names of all predicates over sets of events: built in, then registered ones from A to Z."""
     return (*SET_PREDICATES, *sorted(_REGISTERED))

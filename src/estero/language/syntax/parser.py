@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from estero.errors import QueryError, Span
 from estero.language.syntax.productions import Production, node_of
 from estero.language.syntax.queries import CONJUNCTIVE, PRODUCTIONS
+from estero.language.syntax.shapes import Shapes
 from estero.language.syntax.syntax_errors import syntax_error
 from estero.language.tree.conjunctive import ConjunctiveTree
 from estero.language.tree.depth import depth_of
@@ -75,6 +76,18 @@ def parser(start: str = "query") -> Lark:
     return lark_of("ceql" if start == "query" else "conjunctive")
 
 
+@cache
+def shapes() -> Shapes:
+    """The shapes of queries in CEQL."""
+    return Shapes(parser(), "query", _PRODUCTIONS)
+
+
+def parse_alone(text: str, start: str) -> Any:
+    """The tree of a text, without its shape; raises `QueryError`, and `UnexpectedInput` of Lark as it is."""
+    tree = parser(start).parse(text, start=start)
+    return tree if isinstance(tree, str) else built_bottom_up(tree, _PRODUCTIONS)
+
+
 def accepted_at_end(text: str) -> frozenset[str]:
     """The terminals that can follow the beginning of a query; none where it cannot be read up to there.
 
@@ -97,8 +110,8 @@ def _parse(text: str, start: str) -> Any:
 
     try:
         check_characters(text)
-        tree = parser(start).parse(text, start=start)
-        built = tree if isinstance(tree, str) else built_bottom_up(tree, _PRODUCTIONS)
+        shaped = shapes().shaped(text) if start == "query" else None
+        built = parse_alone(text, start) if shaped is None else shaped.built()
         _check_depth(built)
     except UnexpectedInput as problem:
         raise syntax_error(problem, text, start, parser(start)) from None

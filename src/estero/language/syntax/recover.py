@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -26,7 +27,7 @@ class Reading:
     """The readable part of a text: its tree, the errors, and the clauses left out.
 
     `tree` is None where nothing could be read. `lost` are the first words of the clauses left out;
-    `clauses` are all of them with their places.
+    `clauses` are all of them with their places, where something is wrong.
     """
 
     tree: QueryTree | None
@@ -55,6 +56,8 @@ def read(text: str) -> Reading:
     >>> [error.message for error in read("SELECT * WHERE a FILTER a[x == 1] WITHIN 5 SECUNDS").errors]
     ['== is not an operator', 'unknown unit SECUNDS']
     """
+    with suppress(QueryError):
+        return Reading(parse_query(text), (), frozenset(), ())
     clauses = tuple(clauses_of(text))
     left, lost, errors = text, set[str](), list[QueryError]()
     for _ in range(len(clauses) + 1):

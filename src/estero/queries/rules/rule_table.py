@@ -17,6 +17,7 @@ import pyarrow.parquet
 from estero.arguments import checked
 from estero.errors import DataError, EsteroError, QueryError
 from estero.queries.query import Query
+from estero.queries.rules.delta_log import LOG, DeltaFile, delta_files, newest_commit
 from estero.queries.rules.rule_directory import RuleFiles, directory_of
 from estero.queries.rules.rule_files import RuleText
 from estero.queries.rules.rule_origin import RuleOrigin
@@ -27,8 +28,8 @@ from estero.queries.statement import raise_first
 NAME, QUERY, LANGUAGE = "name", "query", "language"
 """The columns of a table of rules; the last one may be missing."""
 _OF_CATALOG: Final = re.compile(r"\w+(?:\.\w+){0,2}")
-_LOGS: Final = {"_delta_log": "Delta", "_spark_metadata": "Spark's file sink", "metadata": "Iceberg"}
-"""Directories that say of a table that not all of its files count."""
+_LOGS: Final = {"_spark_metadata": "Spark's file sink", "metadata": "Iceberg"}
+"""Directories that say of a table that not all of its files count, and that are not read."""
 _MOST: Final = 1 << 26
 """The most bytes of the files of a table of rules."""
 Stamps = tuple[tuple[str, int, int], ...]
@@ -75,8 +76,8 @@ class RuleTable:
 def rule_table(table: str | PathLike[str]) -> RuleTable:
     """A table with a rule in each row (columns ``name`` and ``query``), taken wherever a set of rules is.
 
-    `table` is a Parquet file or a directory of Parquet files, local or at an address that Arrow knows
-    (``s3://…``), or the name of a table of Parquet files in Spark's catalog (``rules``,
+    `table` is a Parquet file or a directory of Parquet files or of a Delta table, local or at an address that
+    Arrow knows (``s3://…``), or the name of a table of Parquet or Delta in Spark's catalog (``rules``,
     ``catalog.db.rules``). A text of words and dots that does not end in ``.parquet`` is a name, a ``Path``
     never is. A column ``language`` may say ``ceql`` (the default, also for NULL), ``eql`` or ``sigma``;
     further columns, such as ``title`` or ``level``, become metadata of the rules.
@@ -91,9 +92,10 @@ def rule_table(table: str | PathLike[str]) -> RuleTable:
 
 
 class RuleRows(RuleOrigin):
-    """The rules in a table of Parquet files, with `values` for their parameters.
+    """The rules in a table of Parquet or Delta, with `values` for their parameters.
 
-    `changed` looks at names, times and sizes of the files, and reads all of them where one has changed.
+    `changed` looks at names, times and sizes of the files, or at the newest version of Delta, and reads all
+    of them where one has changed.
     """
 
     called = "a table of rules"
@@ -167,7 +169,7 @@ def _said(row: Mapping[str, str | None]) -> Mapping[str, str]:
 
 
 def _stamps(table: RuleTable) -> Stamps:
-    """The paths, times and sizes of the files of a table.
+    """The paths, times and sizes of the files of a table, or of the newest version of one of Delta.
 
     Raises `DataError` where there are none, and where they do not say which of them count.
     """
@@ -176,46 +178,67 @@ def _stamps(table: RuleTable) -> Stamps:
     if info.type is pyarrow.fs.FileType.File:
         listed = [info]
     elif info.type is pyarrow.fs.FileType.Directory:
-        inside = system.get_file_info(pyarrow.fs.FileSelector(path, recursive=True))
-        for one in inside:
-            if (log := _LOGS.get(one.base_name)) is not None and one.type is pyarrow.fs.FileType.Directory:
-                raise DataError(
-                    f"a table of {log} has files that do not count any more",
-                    file=table.place,
-                    hint="write the rules as Parquet files; or take them as they are now: estero.rules({…})",
-                )
-        listed = [one for one in inside if one.is_file and not _is_hidden(one.path.removeprefix(path))]
+        listed = _listed(system, path, table)
     else:
         listed = []
     if not listed:
         raise DataError("there is no table of rules: no file of Parquet", file=table.place)
     stamps = tuple(sorted((one.path, one.mtime_ns or 0, one.size) for one in listed))
-    if sum(size for *_, size in stamps) > _MOST:
-        raise DataError(f"more than {_MOST:,} bytes are not a table of rules", file=table.place)
+    _check_size(sum(size for *_, size in stamps), table)
     return stamps
+
+
+def _listed(system: pyarrow.fs.FileSystem, path: str, table: RuleTable) -> list[pyarrow.fs.FileInfo]:
+    """The files of a directory that change where its rules do."""
+    log = system.get_file_info(pyarrow.fs.FileSelector(f"{path}/{LOG}", allow_not_found=True))
+    if (newest := newest_commit(log)) is not None:
+        return [newest]
+    inside = system.get_file_info(pyarrow.fs.FileSelector(path, recursive=True))
+    for one in inside:
+        if (kind := _LOGS.get(one.base_name)) is not None and one.type is pyarrow.fs.FileType.Directory:
+            raise DataError(
+                f"a table of {kind} has files that do not count any more",
+                file=table.place,
+                hint="write the rules as Parquet files; or take them as they are now: estero.rules({…})",
+            )
+    return [one for one in inside if one.is_file and not _is_hidden(one.path.removeprefix(path))]
+
+
+def _check_size(size: int, table: RuleTable) -> None:
+    if size > _MOST:
+        raise DataError(f"more than {_MOST:,} bytes are not a table of rules", file=table.place)
 
 
 def _rows(table: RuleTable, stamps: Stamps) -> Iterator[dict[str, str | None]]:
     """The rows of the files, in order, as texts."""
-    system, _ = _file_system(table)
-    for path, *_ in stamps:
-        try:
-            read = pyarrow.parquet.read_table(path, filesystem=system, partitioning=None)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise DataError(f"this is not a Parquet file: {error}", file=path) from error
-        for column in (NAME, QUERY):
-            if column not in read.column_names:
-                raise DataError(
-                    f"a table of rules has the columns {NAME} and {QUERY}, and this one has no {column}",
-                    file=path,
-                    hint=f"its columns are {', '.join(read.column_names)}",
-                )
-        texts = {
-            name: read.column(name).cast(pa.string())
-            for name in read.column_names
-            if _is_plain(read.schema.field(name).type)
-        }
-        yield from pa.table(texts).to_pylist()
+    system, path = _file_system(table)
+    if all(f"/{LOG}/" not in stamped for stamped, *_ in stamps):
+        files = [DeltaFile(stamped, size, {}) for stamped, _, size in stamps]
+    else:
+        files = delta_files(system, path, table.place)
+        _check_size(sum(file.size for file in files), table)
+    for file in files:
+        yield from _rows_of(system, file)
+
+
+def _rows_of(system: pyarrow.fs.FileSystem, file: DeltaFile) -> Iterator[dict[str, str | None]]:
+    try:
+        read = pyarrow.parquet.read_table(file.path, filesystem=system, partitioning=None)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DataError(f"this is no file of Parquet: {error}", file=file.path) from error
+    for column in (NAME, QUERY):
+        if column not in (*read.column_names, *file.values):
+            raise DataError(
+                f"a table of rules has the columns {NAME} and {QUERY}, and this one has no {column}",
+                file=file.path,
+                hint=f"its columns are {', '.join(read.column_names)}",
+            )
+    texts = {
+        name: read.column(name).cast(pa.string())
+        for name in read.column_names
+        if _is_plain(read.schema.field(name).type)
+    }
+    yield from ({**row, **file.values} for row in pa.table(texts).to_pylist())
 
 
 def _is_plain(kind: pa.DataType) -> bool:

@@ -1,7 +1,7 @@
 """Rules that may change, in a directory or a table, as a source of Spark: each micro-batch looks there.
 
 Spark has a source of Python in a process of its own beside the driver, where there is no session. So what is
-looked at are files: those of the directory, or those of Parquet that the table has.
+looked at are files: those of the directory, or those of Parquet that the table has, with the log of Delta.
 
 An offset of the source has the texts of all rules. So the log of the checkpoint says which rules a
 micro-batch had, and one that is done again has the same. Where they have changed, one row brings them to the
@@ -39,7 +39,7 @@ Offset = dict[str, str]
 def of_files(spark: SparkSession, table: RuleTable) -> RuleTable:
     """The table by its path, which the catalog of Spark knows where it was given by its name.
 
-    Raises `DataError` where there is none of this name, or it is not one of Parquet files.
+    Raises `DataError` where there is none of this name, or it is not one of Parquet or Delta.
     """
     from pyspark.errors import AnalysisException
 
@@ -52,10 +52,11 @@ def of_files(spark: SparkSession, table: RuleTable) -> RuleTable:
         raise DataError(f"the catalog of Spark has no table {table.place}") from error
     said = {row["col_name"].lower(): row["data_type"] for row in rows}
     provider = (said.get("provider") or "a view").lower()
-    if provider != "parquet" or "location" not in said:
+    if provider not in ("parquet", "delta") or "location" not in said:
         raise DataError(
-            f"the table {table.place} is of {provider}, and rules that may change are read from Parquet",
-            hint="CREATE TABLE … USING parquet; rules that stay as they are can be in any table: "
+            f"the table {table.place} is of {provider}, and rules that may change are read from Parquet "
+            "and Delta",
+            hint="CREATE TABLE … USING delta or parquet; rules that stay as they are can be in any table: "
             "estero.rules({…})",
         )
     return RuleTable(said["location"])
