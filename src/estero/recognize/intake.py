@@ -197,11 +197,11 @@ class Intake:
     def admit(self, incoming: Incoming) -> pa.RecordBatch:
         """The relevant events that are let go as a batch comes that was looked at."""
         order = order_columns(incoming.events, self._layout)
-        late = self._held.late(incoming.times, order)
-        some_late = bool(late.any())
-        self._late_events = incoming.events.filter(pa.array(late)) if some_late else self._no_events
-        if not some_late and self._held.passes(incoming.times, order):
+        if self._held.passes(incoming.times, order):
+            self._late_events = self._no_events
             return self._numbered(incoming.classified, incoming.events.num_rows, self.era)
+        late = self._held.late(incoming.times, order)
+        self._late_events = incoming.events.filter(pa.array(late)) if late.any() else self._no_events
         if self.era is not None:
             incoming = incoming._replace(classified=_in_era(incoming.classified, self.era, self.schema))
         on_time = np.flatnonzero(~late)

@@ -426,7 +426,7 @@ def _encoded(columns: BatchColumns, name: str) -> pa.Array:
     """The texts with their dictionary, or with one of their own where that has more than they are."""
     array = columns.array(name)
     if not isinstance(array, pa.DictionaryArray):
-        return array.cast(pa.string()).dictionary_encode()
+        return (array if array.type == pa.string() else array.cast(pa.string())).dictionary_encode()
     if len(array.dictionary) > len(array) or array.dictionary.null_count:
         return array.dictionary_decode().cast(pa.string()).dictionary_encode()
     if array.type == pa.dictionary(pa.int32(), pa.string()):

@@ -134,7 +134,7 @@ class Dispatcher:
     def held(self, batch: pa.RecordBatch, types: NDArray[np.int64]) -> HeldRows:
         """The rows of a batch for which each condition holds; `types` are the bits of events."""
         asked = self._forest.asked(batch.rename_columns(self._attributes(batch.schema.names)))
-        may_hold = np.concatenate([asked.at_most, [0, batch.num_rows]])[self._parts] > 0
+        may_hold = asked.at_most[self._parts] > 0
         return _Held(asked, types, self._wanted, sum(self._types.values()), may_hold)
 
     def _attributes(self, columns: list[str]) -> list[str]:
