@@ -134,7 +134,10 @@ class EventStore:
         asked = [sequence for sequence in sequences if len(sequence)]
         if not asked:
             return empty_batch(self.schema), list(sequences)
-        low, high = min(int(rows.min()) for rows in asked), max(int(rows.max()) for rows in asked)
+        if len(asked) == len(asked[0]) == 1:
+            low = high = int(asked[0][0])
+        else:
+            low, high = min(int(rows.min()) for rows in asked), max(int(rows.max()) for rows in asked)
         stretch = self.stretch(low, high, sum(map(len, asked)))
         if stretch is not None:
             events, first = stretch

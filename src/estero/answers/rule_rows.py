@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import groupby, pairwise
 from os import PathLike
 from pathlib import Path
@@ -35,12 +35,20 @@ class RuleTable(NamedTuple):
     rows: pa.RecordBatch
 
 
-@cache
 def rule_schema(time: pa.DataType | None, events: pa.StructType | None = None) -> pa.Schema:
     """The columns of the common table; `time` is the type of times, None where there are none.
 
-    Where `events` says what is shown of an event, this stands in the place of positions.
+    Where `events` says what is shown of an event, this stands in the place of positions. It is remembered,
+    by comparing types: their hash takes longer.
     """
+    return _schemas.of((time, events), lambda: _schema(time, events))
+
+
+_schemas: Final = Remembered[pa.Schema]()
+
+
+def _schema(time: pa.DataType | None, events: pa.StructType | None) -> pa.Schema:
+    """See `rule_schema`."""
     fields = [("rule", pa.string())]
     if events is None:
         fields += [("start", pa.int64()), ("end", pa.int64())]

@@ -22,7 +22,7 @@ def values_as(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     taken does not depend on the others.
     """
     classes = set(map(type, values))
-    numbers = _NUMBERS.get((kind, *classes)) if len(classes) == 1 else None
+    numbers = _NUMBERS.get((kind.id, *classes)) if len(classes) == 1 else None
     if numbers is not None:
         return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(array(numbers, values))])
     classes.discard(type(None))
@@ -34,8 +34,8 @@ def values_as(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind)
 
 
-_NUMBERS: Final = {(pa.int64(), int): "q", (pa.float64(), float): "d"}
-"""How Python itself stores numbers of one class in a column of a type, for which Arrow takes three times as long."""
+_NUMBERS: Final = {(pa.int64().id, int): "q", (pa.float64().id, float): "d"}
+"""How Python stores numbers of one class for a column of a type: Arrow takes three times as long."""
 
 
 def texts_as(texts: pa.Array, kind: pa.DataType, *, has_zone: bool | None = None) -> pa.Array:

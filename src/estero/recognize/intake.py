@@ -83,7 +83,7 @@ class Intake:
         own = [pa.field(HELD_ERA, pa.int64())] if eras else []
         self.schema: Any = pa.schema([*self._classifier.schema, *own])
         """The columns of classified events."""
-        self._places = self.schema.get_field_index(POSITION), self.schema.get_field_index(TIME)
+        self._places = {name: self.schema.get_field_index(name) for name in (POSITION, TIME)}
         self.time_type: Any | None = time_type(source)
         """The type in which times are shown; None where events have none."""
         self.columns: Any = self._classifier.columns
@@ -242,14 +242,10 @@ class Intake:
 
         These are the times where there are none. With an `era` they have none yet, and get this one.
         """
-        columns = relevant.columns
-        place, place_of_time = self._places
-        columns[place] = array_of(numbers_in(columns[place]) + first)
-        if self._layout.columns.time is None:
-            columns[place_of_time] = columns[place]
-        if era is None:
-            return pa.RecordBatch.from_arrays(columns, schema=relevant.schema)
-        return pa.RecordBatch.from_arrays([*columns, _eras(era, relevant.num_rows)], schema=self.schema)
+        positions = array_of(numbers_in(relevant.column(self._places[POSITION])) + first)
+        for name in (POSITION, TIME) if self._layout.columns.time is None else (POSITION,):
+            relevant = relevant.set_column(self._places[name], self.schema.field(name), positions)
+        return relevant if era is None else _in_era(relevant, era, self.schema)
 
     def times(self, events: pa.Table) -> NDArray[np.int64]:
         """The times of events in the `columns`, in ticks; 0 where there are none."""
@@ -421,11 +417,8 @@ class _Conversion:
 
 def _in_era(classified: pa.RecordBatch, era: int, schema: pa.Schema) -> pa.RecordBatch:
     """Classified events with the era in which they came."""
-    return classified.append_column(schema.field(HELD_ERA), _eras(era, classified.num_rows))
-
-
-def _eras(era: int, rows: int) -> pa.Array:
-    return array_of(np.full(rows, era, np.int64))
+    eras = array_of(np.full(classified.num_rows, era, np.int64))
+    return classified.append_column(schema.field(HELD_ERA), eras)
 
 
 def order_types(columns: pa.Schema, layout: StreamLayout) -> list[pa.DataType]:

@@ -411,6 +411,9 @@ def _unsigned(half: pa.Array) -> NDArray[np.uint64]:
 
 def _shown(columns: BatchColumns, name: str, kind: pa.DataType) -> pa.Array:
     """The values in the type in which DuckDB hands them back, or with their dictionary."""
+    given = columns.batch.column(name)
+    if given.type == kind and not pa.types.is_dictionary(kind):
+        return given
     try:
         if columns.is_null(name):
             return columns.nulls(kind)
