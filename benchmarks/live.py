@@ -123,9 +123,7 @@ def run(broker: str, rules: int, events: int, directory: Path, topic: str) -> di
 
 def broker_seconds() -> float:
     """Seconds of CPU of the programs that this one has started: the broker's; 0 where nobody knows."""
-    return sum(
-        seconds for _, (parent, seconds) in _processes().items() if parent == os.getpid()
-    )
+    return sum(seconds for _, (parent, seconds) in _processes().items() if parent == os.getpid())
 
 
 def seconds_of(process: int) -> float:

@@ -70,7 +70,8 @@ def json_lines(batch: pa.RecordBatch, *, labels: bool = False) -> Iterator[bytes
         list(map(dict, json_values(column))) if pa.types.is_map(column.type) else json_values(column)
         for column in columns
     ]
-    grouped = {i: label for i, field in enumerate(batch.schema) if (label := label_of(field))} if labels else {}
+    marked = enumerate(map(label_of, batch.schema)) if labels else ()
+    grouped = {i: label for i, label in marked if label}
     shown = [(i, name) for i, name in enumerate(batch.schema.names) if i not in grouped]
     for row in zip(*values, strict=True):
         line: dict[str, Any] = {name: row[i] for i, name in shown}
