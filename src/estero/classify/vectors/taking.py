@@ -38,7 +38,7 @@ def _follow_one_another(rows: NDArray[np.int64]) -> bool:
     """Whether each of some rows is the one behind the last."""
     if not rows.size or rows[-1] - rows[0] + 1 != rows.size:
         return False
-    numbers = rows.tolist()
+    numbers: list[int] = rows.tolist()
     return numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
