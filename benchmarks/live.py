@@ -123,12 +123,23 @@ def run(broker: str, rules: int, events: int, directory: Path, topic: str) -> di
 
 def broker_seconds() -> float:
     """Seconds of CPU of the programs that this one has started: the broker's; 0 where nobody knows."""
-    ticks = 0
+    return sum(seconds for _, (parent, seconds) in _processes().items() if parent == os.getpid())
+
+
+def seconds_of(process: int) -> float:
+    """Seconds of CPU of a process, in all its threads; 0 where nobody knows."""
+    return _processes().get(process, (0, 0.0))[1]
+
+
+def _processes() -> dict[int, tuple[int, float]]:
+    """The parent of each process, and its seconds of CPU in all threads."""
+    known = {}
     for file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has ended meanwhile
             parts = file.read_text().rpartition(")")[2].split()
-            ticks += (int(parts[11]) + int(parts[12])) * (int(parts[1]) == os.getpid())
-    return ticks / os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0.0
+            seconds = (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
+            known[int(file.parent.name)] = int(parts[1]), seconds
+    return known
 
 
 def check(broker: str, directory: Path) -> int:
@@ -256,13 +267,20 @@ def latency(
     ]
     process = subprocess.Popen([sys.executable, "-c", "from estero.cli import main; main()", *options])
     state = directory / f"{topic}-state" / "state"
+    begun = 0.0
 
     def is_ready() -> bool:
-        return process.poll() is not None or (state.exists() and state.stat().st_size > BEGUN)
+        nonlocal begun
+        if process.poll() is None and not (state.exists() and state.stat().st_size > BEGUN):
+            return False
+        begun = seconds_of(process.pid)
+        return True
 
     try:
         figures = waits(broker, topic, f"{topic}-answers", rules, rate, number, is_ready)
+        spent = seconds_of(process.pid) - begun
         figures |= of_batches(metrics)
+        figures["CPU of all threads, ms a batch"] = round(spent / figures["batches"] * 1000, 2)
     finally:
         process.terminate()
         process.wait()

@@ -25,16 +25,24 @@ class EventColumns:
     def __init__(self, events: pa.RecordBatch) -> None:
         self.events = events
         self._takes: dict[str, Take] = {}
+        self._numbers: dict[str, NDArray[np.int64]] = {}
 
     def taken(self, names: Sequence[str], rows: NDArray[np.int64]) -> list[pa.Array]:
         """Columns of the events in these rows, plain; of few rows by one call, as calls cost most then."""
         if not names:
             return []
         if _NUMBERS.issuperset(names):
-            return [array_of(numbers_in(self.events.column(name))[rows]) for name in names]
+            return [array_of(self._numbers_of(name)[rows]) for name in names]
         if rows.size <= FEW_ROWS:
             return list(map(plain, taken(self.events.select(names), rows).columns))
         return [self.column(name, rows) for name in names]
+
+    def _numbers_of(self, name: str) -> NDArray[np.int64]:
+        """A column of integers without NULL, read in place."""
+        numbers = self._numbers.get(name)
+        if numbers is None:
+            numbers = self._numbers[name] = numbers_in(self.events.column(name))
+        return numbers
 
     def column(self, name: str, rows: NDArray[np.int64]) -> pa.Array:
         """A column of the events in these rows, plain."""

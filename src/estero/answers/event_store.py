@@ -40,6 +40,8 @@ class EventStore:
         self._chunks: list[pa.RecordBatch] = []
         self._starts: list[int] = []
         self._single: list[Single] = []
+        self._last: pa.Schema = pa.schema([])
+        self._has_views = False
         self.first: int = 0
         """The smallest sequence number that can still be taken."""
         self.next: int = 0
@@ -69,7 +71,10 @@ class EventStore:
 
     def _keep(self, batch: pa.RecordBatch, first: int) -> None:
         """Keeps the events of a batch whose first event has this number."""
-        self._chunks.append(_without_views(batch.select(self._names)))
+        if not batch.schema.equals(self._last):  # which tells the types of most batches
+            self._last, self._has_views = batch.schema, any(map(_is_view, batch.schema.types))
+        kept = batch.select(self._names)
+        self._chunks.append(_without_views(kept) if self._has_views else kept)
         self._starts.append(first)
         while len(self._chunks) > _MANY and self._are_small(*self._chunks[-2:]):
             self._chunks[-2:] = [joined_events(self._chunks[-2:])]
@@ -129,7 +134,10 @@ class EventStore:
         asked = [sequence for sequence in sequences if len(sequence)]
         if not asked:
             return empty_batch(self.schema), list(sequences)
-        low, high = min(int(rows.min()) for rows in asked), max(int(rows.max()) for rows in asked)
+        if len(asked) == len(asked[0]) == 1:
+            low = high = int(asked[0][0])
+        else:
+            low, high = min(int(rows.min()) for rows in asked), max(int(rows.max()) for rows in asked)
         stretch = self.stretch(low, high, sum(map(len, asked)))
         if stretch is not None:
             events, first = stretch
@@ -181,10 +189,11 @@ def _divided(rows: NDArray[np.int64], lengths: Sequence[int]) -> list[NDArray[np
     return [rows[a:b] for a, b in pairwise(cuts)]
 
 
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
 def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with plain strings and bytes in place of views, which Arrow cannot take from."""
-    kinds = batch.schema.types
-    if not any(map(pa.types.is_string_view, kinds)) and not any(map(pa.types.is_binary_view, kinds)):
-        return batch
     arrays = [array if pa.types.is_dictionary(array.type) else plain(array) for array in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from functools import cache
+from functools import lru_cache
 from itertools import groupby, pairwise
 from os import PathLike
 from pathlib import Path
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from estero.answers.answer_columns import AnswerColumns
 from estero.answers.output_file import output_file
 from estero.answers.report import positions_in
-from estero.answers.shown_values import shown_values
+from estero.answers.shown_values import json_values
 from estero.answers.writers import json_bytes
 from estero.classify.arrays import array_of
 from estero.classify.remembered import Remembered
@@ -35,12 +35,20 @@ class RuleTable(NamedTuple):
     rows: pa.RecordBatch
 
 
-@cache
 def rule_schema(time: pa.DataType | None, events: pa.StructType | None = None) -> pa.Schema:
     """The columns of the common table; `time` is the type of times, None where there are none.
 
-    Where `events` says what is shown of an event, this stands in the place of positions.
+    Where `events` says what is shown of an event, this stands in the place of positions. It is remembered,
+    by comparing types: their hash takes longer.
     """
+    return _schemas.of((time, events), lambda: _schema(time, events))
+
+
+_schemas: Final = Remembered[pa.Schema]()
+
+
+def _schema(time: pa.DataType | None, events: pa.StructType | None) -> pa.Schema:
+    """See `rule_schema`."""
     fields = [("rule", pa.string())]
     if events is None:
         fields += [("start", pa.int64()), ("end", pa.int64())]
@@ -82,11 +90,10 @@ def common_rows(table: RuleTable, schema: pa.Schema) -> pa.RecordBatch:
 
 def _layout_of(schema: pa.Schema) -> AnswerColumns:
     """Where the columns of an answer are, which is the same for most tables that follow one another."""
-    asked = schema, [field.metadata for field in schema]
-    return _layouts.of(asked, lambda: AnswerColumns.of(schema))
+    return _layouts.of(schema, lambda: AnswerColumns.of(schema))
 
 
-_layouts: Final = Remembered[AnswerColumns]()
+_layouts: Final = Remembered[AnswerColumns](same=lambda one, other: one.equals(other, check_metadata=True))
 
 
 def _names(table: RuleTable) -> pa.Array:
@@ -156,7 +163,7 @@ def write_lines(target: str | PathLike[str] | BinaryIO, batches: Iterable[pa.Rec
     with nullcontext(target) if not isinstance(target, str | PathLike) else output_file(Path(target)) as file:
         for batch in batches:
             maps = [name in MAPS for name in batch.schema.names]
-            for row in zip(*map(shown_values, batch.columns), strict=True):
+            for row in zip(*map(json_values, batch.columns), strict=True):
                 named = zip(batch.schema.names, maps, row, strict=True)
                 values = (
                     f"{json.dumps(name)}:{value if is_map else json_bytes(value).decode()}"
@@ -175,15 +182,20 @@ def _mapped(columns: dict[str, pa.Array], rows: int, kind: pa.DataType) -> pa.Ar
         ).cast(kind)
     size = len(columns)
     offsets = array_of(np.arange(0, rows * size + 1, size, dtype=np.int32))
-    names = pa.array(list(columns), kind.key_type)
+    names = _texts(*columns)
     items = kind.item_type
-    values = pa.concat_arrays(
-        [column if column.type.equals(items) else column.cast(items) for column in columns.values()]
-    )
+    parts = [column if column.type.equals(items) else column.cast(items) for column in columns.values()]
+    values = parts[0] if size == 1 else pa.concat_arrays(parts)
     if rows != 1:
         names = names.take(array_of(np.tile(np.arange(size), rows)))
         values = values.take(array_of(np.arange(size * rows).reshape(size, rows).T.ravel()))
     return pa.MapArray.from_arrays(offsets, names, values, type=kind)
+
+
+@lru_cache(64)
+def _texts(*texts: str) -> pa.Array:
+    """Some texts as an array."""
+    return pa.array(texts, pa.string())
 
 
 def _text(values: pa.Array) -> pa.Array:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -12,6 +13,9 @@ from estero.errors import DataError
 
 _TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DAY = 86_400_000_000_000
+_MICROSECONDS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_EPOCHS: Final = {None: datetime(1970, 1, 1), "UTC": datetime(1970, 1, 1, tzinfo=UTC)}  # noqa: DTZ001
+"""When ticks begin, by zone."""
 
 BEYOND_PYTHON = (ValueError, OverflowError, pa.ArrowException)
 """What Arrow raises for times outside the years 1 to 9999, and for strings that are not UTF-8."""
@@ -85,10 +89,25 @@ def shown_values(array: pa.Array) -> list[Any]:
     return values
 
 
+def json_values(array: pa.Array) -> list[Any]:
+    """As `shown_values`, with the texts that JSON has for times: Arrow takes long for objects with a zone."""
+    kind = array.type
+    if pa.types.is_timestamp(kind) and kind.tz in _EPOCHS and kind.unit in _MICROSECONDS:
+        epoch, length = _EPOCHS[kind.tz], _MICROSECONDS[kind.unit]
+        try:
+            return [
+                None if tick is None else (epoch + timedelta(microseconds=tick * length)).isoformat()
+                for tick in array.view(pa.int64()).to_pylist()
+            ]
+        except OverflowError:  # a time is outside the years of Python
+            pass
+    return shown_values(array)
+
+
 def _has_durations(kind: pa.DataType) -> bool:
     """Whether values of a type hold durations, which Arrow makes objects of pandas where it can."""
-    if pa.types.is_duration(kind):
-        return True
+    if not pa.types.is_nested(kind):
+        return bool(pa.types.is_duration(kind))
     return any(_has_durations(kind.field(i).type) for i in range(kind.num_fields))
 
 

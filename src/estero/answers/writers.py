@@ -24,7 +24,7 @@ from estero.answers.report import (
     positions_schema,
     with_positions,
 )
-from estero.answers.shown_values import shown_values
+from estero.answers.shown_values import json_values, shown_values
 from estero.arguments import shown
 
 ROWS_PER_GROUP = 131_072
@@ -138,7 +138,7 @@ def write_jsonl(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBa
     told = [i for i in others if i < 2 or not placed or _is_told_of_positions(schema.field(i))]
     flat = any(MATCH_KEY in (field.metadata or {}) for field in schema)
     for batch in batches:
-        for values in zip(*map(shown_values, batch.columns), strict=True):
+        for values in zip(*map(json_values, batch.columns), strict=True):
             line = {schema.names[i]: values[i] for i in told}
             if not flat:
                 line["labels"] = {label: values[i] for i, label in labels.items()}
@@ -186,9 +186,9 @@ def _texts(encoded: Iterable[bytes]) -> pa.Array:
 def json_bytes(value: Any) -> bytes:
     """JSON text; NaN and infinities, which JSON lacks, become null, and bytes that are not UTF-8 stay."""
     try:
-        text = json.dumps(value, default=_as_json, allow_nan=False, ensure_ascii=False)
+        text = _encoded(value)
     except ValueError:
-        text = json.dumps(_finite(value), default=_as_json, allow_nan=False, ensure_ascii=False)
+        text = _encoded(_finite(value))
     return text.encode(errors="surrogateescape")
 
 
@@ -204,3 +204,6 @@ def _as_json(value: Any) -> str:
     if isinstance(value, (datetime, date, time)):
         return value.isoformat()
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
+_encoded = json.JSONEncoder(default=_as_json, allow_nan=False, ensure_ascii=False).encode

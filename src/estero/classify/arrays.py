@@ -25,7 +25,7 @@ def array_of(numbers: NDArray[Any]) -> pa.Array:
     kind = _kinds.get(dtype)
     if kind is None:
         kind = _kinds[dtype] = pa.from_numpy_dtype(dtype)
-    is_bits = dtype == np.bool_
+    is_bits = dtype.kind == "b"
     values = np.packbits(numbers, bitorder="little") if is_bits else np.ascontiguousarray(numbers)
     return pa.Array.from_buffers(kind, numbers.size, [None, pa.py_buffer(values)])
 

@@ -12,6 +12,8 @@ from estero.engine.kernels import FLAGS, INT, INT32S, INT64S, kernel
 
 _AT_ONCE: Final = 1 << 17
 """Pairs that fit a cache; more are first dealt to blocks of rows."""
+_FEW: Final = 32
+"""So many rows are dealt by Python sooner than by kernels."""
 
 
 class Pairs(NamedTuple):
@@ -39,6 +41,11 @@ def pairs_by_row(
 
     Of long segments only the rows of a block are read at a time, so that what is written fits a cache.
     """
+    number = sum(segment.size for segment in rows)
+    if number <= min(_FEW, at_once):
+        if number:
+            yield _few_pairs(rows, rules, bits)
+        return
     lengths = np.array([segment.size for segment in rows], np.int64)
     together = np.concatenate([np.empty(0, np.int64), *rows])
     heads = np.cumsum(lengths) - lengths
@@ -54,6 +61,17 @@ def pairs_by_row(
             pairs = Pairs(*(np.empty(number, np.int64) for _ in Pairs._fields))
             _place_pairs(together, heads, ends, of_rules, of_bits, first, places, last, *pairs)
             yield pairs
+
+
+def _few_pairs(rows: Sequence[NDArray[np.int64]], rules: Sequence[int], bits: Sequence[int]) -> Pairs:
+    """All pairs of a few rows, for which the arrays of kernels take longer than all else."""
+    words: dict[tuple[int, int], int] = {}
+    for segment, rule, bit in zip(rows, rules, bits, strict=True):
+        for row in segment.tolist():
+            words[row, rule] = words.get((row, rule), 0) | 1 << bit
+    pairs = sorted(words)
+    of_pairs = np.array(pairs, np.int64).T
+    return Pairs(of_pairs[0].copy(), of_pairs[1].copy(), np.array([words[pair] for pair in pairs], np.int64))
 
 
 def _falling(rows: NDArray[np.int64], heads: NDArray[np.int64], ends: NDArray[np.int64]) -> list[int]:

@@ -92,7 +92,8 @@ class Recognizer(Generic[R_co]):
         for first in range(0, count, at_once):
             here = slice(first, first + at_once)
             loaded = starts[here].size
-            self.runs.load(batch.part(here), starts[here], self._seen)
+            part = batch if count <= at_once else batch.part(here)
+            self.runs.load(part, starts[here], self._seen)
             if first == 0:
                 self._stamps.extend(together, starts)
             yield from self._advanced(loaded)

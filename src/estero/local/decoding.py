@@ -17,7 +17,8 @@ from estero.local.json_blocks import read_block
 from estero.local.raw import DeadLetter, Raw
 
 _read_json = json.JSONDecoder().decode
-_BETWEEN = f'"{token_hex(16)}"'
+_BETWEEN: Final = token_hex(16)
+_SEPARATOR: Final = f',"{_BETWEEN}",'
 _MANY: Final = 200
 """Texts that are read together by Arrow; fewer are read sooner by Python."""
 _BLOCK: Final = 4_000
@@ -165,11 +166,9 @@ def _read_together(texts: Sequence[bytes]) -> list[Any]:
     Between two of them stands a text that nobody can guess. If it is every second value of the array, all of
     them are, and what stands between them is one value; no text can have closed or opened anything.
     """
-    values: list[Any] = _read_json(f"[{f',{_BETWEEN},'.join(map(bytes.decode, texts))}]")
-    between = json.loads(_BETWEEN)
-    if any(value != between for value in values[1::2]):
-        return []
-    return values[::2]
+    values: list[Any] = _read_json(f"[{_SEPARATOR.join(map(bytes.decode, texts))}]")
+    between = values[1::2]
+    return values[::2] if between.count(_BETWEEN) == len(between) else []
 
 
 def _without(values: Sequence[Any]) -> dict[int, str]:

@@ -10,14 +10,15 @@ import pyarrow as pa
 
 from estero.answers.answer_ids import ID, AnswerIds, refuse_taken
 from estero.answers.report import label_of, positions_schema, with_positions
-from estero.answers.shown_values import shown_values
+from estero.answers.shown_values import json_values
 from estero.answers.writers import json_bytes
+from estero.system.cached_property import cached_property
 
 VERSION: Final = "version"
 """The column with the version of the rules, if it is asked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rows:
     """The rows of answers; `stream` is a part of their ids, `versioned` adds the version.
 
@@ -37,7 +38,7 @@ class Rows:
     def _added(self) -> tuple[str, ...]:
         return (VERSION, ID) if self.versioned else (ID,)
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """The columns of the rows."""
         return pa.schema([*self.answers, *((name, pa.string()) for name in self._added)])
@@ -64,15 +65,16 @@ class Rows:
 
 def json_lines(batch: pa.RecordBatch, *, labels: bool = False) -> Iterator[bytes]:
     """The rows as objects of JSON; with `labels` those of a query stand in one object, as `run` has it."""
-    grouped = {i: label for i, field in enumerate(batch.schema) if labels and (label := label_of(field))}
-    maps = {i for i, field in enumerate(batch.schema) if pa.types.is_map(field.type)}
-    names = batch.schema.names
-    for values in zip(*map(shown_values, batch.columns), strict=True):
-        row: dict[str, Any] = {
-            names[i]: dict(value) if i in maps else value
-            for i, value in enumerate(values)
-            if i not in grouped
-        }
+    columns = batch.columns
+    values = [
+        list(map(dict, json_values(column))) if pa.types.is_map(column.type) else json_values(column)
+        for column in columns
+    ]
+    marked = enumerate(map(label_of, batch.schema)) if labels else ()
+    grouped = {i: label for i, label in marked if label}
+    shown = [(i, name) for i, name in enumerate(batch.schema.names) if i not in grouped]
+    for row in zip(*values, strict=True):
+        line: dict[str, Any] = {name: row[i] for i, name in shown}
         if grouped:
-            row["labels"] = {label: values[i] for i, label in grouped.items()}
-        yield json_bytes(row)
+            line["labels"] = {label: row[i] for i, label in grouped.items()}
+        yield json_bytes(line)

@@ -14,7 +14,12 @@ from estero.classify.arrays import numbers_in
 def side_by_side(batch: pa.RecordBatch, names: Sequence[str]) -> NDArray[np.uint64]:
     """The bits of some columns, uint64[events, columns]."""
     columns = [numbers_of(batch, name).view(np.uint64) for name in names]
-    return columns[0].reshape(-1, 1) if len(columns) == 1 else np.column_stack(columns)
+    if len(columns) == 1:
+        return columns[0].reshape(-1, 1)
+    bits = np.empty((columns[0].size, len(columns)), np.uint64)
+    for place, column in enumerate(columns):
+        bits[:, place] = column
+    return bits
 
 
 def numbers_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:

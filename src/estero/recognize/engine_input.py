@@ -51,9 +51,10 @@ class EngineInput:
             keys, known = join_keys(opened.keys, classified, partition)
             batch = batch._replace(keys=keys, known=known)
         values = [as_integers(classified.column(name)) for name in self._values]
-        there = np.ones(positions.size, np.bool_)
-        clocks = [positions if shown else numbers_of(classified, TIME) for shown in opened.clocks]
-        values += [(clock, there) for clock in clocks]
+        if opened.clocks:
+            there = np.ones(positions.size, np.bool_)
+            clocks = [positions if shown else numbers_of(classified, TIME) for shown in opened.clocks]
+            values += [(clock, there) for clock in clocks]
         if values:
             batch = batch._replace(
                 values=np.column_stack([column for column, _ in values]),

@@ -50,6 +50,7 @@ from estero.plan.reach import Reach
 _ITSELF: Final = frozenset({Kind.INT, Kind.BOOL, Kind.TIMESTAMP})
 """Kinds whose single key is the value itself."""
 _NUMBERS: Final = _ITSELF | {Kind.FLOAT}
+_ALWAYS: Final = Constant(holds=True)
 
 Halves = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 RowKeys = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -130,6 +131,10 @@ class PlainClassifier:
         parts = [bits[first : first + WORD] for first in range(0, max(1, len(bits)), WORD)]
         self._words = list(map(_masks, parts))
         self._unasked = [_masks([None] * len(part)) for part in parts]
+        self._takes_all = classification.keep_all or (
+            not self._is_screened and any(_ALWAYS in masks for masks in self._words)
+        )
+        """Whether every row has a bit, or is kept without one."""
         self._time = self._time_column()
         self._key = self._key_column()
         self._row_keys: RowKeys | None = None
@@ -268,6 +273,9 @@ class PlainClassifier:
                 continue
             word = np.zeros(columns.batch.num_rows, np.int64)
             for condition, mask in masks.items():
+                if screen is None and condition == _ALWAYS:
+                    word |= np.int64(mask)
+                    continue
                 bits: NDArray[np.int64] | np.int64 = np.int64(mask) if screen is None else screen & mask
                 word |= bits if condition is None else bits * rows_of(condition, columns)
             words.append(word)
@@ -278,7 +286,7 @@ class PlainClassifier:
     ) -> NDArray[np.int64] | None:
         """The rows of relevant events; None where all are."""
         keep: Mask | None = None
-        if not self._classification.keep_all:
+        if not self._takes_all:
             keep = reduce(np.bitwise_or, words) != 0
         if self._key is not None and (known := columns.known(self._key)) is not None:
             keep = known if keep is None else keep & known
@@ -349,7 +357,7 @@ class PlainClassifier:
                 yield columns.nulls(kind)
                 continue
             known = columns.known(name)
-            if of_types != Constant(holds=True):
+            if of_types != _ALWAYS:
                 own = rows_of(of_types, columns)
                 known = own if known is None else own & known
             if half is not None:
@@ -403,6 +411,9 @@ def _unsigned(half: pa.Array) -> NDArray[np.uint64]:
 
 def _shown(columns: BatchColumns, name: str, kind: pa.DataType) -> pa.Array:
     """The values in the type in which DuckDB hands them back, or with their dictionary."""
+    given = columns.batch.column(name)
+    if given.type == kind and not pa.types.is_dictionary(kind):
+        return given
     try:
         if columns.is_null(name):
             return columns.nulls(kind)
@@ -418,7 +429,7 @@ def _encoded(columns: BatchColumns, name: str) -> pa.Array:
     """The texts with their dictionary, or with one of their own where that has more than they are."""
     array = columns.array(name)
     if not isinstance(array, pa.DictionaryArray):
-        return array.cast(pa.string()).dictionary_encode()
+        return (array if array.type == pa.string() else array.cast(pa.string())).dictionary_encode()
     if len(array.dictionary) > len(array) or array.dictionary.null_count:
         return array.dictionary_decode().cast(pa.string()).dictionary_encode()
     if array.type == pa.dictionary(pa.int32(), pa.string()):

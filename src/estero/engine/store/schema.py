@@ -183,8 +183,10 @@ def _made(column: Column, array: Array, sizes: Mapping[str, int]) -> NDArray[Any
 
 
 def _shape(column: Column, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    axes = [axis if isinstance(axis, int) else sizes[axis] for axis in column.axes]
-    return sizes[column.length] + column.longer, *axes
+    rows = sizes[column.length] + column.longer
+    if not column.axes:
+        return (rows,)
+    return rows, *(axis if isinstance(axis, int) else sizes[axis] for axis in column.axes)
 
 
 def _named(column: Column, shape: tuple[int, ...]) -> dict[str, int]:

@@ -15,6 +15,8 @@ Selected = tuple[NDArray[np.int32], NDArray[np.int64]]
 _TOGETHER: Final = 4
 _LAST: Final = _TOGETHER - 1
 """So many labels are picked out in one pass."""
+_FEW: Final = 64
+"""So many events are picked out by NumPy sooner than by kernels."""
 
 
 def select_labels(
@@ -35,7 +37,8 @@ def select_labels(
     from label to label of its set.
     """
     items = int(offsets[1] - offsets[0]) if offsets.size > 1 else 0
-    if items and items * (offsets.size - 1) == marks.size and _are_alike(offsets, marks, items):
+    is_table = items and items * (offsets.size - 1) == marks.size
+    if is_table and (offsets.size == 2 or _are_alike(offsets, marks, items)):
         return _of_alike(events, lookup[:, marks[:items]], known)
     counts = np.zeros((_TOGETHER, lookup.shape[1]), np.int64)
     _count(marks, counts)
@@ -62,6 +65,14 @@ def _of_alike(events: NDArray[np.int64], has: NDArray[np.bool_], known: range) -
     """The same for complex events with the same marks; `has` says which items each label marks."""
     items = has.shape[1]
     selected = []
+    if events.size <= _FEW:
+        table = events.reshape(-1, items) - known.start
+        _check(int(table.min() < 0 or table.max() >= len(known)), known)
+        for own in has:
+            chosen = table[:, own]
+            starts = np.arange(table.shape[0] + 1, dtype=np.int32) * np.int32(chosen.shape[1])
+            selected.append((starts, chosen.reshape(-1)))
+        return selected
     for own in has:
         chosen = _picked(events, items, np.flatnonzero(own), known)
         starts = np.arange(events.size // items + 1, dtype=np.int32) * np.int32(np.count_nonzero(own))

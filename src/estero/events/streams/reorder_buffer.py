@@ -112,11 +112,11 @@ class ReorderBuffer:
         return not fall(times) and (self.passed is None or not times.size or int(times[0]) >= self.passed)
 
     def passes(self, times: NDArray[np.int64], order: Sequence[pa.Array]) -> bool:
-        """Whether a batch without late events may pass by: it is in order, and all of it is let go at once.
+        """Whether a batch may pass by: it is in order, none of it is late, and all of it is let go at once.
 
         It is then noted as let go.
         """
-        if self._chunks or order or not times.size or fall(times):
+        if self._chunks or order or not times.size or not self.follows(times):
             return False
         last = int(times[-1])
         greatest = last if self._greatest is None else max(self._greatest, last)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from estero.answers.event_store import Single
 from estero.answers.shown_values import shown_values
-from estero.classify.arrays import array_of
+from estero.classify.arrays import array_of, numbers_in
 from estero.classify.column_names import (
     BITS,
     HELD,
@@ -39,7 +39,6 @@ from estero.events.streams.stream_layout import StreamLayout
 from estero.events.tables.shown_types import encoded_as, plain, plain_schema, plain_type
 from estero.language.tree.words import named
 from estero.plan.plan import Classification
-from estero.recognize.batch_columns import numbers_of
 from estero.recognize.excerpts import words_of_bits
 from estero.recognize.source_run import time_type
 from estero.recognize.state_bytes import State, batch_as_array, batch_of_array, refuse_other, sound_content
@@ -84,6 +83,7 @@ class Intake:
         own = [pa.field(HELD_ERA, pa.int64())] if eras else []
         self.schema: Any = pa.schema([*self._classifier.schema, *own])
         """The columns of classified events."""
+        self._places = {name: self.schema.get_field_index(name) for name in (POSITION, TIME)}
         self.time_type: Any | None = time_type(source)
         """The type in which times are shown; None where events have none."""
         self.columns: Any = self._classifier.columns
@@ -196,14 +196,14 @@ class Intake:
 
     def admit(self, incoming: Incoming) -> pa.RecordBatch:
         """The relevant events that are let go as a batch comes that was looked at."""
+        order = order_columns(incoming.events, self._layout)
+        if self._held.passes(incoming.times, order):
+            self._late_events = self._no_events
+            return self._numbered(incoming.classified, incoming.events.num_rows, self.era)
+        late = self._held.late(incoming.times, order)
+        self._late_events = incoming.events.filter(pa.array(late)) if late.any() else self._no_events
         if self.era is not None:
             incoming = incoming._replace(classified=_in_era(incoming.classified, self.era, self.schema))
-        order = order_columns(incoming.events, self._layout)
-        late = self._held.late(incoming.times, order)
-        some_late = bool(late.any())
-        self._late_events = incoming.events.filter(pa.array(late)) if some_late else self._no_events
-        if not some_late and self._held.passes(incoming.times, order):
-            return self._numbered(incoming.classified, incoming.events.num_rows)
         on_time = np.flatnonzero(~late)
         self.late += late.size - on_time.size
         held = _held(incoming, on_time)
@@ -232,20 +232,20 @@ class Intake:
         chosen = encoded_as(one_batch(ready.select(self.schema.names).take(pa.array(positions))), self.schema)
         return self._numbered(_with_column(chosen, POSITION, pa.array(positions)), ready.num_rows)
 
-    def _numbered(self, relevant: pa.RecordBatch, count: int) -> pa.RecordBatch:
+    def _numbered(self, relevant: pa.RecordBatch, count: int, era: int | None = None) -> pa.RecordBatch:
         """The relevant ones of the next `count` events, with positions in the whole stream."""
         first, self.position = self.position, self.position + count
-        return self._placed(relevant, first)
+        return self._placed(relevant, first, era)
 
-    def _placed(self, relevant: pa.RecordBatch, first: int) -> pa.RecordBatch:
+    def _placed(self, relevant: pa.RecordBatch, first: int, era: int | None = None) -> pa.RecordBatch:
         """Relevant events, the first of which would be at a place in the whole stream, with positions there.
 
-        These are the times where there are none.
+        These are the times where there are none. With an `era` they have none yet, and get this one.
         """
-        positions = array_of(numbers_of(relevant, POSITION) + first)
+        positions = array_of(numbers_in(relevant.column(self._places[POSITION])) + first)
         for name in (POSITION, TIME) if self._layout.columns.time is None else (POSITION,):
-            relevant = _with_column(relevant, name, positions)
-        return relevant
+            relevant = relevant.set_column(self._places[name], self.schema.field(name), positions)
+        return relevant if era is None else _in_era(relevant, era, self.schema)
 
     def times(self, events: pa.Table) -> NDArray[np.int64]:
         """The times of events in the `columns`, in ticks; 0 where there are none."""

@@ -228,7 +228,9 @@ class GroupRecognition:
         """At how many events some sets end, by rule."""
         if self.group.shape is None:
             return RuleCounts([self.names[0]], [number_of_ends([ended])])
-        events, _ = by_end(ended.roots)
+        events = ended.roots.event
+        if events.size > 1:
+            events, _ = by_end(ended.roots)
         rules, silent = self.recognition.store.numbers(events, RULE), self.rules.silent
         if rules.size == 1 and not silent:
             return RuleCounts([self.names[rules.item()]], [1])

@@ -261,7 +261,8 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
         """Counts at how many events these compact sets end, by rule; returns them."""
         ends: Counter[str] = Counter()
         for group, ended in sets:
-            ends.update(dict(zip(*group.ends(ended), strict=True)))
+            for name, number in zip(*group.ends(ended), strict=True):
+                ends[name] += number
         self._meter.recognized_of(ends)
         return sets
 

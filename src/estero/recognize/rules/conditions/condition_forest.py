@@ -42,7 +42,10 @@ _OFTEN: Final = 8
 
 
 class AskedBatch:
-    """What is known of a batch; `most` says in how many rows a part holds at most, by its number."""
+    """What is known of a batch; `most` says in how many rows a part holds at most, by its number.
+
+    Behind those of all parts are the numbers of one that holds nowhere, and of one that holds everywhere.
+    """
 
     def __init__(
         self, columns: BatchColumns, values: Sequence[AskedConditions], most: NDArray[np.int64]
@@ -258,7 +261,9 @@ class ConditionForest:
     def asked(self, columns: BatchColumns) -> AskedBatch:
         """What a batch, whose columns have the names of attributes, says to all conditions."""
         values = [column.asked(columns) for column in self._columns]
-        most = np.full(len(self._parts), columns.batch.num_rows, np.int64)
+        most = np.empty(len(self._parts) + 2, np.int64)
+        most.fill(columns.batch.num_rows)
+        most[len(self._parts)] = 0
         for numbers, own in zip(self._numbers, values, strict=True):
             most[numbers] = own.counts
         for part in self._often:

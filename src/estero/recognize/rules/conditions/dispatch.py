@@ -153,7 +153,7 @@ class _Layer:
 
     def may_hold(self, asked: AskedBatch) -> Mask:
         """Of each condition, whether it may hold for some row."""
-        may_hold: Mask = np.concatenate([asked.at_most, [0, asked.size]])[self.parts] > 0
+        may_hold: Mask = asked.at_most[self.parts] > 0
         return may_hold
 
 
