@@ -84,7 +84,7 @@ class SetReader:
         elif self.sieve is None:
             roots = ended.roots.event.size
             capacity = max(self._capacity, min(4 * roots, _CAPACITY_FOR_ROOTS))
-            if self.limit is not None:  # there are no more; one place stays free, as a full batch is not the last
+            if self.limit is not None:  # no more than that, and one place free: a full batch is not the last
                 capacity = min(capacity, max(_FIRST_CAPACITY, self.limit * roots + 1))
             yield from self.recognizer.matches(ended.roots, self.limit, capacity, ended.part)
         elif ended.part is None and self.sieve.stops_at is not None:

@@ -76,7 +76,7 @@ class Counts(Question[tuple[int, int]]):
 
 
 class Rows(NamedTuple):
-    """A table of complex events, and the position at which each of them ends, ascending, where that is asked."""
+    """A table of complex events, and where tables are merged the position at which each ends, ascending."""
 
     table: pa.RecordBatch
     ends: NDArray[np.int64]
