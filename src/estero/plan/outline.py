@@ -133,10 +133,10 @@ def _places(pattern: p.Pattern, origins: Sequence[Origin]) -> tuple[tuple[int, .
     for origin in origins:
         path = [0]
         for part in origin:
-            place = below(part, path[-1])
-            if place is None:
+            here = below(part, path[-1])
+            if here is None:
                 return None
-            path.append(place)
+            path.append(here)
         paths.append(tuple(path[1:]))
     return tuple(paths)
 
