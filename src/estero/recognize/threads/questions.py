@@ -94,7 +94,7 @@ class Tables(Question[Rows]):
         return (Rows(table, ends) for table, ends in reader.tables_with_ends(ended))
 
     def in_order(self, reader: SetReader, ended: EndedSets) -> Iterable[Rows]:
-        """The tables of some sets, without their ends: to look these up took 8 ns an event of dense streams."""
+        """The tables of some sets, without their ends, which took 8 ns an event of dense streams."""
         return (Rows(table, _NO_ENDS) for table in reader.tables(ended))
 
     def merged(self, parts: Sequence[Iterator[Rows]]) -> Iterator[Rows]:
