@@ -24,6 +24,9 @@ QUERIES = [
     "SELECT NEXT a[v] WHERE A AS a ; B AS b FILTER a[v = 1] PARTITION BY [name]",
     "SELECT * WHERE A AS a ; B AS b FILTER a.v = b.v AND a[v > 1]",
     "SELECT * WHERE A ; A FILTER A[v = 1]",
+    "SELECT * WHERE A AS a ; B ; A AS b FILTER a[v = 1] AND b[v = 2] WITHIN 5 EVENTS",
+    "SELECT * WHERE A AS a ; B ; A AS b FILTER a[name = 'a'] AND b[v = 1] WITHIN 5 EVENTS",
+    "SELECT * WHERE (A AS a ; A AS b) AS c : A AS d FILTER a[v = 1] AND b[v = 2] AND c[v > 0]",
 ]
 
 
@@ -42,7 +45,8 @@ def test_the_plan_is_that_of_the_query_itself(text: str, monkeypatch: pytest.Mon
         assert shared.automaton.origins == alone.automaton.origins
 
 
-def test_an_outline_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("first", [2, 10])
+def test_an_outline_is_planned_once(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[object] = []
     first_plan = rules._first_plan
 
@@ -52,6 +56,6 @@ def test_an_outline_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(rules, "_first_plan", counted)
     monkeypatch.setattr(outline, "_LAST", [outline._Last()])
-    for text in QUERIES[2:4]:
+    for text in QUERIES[first : first + 2]:
         rules.plan_of(parse_query(text), LAYOUT)
     assert len(planned) == 1

@@ -31,9 +31,9 @@ class EventColumns:
         """Columns of the events in these rows, plain; of few rows by one call, as calls cost most then."""
         if not names:
             return []
-        if _NUMBERS.issuperset(names):
-            return [array_of(self._numbers_of(name)[rows]) for name in names]
         if rows.size <= FEW_ROWS:
+            if _NUMBERS.issuperset(names):
+                return [array_of(self._numbers_of(name)[rows]) for name in names]
             return list(map(plain, taken(self.events.select(names), rows).columns))
         return [self.column(name, rows) for name in names]
 

@@ -123,15 +123,37 @@ def _planned(outline: QueryTree, plan: Plan) -> PlannedOutline | None:
 
 
 def _places(pattern: p.Pattern, origins: Sequence[Origin]) -> tuple[tuple[int, ...], ...] | None:
-    """The places of parts in the pattern; None where one has no place of its own."""
-    places: dict[p.Pattern, int] = {}
-    for place, part in enumerate(pattern.walk()):
-        if part in places:
-            return None
-        places[part] = place
-    if any(part not in places for origin in origins for part in origin):
-        return None
-    return tuple(tuple(places[part] for part in origin) for origin in origins)
+    """The places of parts in the pattern; None where one has no place of its own.
+
+    An origin leads from the pattern to a part of it, so a part is looked for below the one before it: a type
+    that occurs twice is told apart by the variables.
+    """
+    parts = list(pattern.walk())
+    ends = [place + sum(1 for _ in part.walk()) for place, part in enumerate(parts)]
+    equal: dict[p.Pattern, list[int]] = {}
+    for place, part in enumerate(parts):
+        equal.setdefault(part, []).append(place)
+    known: dict[tuple[int, int], int] = {}
+
+    def below(part: p.Pattern, first: int) -> int | None:
+        here = known.get((id(part), first))
+        if here is None:
+            places = [place for place in equal.get(part, ()) if first <= place < ends[first]]
+            if len(places) != 1:
+                return None
+            here = known[id(part), first] = places[0]
+        return here
+
+    paths = []
+    for origin in origins:
+        path = [0]
+        for part in origin:
+            here = below(part, path[-1])
+            if here is None:
+                return None
+            path.append(here)
+        paths.append(tuple(path[1:]))
+    return tuple(paths)
 
 
 # ------------------------------------------------------------------------------------------- outlines

@@ -82,7 +82,10 @@ class SetReader:
         if ended.sifted is not None:
             yield from ended.sifted
         elif self.sieve is None:
-            capacity = max(self._capacity, min(4 * ended.roots.event.size, _CAPACITY_FOR_ROOTS))
+            roots = ended.roots.event.size
+            capacity = max(self._capacity, min(4 * roots, _CAPACITY_FOR_ROOTS))
+            if self.limit is not None:  # no more than that, and one place free: a full batch is not the last
+                capacity = min(capacity, max(_FIRST_CAPACITY, self.limit * roots + 1))
             yield from self.recognizer.matches(ended.roots, self.limit, capacity, ended.part)
         elif ended.part is None and self.sieve.stops_at is not None:
             from estero.answers.sieve.sieve import sifted_to_limit  # loads DuckDB

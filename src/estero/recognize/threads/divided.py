@@ -32,6 +32,7 @@ from estero.recognize.threads.questions import Question
 from estero.recognize.threads.ranges import Range, RangeCutter
 
 T = TypeVar("T")
+_Items = Callable[[SetReader, EndedSets], Iterable[T]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,9 @@ class Divided:
     def _alone(self, question: Question[T], batches: Iterable[pa.RecordBatch]) -> Iterator[T]:
         recognition = self.open()
         for batch in batches:
-            yield from _asked(question, recognition.reader, recognition.recognize(batch))
+            yield from _asked(question.in_order, recognition.reader, recognition.recognize(batch))
             self.read(batch)
-        yield from _last(question, recognition, self.known())
+        yield from _last(question, question.in_order, recognition, self.known())
 
     # --------------------------------------------------------------------------------- by ranges
 
@@ -106,7 +107,8 @@ class Divided:
             for _ in recognition.recognize(reused.unread(batch)):
                 pass  # it ends in the range before
         for batch in stretch.own:
-            yield from _asked(question, recognition.reader, recognition.recognize(reused.unread(batch)))
+            sets = recognition.recognize(reused.unread(batch))
+            yield from _asked(question.in_order, recognition.reader, sets)
         yield from question.rest(recognition.reader)
         idle.put(reused)
 
@@ -121,11 +123,11 @@ class _KeyLane(Generic[T]):
 
     def push(self, batch: pa.RecordBatch) -> Iterator[T]:
         """What ends in the next batch."""
-        return _asked(self.question, self.recognition.reader, self.recognition.recognize(batch))
+        return _asked(self.question.items, self.recognition.reader, self.recognition.recognize(batch))
 
     def rest(self) -> Iterator[T]:
         """What is decided as the stream ends."""
-        return _last(self.question, self.recognition, self.known())
+        return _last(self.question, self.question.items, self.recognition, self.known())
 
 
 @dataclass(slots=True)
@@ -185,11 +187,13 @@ def at_least(
     return None, iter(first)
 
 
-def _asked(question: Question[T], reader: SetReader, sets: Iterable[EndedSets]) -> Iterator[T]:
+def _asked(items: _Items[T], reader: SetReader, sets: Iterable[EndedSets]) -> Iterator[T]:
     for ended in sets:
-        yield from question.items(reader, ended)
+        yield from items(reader, ended)
 
 
-def _last(question: Question[T], recognition: Recognition, known: int | None) -> Iterator[T]:
-    yield from _asked(question, recognition.reader, recognition.ended(known))
+def _last(
+    question: Question[T], items: _Items[T], recognition: Recognition, known: int | None
+) -> Iterator[T]:
+    yield from _asked(items, recognition.reader, recognition.ended(known))
     yield from question.rest(recognition.reader)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,8 @@ from estero.recognize.set_reader import SetReader
 
 T = TypeVar("T")
 
+_NO_ENDS: Final = np.empty(0, np.int64)
+
 
 class Question(ABC, Generic[T]):
     """What is asked of the sets of one part."""
@@ -27,6 +29,10 @@ class Question(ABC, Generic[T]):
     @abstractmethod
     def items(self, reader: SetReader, ended: EndedSets) -> Iterable[T]:
         """What some sets give."""
+
+    def in_order(self, reader: SetReader, ended: EndedSets) -> Iterable[T]:
+        """What some sets give where parts are not `merged`, because they follow one another."""
+        return self.items(reader, ended)
 
     def rest(self, reader: SetReader) -> Iterable[T]:
         """What is left when all sets of a part have been asked."""
@@ -70,7 +76,7 @@ class Counts(Question[tuple[int, int]]):
 
 
 class Rows(NamedTuple):
-    """A table of complex events, and the position at which each of them ends, ascending."""
+    """A table of complex events, and where tables are merged the position at which each ends, ascending."""
 
     table: pa.RecordBatch
     ends: NDArray[np.int64]
@@ -86,6 +92,10 @@ class Tables(Question[Rows]):
     def items(self, reader: SetReader, ended: EndedSets) -> Iterable[Rows]:
         """The tables of some sets."""
         return (Rows(table, ends) for table, ends in reader.tables_with_ends(ended))
+
+    def in_order(self, reader: SetReader, ended: EndedSets) -> Iterable[Rows]:
+        """The tables of some sets, without their ends, which took 8 ns an event of dense streams."""
+        return (Rows(table, _NO_ENDS) for table in reader.tables(ended))
 
     def merged(self, parts: Sequence[Iterator[Rows]]) -> Iterator[Rows]:
         """Tables of all rows, each up to where the first of the tables at hand ends."""
