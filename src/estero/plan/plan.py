@@ -297,7 +297,7 @@ class Plan(ABC):
     def opening_bits(self) -> frozenset[int] | None:
         """The bits of openings: only events at most a window after an event with such a bit matter.
 
-        Empty if other events may matter, too.
+        None if other events may matter, too.
         """
         return None
 
