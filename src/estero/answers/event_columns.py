@@ -1,4 +1,4 @@
-"""Columns of kept events, from which values are taken by row: what a column asks for is worked out once."""
+"""Columns of kept events, from which values are taken by row, with the way to take them decided only once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class EventColumns:
         self._takes: dict[str, Take] = {}
 
     def taken(self, names: Sequence[str], rows: NDArray[np.int64]) -> list[pa.Array]:
-        """Columns of the events in these rows, plain; of few rows by one call, as calls cost most then."""
+        """The columns of the events in these rows, plain; few rows take one call, as calls dominate."""
         if not names:
             return []
         if _NUMBERS.issuperset(names):
@@ -45,7 +45,7 @@ class EventColumns:
 
 
 def _take_of(name: str, column: pa.Array) -> Take:
-    """What takes rows of a column; positions that ascend without gaps are counted."""
+    """A function that takes rows of a column; positions that ascend without gaps are computed instead."""
     if name == POSITION and len(column):
         positions = numbers_in(column)
         first = int(positions[0])
