@@ -155,5 +155,5 @@ def polars_of(table: pa.Table) -> pl.DataFrame:
     import polars as pl
 
     with held_by_python("a value of this answer"):
-        table.validate(full=True)  # # Polars itself would not check this, and would crash the process later
+        table.validate(full=True)  # Polars itself would not check this, and would crash the process later
     return pl.DataFrame(table)

@@ -153,7 +153,7 @@ class Reporter:
         `suppressed` is the number left out before each, if the table shows it; None for zero. Unless the
         matches are `measured`, the values that SELECT computes are NULL.
         """
-        from estero.engine.walk.columns import select_labels  # # here, because schemas need no kernels
+        from estero.engine.walk.columns import select_labels  # here, because schemas need no kernels
 
         matches, events, first = _with_events(matches, store)
         start, end = (rows - first if first else rows for rows in (matches.start, matches.end))
@@ -207,7 +207,7 @@ class Reporter:
             for label, (offsets, rows) in zip(measures.variables, selected, strict=True)
         }
         names, shown = _named(self._keys, self._time), columns[2 * len(self._places) :]
-        named = dict(zip(names, shown, strict=False))  # # a query that does not wait has no decision time
+        named = dict(zip(names, shown, strict=False))  # a query that does not wait has no decision time
         return measures.columns(of, at_hand, named, len(matches.start))
 
 

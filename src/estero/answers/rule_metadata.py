@@ -74,7 +74,7 @@ class RuleColumns:
         return pa.DictionaryArray.from_arrays(codes, values.dictionary)
 
 
-NOTHING_SAID: Final = RuleColumns(pa.nulls(0, pa.string()), {})  # # an array made of a list loads pandas
+NOTHING_SAID: Final = RuleColumns(pa.nulls(0, pa.string()), {})  # an array made of a list loads pandas
 """No columns."""
 
 

@@ -96,7 +96,7 @@ class _Counted:
 
 def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """One Parquet file; small batches are gathered into row groups."""
-    import pyarrow.parquet  # # takes 20 ms, which other formats are spared
+    import pyarrow.parquet  # takes 20 ms, which other formats are spared
 
     with pyarrow.parquet.ParquetWriter(file, schema) as writer:
         for table in _gathered(schema, batches):

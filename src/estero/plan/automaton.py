@@ -481,7 +481,7 @@ def _asks_greatest(automaton: CEA, residuals: Sequence[Residual]) -> bool:
     """Whether checking `residuals` on the complex event that marks most from a start to an end is enough."""
     asked = growing_keys(residuals, automaton) if residuals else None
     if not asked:
-        return asked is not None  # # these depend on the start and the end alone
+        return asked is not None  # these depend on the start and the end alone
     classes = _classes(automaton.predicates)
     ordinary = len(classes) <= FEW_CLASSES and not any(True for _ in deadlines_of(automaton.predicates))
     return ordinary and has_greatest(automaton, classes, asked)

@@ -178,7 +178,7 @@ def _mean(numbers: _Numbers, marked: Marked) -> pa.Array:
         sums = _sums(numbers, marked).astype(np.float64)
     else:
         items = numbers[marked.rows]
-        sums = _over(np.add, items, marked).astype(np.float64)  # # sums that are too large wrap around
+        sums = _over(np.add, items, marked).astype(np.float64)  # sums that are too large wrap around
         places = np.cumsum(marked.sizes > 0) - 1
         for instance in _perhaps_too_large(numbers, marked):
             low, high = marked.offsets[instance : instance + 2]

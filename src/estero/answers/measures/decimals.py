@@ -29,7 +29,7 @@ def sums_of_decimals(values: pa.Array, marked: Marked) -> pa.Array:
     begins = marked.offsets[:-1][there]
     parts = _parts(values.cast(wide))[marked.rows]
     sums = np.add.reduceat(parts, begins, axis=0) if len(begins) else parts[:0]
-    for place in range(_PARTS - 1):  # # bits beyond the lowest 32 are carried
+    for place in range(_PARTS - 1):  # bits beyond the lowest 32 are carried
         sums[:, place + 1] += sums[:, place] >> _BITS
         sums[:, place] &= _LOW
     _check_digits(sums)

@@ -186,7 +186,7 @@ class Evaluator:
             if not column.checked:
                 return events.column(expression.name), rows
         asked, places = distinct(rows, events.count)
-        if isinstance(expression, Attribute):  # # a value that does not fit is an error only if it is used
+        if isinstance(expression, Attribute):  # a value that does not fit is an error only if it is used
             return events.values(expression.name, asked), places
         formula = self.formula(expression)
         columns = {column: events.values(name, asked) for column, name in formula.columns}

@@ -148,7 +148,7 @@ def _in_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     """The column with ticks as timestamps and durations, and NULLs in the type of their column."""
     if column.type == wanted:
         return column
-    if pa.types.is_null(wanted):  # # Arrow cannot cast to null
+    if pa.types.is_null(wanted):  # Arrow cannot cast to null
         return pa.nulls(len(column))
     if pa.types.is_list(wanted) and pa.types.is_list(column.type):
         items = _in_type(column.values, wanted.value_type)

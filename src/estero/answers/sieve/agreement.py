@@ -115,7 +115,7 @@ def _form(values: pa.Array, column: ColumnType, evaluator: Evaluator) -> tuple[p
         case Kind.INT:
             whole = plain.to_numpy(zero_copy_only=False)
             rounded = whole.astype(np.float64)
-            beyond = rounded >= 2.0**63  # # 2**63 is no 64-bit integer
+            beyond = rounded >= 2.0**63  # 2**63 is no 64-bit integer
             back = np.where(beyond, 0.0, rounded).astype(np.int64)
             return pa.array(rounded + 0.0), np.where(beyond, whole - (2**63 - 1) - 1, whole - back)
         case Kind.FLOAT:
