@@ -21,7 +21,7 @@ from estero.automata.simulation import Simulation, ending_together
 from estero.errors import LimitExceeded
 
 MOST_PAIRS: Final = 3_000
-"""The most pairs of a run's state and its rivals, which take less than a second."""
+"""The largest number of pairs of a run's state and its rivals, which take less than a second."""
 
 Rival = tuple[int, bool]
 """The state of a rival, and whether it has marked more than the run."""
