@@ -1,6 +1,6 @@
-"""Whether two queries have the same complex events on every stream, or one all those of the other.
+"""Equivalence and inclusion of queries: the same complex events on every stream, or all those of the other.
 
-What decides it is theory/equivalence.py.
+theory/equivalence.py decides it.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _query(given: Query | Built | str) -> Query:
 
 
 def _side(query: Query) -> Side:
-    """The part of a query that is compared; raises ValueError where its automaton alone does not decide."""
+    """The compared part of a query; raises ValueError if its automaton alone does not determine it."""
     statement = query.statement
     if not isinstance(statement, PatternStatement):
         raise ValueError(f"only queries with a pattern can be compared, not {query}")  # noqa: TRY004

@@ -1,4 +1,4 @@
-"""The query whose complex events the matches of a statement with MATCH_RECOGNIZE are among."""
+"""The query whose complex events include the matches of a statement with MATCH_RECOGNIZE."""
 
 from __future__ import annotations
 
