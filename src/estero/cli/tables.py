@@ -52,7 +52,7 @@ class Table:
 def cells(text: str) -> int:
     """The number of cells of a terminal that a text takes.
 
-    >>> cells("año"), cells("山"), cells("é")
+    >>> cells("año"), cells("山"), cells("e\u0301")
     (3, 2, 1)
     """
     if text.isascii():
