@@ -236,7 +236,7 @@ class Answer(Batches):
             raise ValueError(f"{asked} needs the whole answer, not a part of it")
         if isinstance(self._run, WholeSet):
             return self._run
-        raise ValueError(f"{asked} is not asked of rows that are held: ask {self._run.whole_answer}")
+        raise ValueError(f"{asked} is not available for rows in memory: use {self._run.whole_answer}")
 
     def funnel(self, *, by_partition: bool = False, by: Sequence[str] = (), chosen: bool = False) -> Funnel:
         """The number of starts that reach each step of the sequence, in one row for each step.

@@ -59,7 +59,7 @@ def asked(text: str, schema: pa.Schema) -> Asked:
         return Asked(text, outer, operand)
     inner, within = _call(inside)
     if inner == "avg":
-        raise ValueError(f"{text}: an average in a complex event is asked by SELECT, not here")
+        raise ValueError(f"{text}: an average within a complex event belongs in SELECT, not here")
     operand = _of_events(text, within, schema)
     _check(text, inner, within, operand)
     if outer == inner == "count":
@@ -109,7 +109,7 @@ def _check(text: str, function: str, inside: str, operand: Operand) -> None:
     if operand.whole is None and operand.attribute is None:
         raise ValueError(f"{text}: events have no value: name an attribute, or write count({name})")
     if function in ("sum", "avg") and operand.attribute is not None and not operand.numeric:
-        raise ValueError(f"{text}: {name} is not a number: count, min and max can be asked of it")
+        raise ValueError(f"{text}: {name} is not a number: only count, min and max apply to it")
 
 
 def _of_events(text: str, inside: str, schema: pa.Schema) -> Operand:

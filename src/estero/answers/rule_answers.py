@@ -83,7 +83,7 @@ class RuleAnswers(Batches):
     def __getitem__(self, name: str) -> Answer:
         """The answer of one rule; KeyError for a name that the set does not have."""
         if not isinstance(name, str):
-            raise TypeError(f"an answer is asked for by the name of its rule, not {shown(name)}")
+            raise TypeError(f"an answer is found by the name of its rule, not {shown(name)}")
         if name not in self.names:
             hint = suggestion(name, list(self.names))
             raise KeyError(f"there is no rule {name!r}" + (f": {hint}" if hint else ""))

@@ -210,7 +210,7 @@ def of_single_events(plan: AutomatonPlan) -> bool:
 def _levels(tree: QueryTree) -> tuple[int, ...]:
     if tree.window is None:
         raise QueryError(
-            "how far a pattern comes is told by its window, and this query has none",
+            "how far a pattern comes depends on its window, and this query has none",
             text=tree.text,
             expected="WITHIN",
             hint="add a window behind the pattern: WITHIN 1 HOUR",
@@ -218,7 +218,7 @@ def _levels(tree: QueryTree) -> tuple[int, ...]:
     levels = levels_of(tree.pattern)
     if not levels:
         raise QueryError(
-            "only a sequence comes some of the way",
+            "only a sequence can be matched in part",
             text=tree.text,
             span=tree.places.get("WHERE", NOWHERE),
             expected="a ; b, with two parts or more that are not optional",
@@ -267,7 +267,7 @@ def _why_not(plan: AutomatonPlan, labels: list[str]) -> str:
     if plan.residuals or plan.registers is not None or plan.ages is not None:
         return "its events are compared with each other"
     if plan.deadlines:
-        return "it asks what did not happen before or after"
+        return "it requires an absence before or after"
     if FIRST in plan.automaton.predicates:
         return "it asks for the first event of the stream"
     ending = (

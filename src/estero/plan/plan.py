@@ -305,8 +305,8 @@ class Plan(ABC):
         """Raises `QueryError` if the query has no partial matches and funnels."""
         if self.roles is not None:
             raise QueryError(
-                "partial matches, funnels and reasons why not are not told of a correlation whose aliases "
-                "are other fields in each rule",
+                "partial matches, funnels and reasons why not are not available for a correlation whose "
+                "aliases are other fields in each rule",
                 text=self.text,
                 hint="make one column of these fields, and group by it",
             )

@@ -99,7 +99,7 @@ class StagedPlan(KeyedPlan):
     def refuse_levels(self) -> None:
         """Raises `QueryError`: there are no partial matches."""
         raise QueryError(
-            "partial matches, funnels and reasons why not are told of queries in CEQL, not of those in EQL",
+            "partial matches, funnels and reasons why not are available for queries in CEQL, not in EQL",
             text=self.text,
             hint="write the sequence in CEQL: SELECT * WHERE a ; b",
         )

@@ -68,7 +68,7 @@ class Automaton:
         asked = conjoined(condition for residual in left if (condition := _of_labels(residual)) is not None)
         condition = None if asked is None else _as_written(asked, plan)
         unsaid = [
-            f"{plan.said(residual)}: no labels say of which events it is asked"
+            f"{plan.said(residual)}: no labels tell which events it is about"
             for residual in left
             if _of_labels(residual) is None
         ]

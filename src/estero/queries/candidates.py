@@ -30,7 +30,7 @@ def many_candidates(plan: Plan) -> Iterator[str]:
     if asked is None or iteration is None or plan.selects_in_kernel or not may_list_many(plan.tree):
         return
     yield (
-        f"{plan.said(asked)} is asked of each complex event before {plan.strategy.value} chooses, and "
+        f"{plan.said(asked)} is checked on each complex event before {plan.strategy.value} chooses, and "
         f"{shortened(iteration)} may leave out any event: n events can give 2^n at one end; "
         "steps that leave nothing out, such as A+[NOT A], give few"
     )

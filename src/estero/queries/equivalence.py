@@ -147,7 +147,7 @@ def _side(query: Query) -> Side:
         raise ValueError(f"{_ONE_EVENT} automaton compares events:\n{query}")  # noqa: TRY004
     compiled = statement.compiled()
     if any(any(lacking(predicate)) for predicate in compiled.automaton.predicates):
-        raise ValueError(f"{_ONE_EVENT} query asks what did not happen: {query}")
+        raise ValueError(f"{_ONE_EVENT} query requires an absence: {query}")
     if compiled.residuals:
         condition = compiled.residuals[0].condition
         raise ValueError(f"{_ONE_EVENT} query compares events with each other: {condition} in {query}")

@@ -200,7 +200,7 @@ class Query:
             )
         if self.tree.ranking is not None and not scan.is_of_spark:
             if partials:
-                raise ValueError("ORDER BY is of complex events: leave partials=True out")
+                raise ValueError("ORDER BY ranks complex events: leave partials=True out")
             best = self._best(scan, until=until, progress=progress, threads=threads)
             return best if size is None else best.limit(size)
         if scan.is_of_spark:

@@ -61,7 +61,7 @@ def sigma(
     (only,) = rules
     query = Query(only.statement())
     if only.unknown_source:
-        warn(f"nothing says which events have the log source {only.unknown_source}: all of them are asked")
+        warn(f"nothing says which events have the log source {only.unknown_source}: the rule applies to all")
     return query
 
 

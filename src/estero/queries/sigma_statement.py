@@ -94,7 +94,7 @@ def refuse_types(type_column: str | None) -> list[QueryError]:
     """The error for a given column of event types; none without one."""
     if type_column is None:
         return []
-    message = f"rules in Sigma ask events of all types, and {type_column} is to tell the types apart"
+    message = f"rules in Sigma apply to events of all types, and {type_column} would distinguish them"
     return [QueryError(message, hint="leave type out: the log source says which events a rule is for")]
 
 

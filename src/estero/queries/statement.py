@@ -72,7 +72,7 @@ class Statement(ABC):
         """The plan of a query that fits; `QueryError` for one with ORDER BY, which ranks all events."""
         if self.ranking is not None:
             raise QueryError(
-                "ORDER BY is of an answer to all events, which run() gives",
+                "ORDER BY ranks the answer to all events, which run() gives",
                 text=self.tree.text,
                 span=self.tree.places.get("ORDER BY", NOWHERE),
                 found="ORDER BY",

@@ -162,7 +162,7 @@ def _wanted(df: DataFrame, query: Query, *, partials: bool, share: int | None) -
             hint="leave ORDER BY and its LIMIT out, and ask the table of answers for the best of them",
         )
     if partials:
-        raise ValueError("ORDER BY is of complex events: leave partials=True out")
+        raise ValueError("ORDER BY ranks complex events: leave partials=True out")
     if share is not None:
         raise ValueError("ORDER BY … LIMIT lists the best alone: leave share out")
     return wanted(query.tree)

@@ -101,7 +101,7 @@ def _durations(array: pa.Array) -> pa.Array:
     parts = np.frombuffer(buffer, _INTERVAL)[array.offset : array.offset + len(array)]
     if (parts["months"][valid] != 0).any():
         raise DataError(
-            "an INTERVAL with months does not go to Spark, where intervals are of months or of time",
+            "an INTERVAL with months cannot go to Spark, whose intervals have either months or time",
             hint="cast it: CAST(… AS STRING)",
         )
     length = parts["days"].astype(np.int64) * _DAY + parts["nanoseconds"] // 1000
