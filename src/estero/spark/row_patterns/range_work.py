@@ -115,13 +115,13 @@ def in_time_ranges(
 
 
 class TakenMatches:
-    """The matches that the one search takes; of several with the same start it takes all rows."""
+    """The matches that the one search takes, with all rows of each."""
 
     def __init__(self) -> None:
         self._start, self._resume = -1, 0
 
     def among(self, starts: NDArray[np.int64], resumes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """The next rows of results, in the order of their starts, whose match is taken."""
+        """Whether the match of each of the next rows, in the order of their starts, is taken."""
         begins = np.flatnonzero(np.diff(starts, prepend=-1))
         is_taken = []
         for start, resume in zip(starts[begins].tolist(), resumes[begins].tolist(), strict=True):
