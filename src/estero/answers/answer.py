@@ -37,7 +37,7 @@ _PREVIEWED = 10
 
 @dataclass(slots=True)
 class _Whole:
-    """A run and what is known of it, shared by all answers that are parts of it."""
+    """A run with its known counts, shared by all answers that are parts of it."""
 
     run: Run
     total: int | None = field(default=None)

@@ -14,7 +14,7 @@ _TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DAY = 86_400_000_000_000
 
 BEYOND_PYTHON = (ValueError, OverflowError, pa.ArrowException)
-"""What Arrow raises for times outside the years 1 to 9999, and for strings that are not UTF-8."""
+"""The errors of Arrow for times outside the years 1 to 9999, and for strings that are not UTF-8."""
 
 
 @contextmanager

@@ -61,12 +61,12 @@ class MaxAutomaton:
 
     @property
     def label_sets(self) -> list[LabelSet]:
-        """The labels behind each mark, as in `automaton`."""
+        """The labels of each mark, as in `automaton`."""
         return self.automaton.label_sets
 
     @property
     def hidden_sets(self) -> list[HiddenSet]:
-        """The hidden labels behind each mark: none."""
+        """The hidden labels of each mark: none."""
         return self.automaton.hidden_sets
 
     def class_of(self, bits: int) -> int:

@@ -70,7 +70,7 @@ class Writer:
                 column = self._columns.get(name)
                 return column is not None and column.checked
             case Literal(Duration(nanoseconds)):
-                return nanoseconds % 1000 > 0  # beside it, microseconds are multiplied
+                return nanoseconds % 1000 > 0  # next to it, microseconds are multiplied
             case Arithmetic("%"):
                 return False
             case Arithmetic("-", left, right) if self._are_micros(left, right):

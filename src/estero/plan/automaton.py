@@ -1,4 +1,4 @@
-"""Plans with a complex event automaton: compact sets, registers on top of it, and a filter behind it."""
+"""Plans with a complex event automaton: compact sets, with registers on top and a filter after it."""
 
 from __future__ import annotations
 
@@ -321,7 +321,7 @@ class AutomatonPlan(Plan):
             yield from dict.fromkeys(f"  {self.said(residual)}" for residual in others)
 
     def _strategy(self) -> str:
-        """Where the strategy is applied."""
+        """The stage that applies the strategy."""
         behind = "decided when the window of the start has passed"
         match self.served_by:
             case PerStart(listed=Listed.BEST) if self.residuals:
@@ -406,7 +406,7 @@ def _planned(draft: Draft, compilation: Compilation) -> AutomatonPlan:
     elif not isinstance(aged := by_age(automaton, compilation.compiled.residuals), str):
         automaton, ages, residuals, program = aged.automaton, aged.program, aged.residuals, None
         reasons = {**dict.fromkeys(residuals, _TOLD_BY_AGE), **reasons, **aged.reasons}
-    if draft.tree.strategy not in (Strategy.ALL, Strategy.STRICT):  # which choose behind all filters
+    if draft.tree.strategy not in (Strategy.ALL, Strategy.STRICT):  # which choose after all filters
         automaton, residuals = with_counts(automaton, residuals)
     kept = NO_HIDDEN if ages is None else frozenset(label for label, _ in ages.bounds)
     automaton, registers = drop_hidden(automaton, program, residuals, kept)

@@ -129,7 +129,7 @@ class ChainPlan(KeyedPlan):
             yield f"guarantee: {update}, output-linear delay between complex events"
 
     def key_lines(self) -> Iterator[str]:
-        """The keys by which events are joined, and how strings are told apart."""
+        """The keys by which events are joined, and how strings are distinguished."""
         yield from KeyedPlan.key_lines(self)
         values = self.classification.values
         if any(order is not None and values[order.left].hashed is not None for order in self.orders):
@@ -194,7 +194,7 @@ def _ways_to_compile(draft: Draft) -> Iterator[tuple[Compiled, bool]]:
         pattern, compiled = compilation.tree.pattern, compilation.compiled
     cases = in_cases(pattern)
     if cases != pattern:
-        with suppress(LimitExceeded):  # the pattern as it is does without
+        with suppress(LimitExceeded):  # the unchanged pattern needs no cases
             yield compile_pattern(cases, draft.tree.streams), False
     yield compiled, True
 

@@ -28,7 +28,7 @@ class SamplePlan(StagedPlan):
 
     @property
     def most(self) -> int:
-        """How many samples a key has at most."""
+        """The largest number of samples for a key."""
         return 1
 
     def opened(self, words: int, *, ordinals: bool, counting: bool, total: bool) -> Opened:

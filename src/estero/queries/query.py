@@ -116,7 +116,7 @@ class Query:
 
         ``query("SELECT * WHERE a FILTER a[v > $least] WITHIN $length").bind(least=5, length="5 minutes")``.
         A value takes the place of a constant, never of a piece of text: a number, a string, a truth value,
-        a time or a duration of Python, NumPy or pandas. A parameter behind IN takes a list: any sequence or
+        a time or a duration of Python, NumPy or pandas. A parameter after IN takes a list: any sequence or
         set, an array of Arrow or NumPy, a column of pandas or Polars, of any length; its NULLs are left out.
         For a window the value is a duration, such as "5 minutes" or a timedelta. A time without a zone is
         UTC. Names that are not Python identifiers are given in a dict, `values`.
@@ -151,7 +151,7 @@ class Query:
         """
         said = list(notes(self.tree))
         if may_list_many(self.tree):
-            with suppress(LimitExceeded):  # who runs it is told
+            with suppress(LimitExceeded):  # running it raises the error
                 said += many_candidates(self.statement.plan(UNKNOWN))
         return said
 

@@ -71,7 +71,7 @@ class RangeWork:
         return pa.schema([*self.work.result, *(pa.field(name, pa.int64()) for name in (START, RESUME, LINE))])
 
     def on_batches(self) -> Callable[[Batches], Batches]:
-        """The function for ``mapInArrow`` over the rows of a range and those beside it, in order."""
+        """The function for ``mapInArrow`` over the rows of a range and its surroundings, in order."""
 
         def match(batches: Batches) -> Batches:
             spare_collector()
